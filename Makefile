@@ -1,0 +1,40 @@
+# Short targets; `make demo` and `make test` are all a newcomer needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check venv format bench clean
+
+demo: venv
+	$(BIN)/millstream demo
+
+test: venv
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: venv
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+venv: $(STAMP)
+
+$(STAMP): pyproject.toml .ci/prerequisites
+	@sh .ci/prerequisites $(PYTHON)
+	$(PYTHON) -m venv $(VENV)
+	@echo "Installing Millstream with everything the demo and the tests use. PySpark is a large"
+	@echo "source package (about 450 MB) that pip builds into a wheel: the first time takes a minute or two."
+	$(BIN)/python -m pip install --upgrade pip
+	$(BIN)/python -m pip install --editable ".[dev]"
+	@touch $(STAMP)
+
+format: venv
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: venv
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
