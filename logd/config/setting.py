@@ -1,0 +1,190 @@
+"""One declared setting: its Kafka key, type, default, allowed values and documentation.
+
+A settings class (``TopicConfig``, ``BrokerConfig``) is a frozen dataclass whose fields are made by
+``setting``; the table that parsing, DescribeConfigs and the documentation share is read off the class by
+``settings_of``. The field's name is Kafka's key with ``.`` written as ``_``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import Any
+
+from logd.errors import ConfigError
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+Value = bool | int | float | str | tuple[str, ...] | None
+
+
+class Kind(IntEnum):
+    """Kafka's ConfigDef types, numbered as DescribeConfigs reports them."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """A check on a parsed value and the words that say what passes it."""
+
+    check: Callable[[Any], bool]
+    text: str
+
+
+def at_least(low: float) -> Allowed:
+    """Numbers from ``low`` upwards."""
+    return Allowed(check=lambda value: value >= low, text=f"{low} or more")
+
+
+def between(low: float, high: float) -> Allowed:
+    """Numbers from ``low`` to ``high``, both included."""
+    return Allowed(check=lambda value: low <= value <= high, text=f"{low} to {high}")
+
+
+def one_of(*choices: str) -> Allowed:
+    """One word of a fixed list, or for a LIST setting only words of it, and at least one."""
+
+    def check(value: Any) -> bool:
+        words = value if isinstance(value, tuple) else (value,)
+        return bool(words) and all(word in choices for word in words)
+
+    return Allowed(check=check, text="one of " + ", ".join(choices))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What is known of one key.
+
+    ``broker_keys`` (topic settings only) are the broker-level names of the same thing, strongest first, as
+    DescribeConfigs lists them among the synonyms. ``dynamic`` settings can be changed while running.
+    """
+
+    key: str
+    kind: Kind
+    default: Value
+    doc: str
+    allowed: Allowed | None = None
+    nullable: bool = False
+    dynamic: bool = False
+    broker_keys: tuple[str, ...] = ()
+
+    @property
+    def field(self) -> str:
+        """The attribute's name in the settings class."""
+        return self.key.replace(".", "_")
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether the value must never be shown."""
+        return self.kind is Kind.PASSWORD
+
+    def parse(self, text: str | None) -> Value:
+        """The value ``text`` stands for; ConfigError names the key, the value and what is allowed."""
+        if text is None or (text.strip() == "" and self.nullable):
+            if self.nullable:
+                return None
+            raise ConfigError(self.key, text, self.expected)
+        try:
+            value = _PARSERS[self.kind](text.strip())
+        except ValueError:
+            raise ConfigError(self.key, self.shown(text), self.expected) from None
+        if self.allowed is not None and not self.allowed.check(value):
+            raise ConfigError(self.key, self.shown(text), self.expected)
+        return value
+
+    @property
+    def expected(self) -> str:
+        """What may stand here, in words."""
+        words = _KIND_WORDS[self.kind]
+        return f"{words}, {self.allowed.text}" if self.allowed is not None else words
+
+    def shown(self, text: str) -> str:
+        """The value as an error message may show it."""
+        return "[hidden]" if self.sensitive else text
+
+
+def format_value(value: Value) -> str | None:
+    """A parsed value as Kafka writes it in DescribeConfigs."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value)
+
+
+def setting(kind: Kind, default: Value, doc: str, *, key: str = "", **facts: Any) -> Any:
+    """A dataclass field that carries its ``Setting``; the key follows from the field's name unless given."""
+    return dataclasses.field(
+        default=default,
+        metadata={"setting": {"key": key, "kind": kind, "default": default, "doc": doc, **facts}},
+    )
+
+
+def settings_of(config_class: type[Any]) -> Mapping[str, Setting]:
+    """The declared settings of a class, by Kafka key, in the order of declaration."""
+    table: dict[str, Setting] = {}
+    for field in dataclasses.fields(config_class):
+        facts = field.metadata.get("setting")
+        if facts is not None:
+            key = facts["key"] or field.name.replace("_", ".")
+            table[key] = Setting(**{**facts, "key": key})
+    return table
+
+
+def _parse_boolean(text: str) -> bool:
+    lowered = text.lower()
+    if lowered not in ("true", "false"):
+        raise ValueError(text)
+    return lowered == "true"
+
+
+def _parse_whole(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = int(text)
+        if not low <= value <= high or not text.lstrip("+-").isdigit():
+            raise ValueError(text)
+        return value
+
+    return parse
+
+
+def _parse_list(text: str) -> tuple[str, ...]:
+    return tuple(word for part in text.split(",") if (word := part.strip()))
+
+
+_PARSERS: Mapping[Kind, Callable[[str], Value]] = {
+    Kind.BOOLEAN: _parse_boolean,
+    Kind.STRING: str,
+    Kind.INT: _parse_whole(-INT_MAX - 1, INT_MAX),
+    Kind.SHORT: _parse_whole(-32768, 32767),
+    Kind.LONG: _parse_whole(-LONG_MAX - 1, LONG_MAX),
+    Kind.DOUBLE: float,
+    Kind.LIST: _parse_list,
+    Kind.CLASS: str,
+    Kind.PASSWORD: str,
+}
+
+_KIND_WORDS: Mapping[Kind, str] = {
+    Kind.BOOLEAN: "true or false",
+    Kind.STRING: "a word",
+    Kind.INT: "a whole number of 32 bits",
+    Kind.SHORT: "a whole number of 16 bits",
+    Kind.LONG: "a whole number of 64 bits",
+    Kind.DOUBLE: "a number",
+    Kind.LIST: "words separated by commas",
+    Kind.CLASS: "a class name",
+    Kind.PASSWORD: "a secret",
+}

@@ -1,0 +1,273 @@
+"""The settings of one topic, under Kafka's keys.
+
+A topic's effective settings are its own overrides on top of the broker's defaults
+(``BrokerConfig.topic_defaults``), which come from the broker-level names of the same things
+(``segment.bytes`` from ``log.segment.bytes``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from logd.config.setting import (
+    LONG_MAX,
+    Kind,
+    Setting,
+    at_least,
+    between,
+    one_of,
+    setting,
+    settings_of,
+)
+from logd.errors import ConfigError
+
+COMPRESSION_TYPES = ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConfig:
+    """Effective settings of one topic; sizes in bytes, times in milliseconds, -1 means no limit."""
+
+    cleanup_policy: tuple[str, ...] = setting(
+        Kind.LIST,
+        ("delete",),
+        "What becomes of old segments: delete drops them by retention, compact keeps each key's last record.",
+        allowed=one_of("delete", "compact"),
+        broker_keys=("log.cleanup.policy",),
+    )
+    compression_gzip_level: int = setting(
+        Kind.INT,
+        -1,
+        "Level used when compression.type is gzip.",
+        allowed=between(-1, 9),
+        broker_keys=("compression.gzip.level",),
+    )
+    compression_lz4_level: int = setting(
+        Kind.INT,
+        9,
+        "Level used when compression.type is lz4.",
+        allowed=between(1, 17),
+        broker_keys=("compression.lz4.level",),
+    )
+    compression_type: str = setting(
+        Kind.STRING,
+        "producer",
+        "Codec batches are stored with; producer keeps the one they came with.",
+        allowed=one_of(*COMPRESSION_TYPES),
+        broker_keys=("compression.type",),
+    )
+    compression_zstd_level: int = setting(
+        Kind.INT,
+        3,
+        "Level used when compression.type is zstd.",
+        allowed=between(-131072, 22),
+        broker_keys=("compression.zstd.level",),
+    )
+    delete_retention_ms: int = setting(
+        Kind.LONG,
+        86_400_000,
+        "How long a compacted topic keeps tombstones.",
+        allowed=at_least(0),
+        broker_keys=("log.cleaner.delete.retention.ms",),
+    )
+    file_delete_delay_ms: int = setting(
+        Kind.LONG,
+        60_000,
+        "How long a removed file stays on disk.",
+        allowed=at_least(0),
+        broker_keys=("log.segment.delete.delay.ms",),
+    )
+    flush_messages: int = setting(
+        Kind.LONG,
+        LONG_MAX,
+        "Records after which the log is forced to disk.",
+        allowed=at_least(1),
+        broker_keys=("log.flush.interval.messages",),
+    )
+    flush_ms: int = setting(
+        Kind.LONG,
+        LONG_MAX,
+        "Time after which the log is forced to disk.",
+        allowed=at_least(0),
+        broker_keys=("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+    )
+    follower_replication_throttled_replicas: tuple[str, ...] = setting(
+        Kind.LIST,
+        (),
+        "Replicas whose copying is throttled on the follower's side.",
+    )
+    index_interval_bytes: int = setting(
+        Kind.INT,
+        4096,
+        "Bytes of log between two index entries.",
+        allowed=at_least(0),
+        broker_keys=("log.index.interval.bytes",),
+    )
+    leader_replication_throttled_replicas: tuple[str, ...] = setting(
+        Kind.LIST,
+        (),
+        "Replicas whose copying is throttled on the leader's side.",
+    )
+    local_retention_bytes: int = setting(
+        Kind.LONG,
+        -2,
+        "Bytes kept locally with tiered storage; -2 follows retention.bytes.",
+        allowed=at_least(-2),
+        broker_keys=("log.local.retention.bytes",),
+    )
+    local_retention_ms: int = setting(
+        Kind.LONG,
+        -2,
+        "Time kept locally with tiered storage; -2 follows retention.ms.",
+        allowed=at_least(-2),
+        broker_keys=("log.local.retention.ms",),
+    )
+    max_compaction_lag_ms: int = setting(
+        Kind.LONG,
+        LONG_MAX,
+        "Longest time a record stays out of reach of compaction.",
+        allowed=at_least(1),
+        broker_keys=("log.cleaner.max.compaction.lag.ms",),
+    )
+    max_message_bytes: int = setting(
+        Kind.INT,
+        1_048_588,
+        "Largest record batch accepted, compressed as it came.",
+        allowed=at_least(0),
+        broker_keys=("message.max.bytes",),
+    )
+    message_timestamp_after_max_ms: int = setting(
+        Kind.LONG,
+        3_600_000,
+        "How far a record's time may lie ahead of the broker's clock.",
+        allowed=at_least(0),
+        broker_keys=("log.message.timestamp.after.max.ms",),
+    )
+    message_timestamp_before_max_ms: int = setting(
+        Kind.LONG,
+        LONG_MAX,
+        "How far a record's time may lie behind the broker's clock.",
+        allowed=at_least(0),
+        broker_keys=("log.message.timestamp.before.max.ms",),
+    )
+    message_timestamp_type: str = setting(
+        Kind.STRING,
+        "CreateTime",
+        "Whether a record carries the producer's time or the time of its append.",
+        allowed=one_of("CreateTime", "LogAppendTime"),
+        broker_keys=("log.message.timestamp.type",),
+    )
+    min_cleanable_dirty_ratio: float = setting(
+        Kind.DOUBLE,
+        0.5,
+        "Share of a log that must be uncompacted before it is compacted.",
+        allowed=between(0, 1),
+        broker_keys=("log.cleaner.min.cleanable.ratio",),
+    )
+    min_compaction_lag_ms: int = setting(
+        Kind.LONG,
+        0,
+        "Shortest time a record stays uncompacted.",
+        allowed=at_least(0),
+        broker_keys=("log.cleaner.min.compaction.lag.ms",),
+    )
+    min_insync_replicas: int = setting(
+        Kind.INT,
+        1,
+        "Replicas that must have a write before acks=all is answered.",
+        allowed=at_least(1),
+        broker_keys=("min.insync.replicas",),
+    )
+    preallocate: bool = setting(
+        Kind.BOOLEAN,
+        False,
+        "Whether a new segment's file is allocated at once.",
+        broker_keys=("log.preallocate",),
+    )
+    remote_log_copy_disable: bool = setting(Kind.BOOLEAN, False, "Tiered storage: stop copying.")
+    remote_log_delete_on_disable: bool = setting(Kind.BOOLEAN, False, "Tiered storage: delete when disabled.")
+    remote_storage_enable: bool = setting(Kind.BOOLEAN, False, "Tiered storage; not offered.")
+    retention_bytes: int = setting(
+        Kind.LONG,
+        -1,
+        "Bytes a partition may hold before old segments are deleted.",
+        allowed=at_least(-1),
+        broker_keys=("log.retention.bytes",),
+    )
+    retention_ms: int = setting(
+        Kind.LONG,
+        604_800_000,
+        "Time a record is kept before its segment is deleted.",
+        allowed=at_least(-1),
+        broker_keys=("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    )
+    segment_bytes: int = setting(
+        Kind.INT,
+        1_073_741_824,
+        "Size at which a segment is closed and the next begun.",
+        allowed=at_least(14),
+        broker_keys=("log.segment.bytes",),
+    )
+    segment_index_bytes: int = setting(
+        Kind.INT,
+        10_485_760,
+        "Largest size of a segment's index.",
+        allowed=at_least(4),
+        broker_keys=("log.index.size.max.bytes",),
+    )
+    segment_jitter_ms: int = setting(
+        Kind.LONG,
+        0,
+        "Random time taken off segment.ms, so that logs do not roll together.",
+        allowed=at_least(0),
+        broker_keys=("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    )
+    segment_ms: int = setting(
+        Kind.LONG,
+        604_800_000,
+        "Time after which a segment is closed even when not full.",
+        allowed=at_least(1),
+        broker_keys=("log.roll.ms", "log.roll.hours"),
+    )
+    unclean_leader_election_enable: bool = setting(
+        Kind.BOOLEAN,
+        False,
+        "Whether a replica out of sync may lead when no other is left, losing records.",
+        broker_keys=("unclean.leader.election.enable",),
+    )
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether records are kept by key, which every record must then have."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether time and size retention apply."""
+        return "delete" in self.cleanup_policy
+
+    def overridden(self, overrides: Mapping[str, str]) -> TopicConfig:
+        """These settings with a topic's own on top, given as text under Kafka's keys.
+
+        ConfigError names a key that no topic has, or a value that is not allowed.
+        """
+        values: dict[str, Any] = {}
+        for key, text in overrides.items():
+            declared = TOPIC_SETTINGS.get(key)
+            if declared is None:
+                raise ConfigError(key, text, unknown_topic_key(key))
+            values[declared.field] = declared.parse(text)
+        return dataclasses.replace(self, **values) if values else self
+
+
+TOPIC_SETTINGS: Mapping[str, Setting] = settings_of(TopicConfig)
+
+
+def unknown_topic_key(key: str) -> str:
+    """What to say is allowed where ``key`` is no topic setting: the nearest one that is."""
+    import difflib
+
+    nearest = difflib.get_close_matches(key, TOPIC_SETTINGS, n=1)
+    return f"a topic setting, such as {nearest[0]}" if nearest else "a topic setting of Kafka"

@@ -1,0 +1,260 @@
+"""One log folder, an entry of `log.dirs`: its lock, its identity, its checkpoints, and the logs in it."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from logd.config.topic import TopicConfig
+from logd.errors import CorruptRecordBatch, KafkaError
+from logd.storage.checkpoints import (
+    PartitionKey,
+    decode_uuid,
+    encode_offsets,
+    encode_partition_metadata,
+    encode_properties,
+    encode_uuid,
+    read_offsets,
+    read_properties,
+)
+from logd.storage.disk import Disk, PosixDisk, write_atomically
+from logd.storage.errors import FolderMismatch, StorageError
+from logd.storage.health import Health
+from logd.storage.jobs import Deletion
+from logd.storage.loader import Opening, open_log
+from logd.storage.lock import FolderLock
+from logd.storage.log import Log
+from logd.storage.names import (
+    CLEAN_SHUTDOWN,
+    DELETED_FOLDER_SUFFIX,
+    HIGH_WATERMARKS,
+    LOG_START_OFFSETS,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    RECOVERY_POINTS,
+    deleted_folder,
+    parse_partition_folder,
+    partition_folder,
+)
+
+logger = logging.getLogger(__name__)
+
+CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
+METADATA_TOPIC = "__cluster_metadata"
+"""A Java controller's own log; it is no partition of ours."""
+
+
+class LogFolder:
+    """Open with `LogFolder.open`, end with `close`. One owner calls everything.
+
+    `high_watermarks` are those of the last checkpoint; `deletions` are leftovers found at start, to be run
+    in a thread.
+    """
+
+    def __init__(
+        self, path: Path, lock: FolderLock, disk: Disk, on_offline: Callable[[str], None] | None
+    ) -> None:
+        self.path = path
+        self.node_id = -1
+        self.cluster_id = ""
+        self.directory_id = bytes(16)
+        self.logs: dict[PartitionKey, Log] = {}
+        self.high_watermarks: dict[PartitionKey, int] = {}
+        self.deletions: list[Deletion] = []
+        self._lock = lock
+        self._disk = disk
+        self._health = Health(path, on_offline)
+        self._written: dict[str, bytes] = {}
+
+    @property
+    def failure(self) -> str | None:
+        """Why the folder is offline; None while it serves."""
+        return self._health.failure
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        node_id: int,
+        cluster_id: str | None,
+        config_for: Callable[[str], TopicConfig],
+        now_ms: int,
+        on_offline: Callable[[str], None] | None = None,
+        disk: Disk | None = None,
+    ) -> LogFolder:
+        """Lock the folder, made if missing, and open every log in it, with recovery after an unclean stop.
+
+        `cluster_id` None takes the one in `meta.properties`, or makes one up. `config_for` gives a topic's
+        settings. `on_offline` is called once with the reason, from whichever thread met the disk error.
+        Blocks. Raises FolderLocked, FolderMismatch, StorageError.
+        """
+        disk = disk or PosixDisk()
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            folder = cls(path, FolderLock(path), disk, on_offline)
+        except OSError as error:
+            raise StorageError(path, f"cannot be used: {error.strerror}") from error
+        try:
+            folder._identify(node_id, cluster_id)
+            folder._open_logs(config_for, now_ms)
+        except (OSError, CorruptRecordBatch) as error:
+            folder._lock.release()
+            raise StorageError(path, f"cannot be opened: {error}") from error
+        except BaseException:
+            folder._lock.release()
+            raise
+        return folder
+
+    def create_log(
+        self, topic: str, partition: int, *, topic_id: bytes | None, config: TopicConfig, now_ms: int
+    ) -> Log:
+        """A new, empty log. Raises KafkaError(KAFKA_STORAGE_ERROR).
+
+        Nothing is forced to the disk: whoever keeps the topics creates the log again if a power loss took it.
+        """
+        if self._health.failure is not None:
+            raise self._health.error()
+        key = (topic, partition)
+        assert key not in self.logs, f"{topic}-{partition} exists"
+        folder = self.path / partition_folder(topic, partition)
+        try:
+            if self._is_checkpointed(key):
+                # A deleted log of this name: its recovery point must not be taken for the new one's.
+                self.start_checkpoint()()
+            folder.mkdir()
+            if topic_id is not None:
+                data = encode_partition_metadata(topic_id)
+                write_atomically(self._disk, folder / PARTITION_METADATA, data, sync=False)
+            opening = Opening(clean=True, recovery_point=0, log_start_offset=-1)
+            log, _ = open_log(
+                folder, topic, partition, config, opening, disk=self._disk, health=self._health, now_ms=now_ms
+            )
+        except OSError as error:
+            raise self._health.fail(f"creating {folder.name}", error) from error
+        self.logs[key] = log
+        return log
+
+    def delete_log(self, topic: str, partition: int) -> Deletion:
+        """Take a log out: its folder is renamed away; run the deletion (in a thread) after its delay.
+
+        Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        if self._health.failure is not None:
+            raise self._health.error()
+        log = self.logs.pop((topic, partition))
+        log.release()
+        target = self.path / deleted_folder(topic, partition)
+        try:
+            self._disk.rename(log.folder, target)
+        except OSError as error:
+            raise self._health.fail(f"deleting {log.folder.name}", error) from error
+        return Deletion(self._disk, [target], log.config.file_delete_delay_ms)
+
+    def start_checkpoint(
+        self, high_watermarks: Mapping[PartitionKey, int] | None = None
+    ) -> Callable[[], None]:
+        """A job that writes recovery points, log start offsets and high watermarks (if given) as of now.
+
+        Run it in a thread, one at a time. It raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        logs = self.logs.items()
+        files = {
+            RECOVERY_POINTS: encode_offsets({key: log.recovery_point for key, log in logs}),
+            LOG_START_OFFSETS: encode_offsets({key: log.log_start_offset for key, log in logs}),
+        }
+        if high_watermarks is not None:
+            files[HIGH_WATERMARKS] = encode_offsets(high_watermarks)
+        return lambda: self._write_checkpoints(files)
+
+    def close(self, high_watermarks: Mapping[PartitionKey, int] | None = None) -> None:
+        """Flush, take producer snapshots, write checkpoints and the clean-shutdown marker, unlock. Blocks.
+
+        An offline folder is only unlocked: the next start recovers it.
+        """
+        try:
+            for log in self.logs.values():
+                log.close()
+            self.start_checkpoint(high_watermarks)()
+            self._write(CLEAN_SHUTDOWN, CLEAN_SHUTDOWN_CONTENT)
+        except KafkaError as error:
+            logger.error("log folder %s is not closed cleanly, its next start recovers: %s", self.path, error)
+            for log in self.logs.values():
+                log.release()
+        finally:
+            self._lock.release()
+
+    def _identify(self, node_id: int, cluster_id: str | None) -> None:
+        """Read `meta.properties`, or write it into a new folder."""
+        path = self.path / META_PROPERTIES
+        properties = read_properties(path)
+        known_node = properties.get("node.id", properties.get("broker.id"))
+        known_cluster = properties.get("cluster.id")
+        if properties.get("version", "1") not in ("0", "1"):
+            raise FolderMismatch(
+                self.path, f"meta.properties has version {properties['version']}, not 0 or 1"
+            )
+        if known_node is not None and known_node != str(node_id):
+            raise FolderMismatch(self.path, f"belongs to node {known_node}, not to node {node_id}")
+        if known_cluster is not None and cluster_id is not None and known_cluster != cluster_id:
+            raise FolderMismatch(
+                self.path, f"belongs to cluster {known_cluster}, not to cluster {cluster_id}"
+            )
+        self.node_id = node_id
+        self.cluster_id = known_cluster or cluster_id or encode_uuid(uuid.uuid4().bytes)
+        known_directory = properties.get("directory.id")
+        self.directory_id = decode_uuid(known_directory) if known_directory else uuid.uuid4().bytes
+        wanted = {
+            "version": "1",
+            "cluster.id": self.cluster_id,
+            "node.id": str(node_id),
+            "directory.id": encode_uuid(self.directory_id),
+        }
+        if properties != wanted:
+            write_atomically(self._disk, path, encode_properties(wanted))
+
+    def _open_logs(self, config_for: Callable[[str], TopicConfig], now_ms: int) -> None:
+        marker = self.path / CLEAN_SHUTDOWN
+        clean = marker.exists()
+        self._disk.unlink(marker)
+        recovery_points = read_offsets(self.path / RECOVERY_POINTS)
+        self._written[RECOVERY_POINTS] = encode_offsets(recovery_points)
+        start_offsets = read_offsets(self.path / LOG_START_OFFSETS)
+        self.high_watermarks = read_offsets(self.path / HIGH_WATERMARKS)
+        leftovers: list[Path] = []
+        for entry in sorted(path for path in self.path.iterdir() if path.is_dir()):
+            key = parse_partition_folder(entry.name)
+            if entry.name.endswith(DELETED_FOLDER_SUFFIX):
+                leftovers.append(entry)
+            if key is None or key[0] == METADATA_TOPIC:
+                continue
+            opening = Opening(
+                clean=clean,
+                recovery_point=recovery_points.get(key, -1),
+                log_start_offset=start_offsets.get(key, -1),
+            )
+            self.logs[key], strays = open_log(
+                entry, *key, config_for(key[0]), opening, disk=self._disk, health=self._health, now_ms=now_ms
+            )
+            leftovers += strays
+        if leftovers:
+            self.deletions.append(Deletion(self._disk, leftovers))
+
+    def _is_checkpointed(self, key: PartitionKey) -> bool:
+        return f"{key[0]} {key[1]} ".encode() in self._written.get(RECOVERY_POINTS, b"")
+
+    def _write_checkpoints(self, files: Mapping[str, bytes]) -> None:
+        for name, data in files.items():
+            if self._written.get(name) != data:
+                self._write(name, data)
+                self._written[name] = data
+
+    def _write(self, name: str, data: bytes) -> None:
+        if self._health.failure is not None:
+            raise self._health.error()
+        try:
+            write_atomically(self._disk, self.path / name, data)
+        except OSError as error:
+            raise self._health.fail(f"writing {name}", error) from error

@@ -1,0 +1,90 @@
+"""What the two indexes of a segment share: two rising columns of numbers in a file of fixed-size entries.
+
+An index is read whole when first needed. New entries stay in memory until `save`: what a crash takes,
+recovery builds again from the log, and no recovery point passes unsaved entries (see `Log.start_flush`).
+"""
+
+from __future__ import annotations
+
+from array import array
+from pathlib import Path
+from typing import ClassVar
+
+from logd.storage.disk import Disk, File
+
+
+class IndexFile:
+    """Entries of one segment's index; `path` need not exist yet. Methods may raise OSError.
+
+    `keys` is searched; `values` stands beside it. Both are None until loaded.
+    """
+
+    __slots__ = ("_disk", "_saved", "base_offset", "keys", "path", "values")
+
+    ENTRY_SIZE: ClassVar[int]
+
+    def __init__(self, disk: Disk, path: Path, base_offset: int) -> None:
+        self._disk = disk
+        self.path = path
+        self.base_offset = base_offset
+        self.keys: array[int] | None = None
+        self.values: array[int] = array("i")
+        self._saved = 0
+
+    def __len__(self) -> int:
+        """Number of entries."""
+        return len(self.loaded())
+
+    def loaded(self) -> array[int]:
+        """The keys, read from the file if they are not in memory."""
+        if self.keys is None:
+            self.keys, self.values = self._decode(self._read(0))
+            self._saved = len(self.keys)
+        return self.keys
+
+    def clear(self) -> None:
+        """Forget every entry, without reading them first."""
+        self.keys, self.values = self._decode(b"")
+        self._cut(0)
+
+    def save(self) -> File:
+        """Write new entries to the file, which is returned for `sync` and is the caller's to close."""
+        file = self._disk.open(self.path)
+        if self.keys is not None and len(self.keys) > self._saved:
+            file.write(self._saved * self.ENTRY_SIZE, [self._encode(self._saved)])
+            self._saved = len(self.keys)
+        return file
+
+    def unload(self) -> None:
+        """Drop the entries from memory if all are saved; they are read again when needed."""
+        if self.keys is not None and self._saved == len(self.keys):
+            self.keys = None
+            del self.values[:]
+
+    def _cut(self, entries: int) -> None:
+        """Leave no more than this many entries in the file."""
+        self._saved = min(self._saved, entries)
+        try:
+            file = self._disk.open(self.path, create=False)
+        except FileNotFoundError:
+            return
+        file.truncate(self._saved * self.ENTRY_SIZE)
+        file.close()
+
+    def _read(self, entries_from_end: int) -> bytes:
+        """The file's last entries, or with 0 all of them; a partial entry at the end is left out."""
+        try:
+            file = self._disk.open(self.path, create=False)
+        except FileNotFoundError:
+            return b""
+        count = file.size() // self.ENTRY_SIZE
+        first = max(count - entries_from_end, 0) if entries_from_end else 0
+        data = file.read(first * self.ENTRY_SIZE, (count - first) * self.ENTRY_SIZE)
+        file.close()
+        return data
+
+    def _decode(self, data: bytes) -> tuple[array[int], array[int]]:
+        raise NotImplementedError
+
+    def _encode(self, start: int) -> bytes:
+        raise NotImplementedError

@@ -1,0 +1,174 @@
+"""Opening one log: what its folder holds, recovery after an unclean stop, the pieces put together."""
+
+from __future__ import annotations
+
+import logging
+import os
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from logd.config.topic import TopicConfig
+from logd.errors import CorruptRecordBatch
+from logd.storage.checkpoints import read_partition_metadata
+from logd.storage.disk import Disk
+from logd.storage.epochs import LeaderEpochs
+from logd.storage.health import Health
+from logd.storage.log import Log
+from logd.storage.names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LEADER_EPOCHS,
+    LOG_SUFFIX,
+    PARTITION_METADATA,
+    SNAPSHOT_SUFFIX,
+    TEMPORARY_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    parse_offset,
+)
+from logd.storage.recovery import rebuild_producers, recover_segment
+from logd.storage.segment import Segment
+from logd.storage.segments import Segments
+from logd.storage.snapshots import Snapshots
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Found:
+    """The files in a log's folder. `indexed` counts the indexes of a base offset: both are wanted."""
+
+    logs: dict[int, tuple[int, int]] = field(
+        default_factory=dict
+    )  # base offset: bytes, modification time (ms)
+    indexed: dict[int, int] = field(default_factory=dict)
+    snapshots: list[int] = field(default_factory=list)
+    strays: list[Path] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What the folder knows of a log before it is opened; -1 where a checkpoint says nothing."""
+
+    clean: bool
+    recovery_point: int
+    log_start_offset: int
+
+
+def find_files(folder: Path) -> Found:
+    """List a log's folder."""
+    found = Found()
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = entry.name
+            if (base := parse_offset(name, LOG_SUFFIX)) is not None:
+                status = entry.stat()
+                found.logs[base] = (status.st_size, status.st_mtime_ns // 1_000_000)
+            elif (base := parse_offset(name, INDEX_SUFFIX)) is not None or (
+                base := parse_offset(name, TIME_INDEX_SUFFIX)
+            ) is not None:
+                found.indexed[base] = found.indexed.get(base, 0) + 1
+            elif (base := parse_offset(name, SNAPSHOT_SUFFIX)) is not None:
+                found.snapshots.append(base)
+            elif name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)):
+                found.strays.append(folder / name)
+    return found
+
+
+def open_log(
+    folder: Path,
+    topic: str,
+    partition: int,
+    config: TopicConfig,
+    opening: Opening,
+    *,
+    disk: Disk,
+    health: Health,
+    now_ms: int,
+) -> tuple[Log, list[Path]]:
+    """Open the log in `folder`, an empty one if there is none; also the files that are to be deleted.
+
+    May raise OSError.
+    """
+    found = find_files(folder)
+    epochs = LeaderEpochs.read(folder / LEADER_EPOCHS)
+    row = [Segment(disk, folder, base, *facts) for base, facts in sorted(found.logs.items())]
+    recovery_point = opening.recovery_point if opening.clean else max(opening.recovery_point, 0)
+    strays = found.strays + _recover(row, found, opening, recovery_point, config, epochs)
+    if not row:
+        row.append(Segment.create(disk, folder, max(opening.log_start_offset, 0), now_ms))
+    end = _end_offset(row[-1], config, epochs)
+    if opening.log_start_offset > end:
+        logger.warning("%s ends at %d before its start %d: emptied", folder, end, opening.log_start_offset)
+        strays += [path for segment in row for path in segment.mark_deleted()]
+        end = opening.log_start_offset
+        row = [Segment.create(disk, folder, end, now_ms)]
+    start = max(opening.log_start_offset, row[0].base_offset)
+    epochs.truncate_from_end(end)
+    epochs.truncate_from_start(start)
+    segments, snapshots = Segments(disk, folder, row), Snapshots(disk, folder, found.snapshots)
+    log = Log(
+        topic,
+        partition,
+        folder,
+        config,
+        disk=disk,
+        health=health,
+        segments=segments,
+        snapshots=snapshots,
+        producers=rebuild_producers(segments, snapshots, end, now_ms),
+        epochs=epochs,
+        log_start_offset=start,
+        log_end_offset=end,
+        recovery_point=end if opening.clean else min(recovery_point, end),
+        topic_id=read_partition_metadata(folder / PARTITION_METADATA),
+    )
+    log.release()  # opened to look at; opened again when somebody writes or reads
+    return log, strays
+
+
+def _recover(
+    row: list[Segment],
+    found: Found,
+    opening: Opening,
+    recovery_point: int,
+    config: TopicConfig,
+    epochs: LeaderEpochs,
+) -> list[Path]:
+    """Scan what may be damaged, and segments without indexes; returns files behind a cut, renamed away."""
+    bases = [segment.base_offset for segment in row]
+    unflushed = len(row) if opening.clean else max(bisect_right(bases, recovery_point) - 1, 0)
+    for index, segment in enumerate(row):
+        missing = segment.size > 0 and found.indexed.get(segment.base_offset, 0) < 2
+        if index < unflushed and not missing:
+            continue
+        if missing:
+            logger.warning("%s: an index is missing, building it again", segment.file_name)
+        lost = recover_segment(segment, config.index_interval_bytes, epochs)
+        _save_indexes(segment, sync=index < unflushed)
+        if lost:
+            strays = [path for later in row[index + 1 :] for path in later.mark_deleted()]
+            del row[index + 1 :]
+            return strays
+    return []
+
+
+def _end_offset(active: Segment, config: TopicConfig, epochs: LeaderEpochs) -> int:
+    """Where the log ends; an index that does not fit its log is built again."""
+    try:
+        if 0 <= active.index.last_position() <= active.size:
+            return active.next_offset()
+    except CorruptRecordBatch as error:
+        logger.warning("%s: %s", active.file_name, error)
+    recover_segment(active, config.index_interval_bytes, epochs)
+    _save_indexes(active, sync=True)
+    return active.next_offset()
+
+
+def _save_indexes(segment: Segment, *, sync: bool) -> None:
+    """Write indexes built anew. With `sync` where no flush comes by any more, behind the recovery point."""
+    for file in segment.save():
+        if sync:
+            file.sync()
+    segment.unload()

@@ -1,0 +1,60 @@
+"""Names of files and folders, as Kafka gives them.
+
+<log folder>/<topic>-<partition>/<base offset, 20 digits>.log   and .index .timeindex .txnindex .snapshot
+suffixes: .deleted (segment waiting to be unlinked), .cleaned and .swap (compaction), -delete (whole log)
+"""
+
+from __future__ import annotations
+
+import uuid
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TXN_INDEX_SUFFIX = ".txnindex"
+SNAPSHOT_SUFFIX = ".snapshot"
+SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+DELETED_SUFFIX = ".deleted"
+CLEANED_SUFFIX = ".cleaned"
+TEMPORARY_SUFFIX = ".tmp"
+DELETED_FOLDER_SUFFIX = "-delete"
+
+PARTITION_METADATA = "partition.metadata"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_START_OFFSETS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+LOCK = ".lock"
+
+NAME_MAX = 255
+"""Bytes a file name may have on any common file system."""
+
+
+def offset_name(offset: int, suffix: str) -> str:
+    """A segment file's name."""
+    return f"{offset:020d}{suffix}"
+
+
+def parse_offset(name: str, suffix: str) -> int | None:
+    """The offset in a file name with this suffix, None if it is another kind of file."""
+    stem = name.removesuffix(suffix)
+    return int(stem) if stem != name and len(stem) == 20 and stem.isdecimal() else None
+
+
+def partition_folder(topic: str, partition: int) -> str:
+    """The folder name of a partition's log."""
+    return f"{topic}-{partition}"
+
+
+def parse_partition_folder(name: str) -> tuple[str, int] | None:
+    """Topic and partition of a folder name, None if it is no log's."""
+    topic, dash, partition = name.rpartition("-")
+    return (topic, int(partition)) if dash and topic and partition.isdecimal() else None
+
+
+def deleted_folder(topic: str, partition: int) -> str:
+    """A fresh name for a deleted log's folder; the topic is cut so that the name fits the file system."""
+    suffix = f"-{partition}.{uuid.uuid4().hex}{DELETED_FOLDER_SUFFIX}"
+    return topic[: NAME_MAX - len(suffix)] + suffix

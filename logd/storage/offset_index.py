@@ -1,0 +1,74 @@
+"""The offset index of one segment: which batch stands where.
+
+    .index: entries of 8 bytes, big-endian, both numbers rising
+        int32  last offset of a batch, relative to the segment's base offset
+        int32  position of that batch's first byte in the .log
+
+Sparse: an entry every `index.interval.bytes` of log.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_right
+from typing import ClassVar
+
+from logd.storage.index_file import IndexFile
+
+
+class OffsetIndex(IndexFile):
+    """Keys are relative last offsets, values positions."""
+
+    __slots__ = ()
+
+    ENTRY_SIZE: ClassVar[int] = 8
+
+    def append(self, last_offset: int, position: int) -> None:
+        """A batch ending with `last_offset` begins at `position`."""
+        keys = self.keys if self.keys is not None else self.loaded()
+        keys.append(last_offset - self.base_offset)
+        self.values.append(position)
+
+    def lookup(self, offset: int) -> int:
+        """A position at or before the batch holding `offset`; 0 if no entry helps."""
+        keys = self.keys if self.keys is not None else self.loaded()
+        index = bisect_right(keys, offset - self.base_offset)
+        return self.values[index - 1] if index else 0
+
+    def boundary_before(self, position: int) -> int:
+        """The last known beginning of a batch at or before `position`; 0 if no entry helps."""
+        self.loaded()
+        index = bisect_right(self.values, position)
+        return self.values[index - 1] if index else 0
+
+    def last_position(self) -> int:
+        """The position in the last entry, 0 if there is none. Reads no more than that."""
+        values = self.values if self.keys is not None else self._decode(self._read(1))[1]
+        return values[-1] if values else 0
+
+    def truncate(self, size: int) -> None:
+        """Forget entries of batches at or after byte `size` of the log, in the file too."""
+        keys = self.loaded()
+        while self.values and self.values[-1] >= size:
+            self.values.pop()
+            keys.pop()
+        self._cut(len(keys))
+
+    def _decode(self, data: bytes) -> tuple[array[int], array[int]]:
+        rows = _swapped(array("i", data))
+        return rows[0::2], rows[1::2]
+
+    def _encode(self, start: int) -> bytes:
+        keys = self.loaded()[start:]
+        rows = array("i", bytes(self.ENTRY_SIZE * len(keys)))
+        rows[0::2] = keys
+        rows[1::2] = self.values[start:]
+        return _swapped(rows).tobytes()
+
+
+def _swapped(numbers: array[int]) -> array[int]:
+    """Between this machine's byte order and the file's, in place."""
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers

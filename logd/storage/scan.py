@@ -1,0 +1,58 @@
+"""Walking the batches of a log file: their headers only, or the whole of them.
+
+Reads in chunks, so that many small batches cost one call and a large one's records are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from logd.errors import CorruptRecordBatch
+from logd.records.header import HEADER_SIZE, BatchHeader, read_header
+from logd.storage.disk import File
+
+HEADER_CHUNK = 16 * 1024
+BATCH_CHUNK = 1024 * 1024
+
+
+def scan_headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of the whole batches in bytes [position, end); `position` is where one begins.
+
+    Raises CorruptRecordBatch where a header makes no sense; a partial batch at the end ends the walk.
+    """
+    chunk, start = b"", position
+    while end - position >= HEADER_SIZE:
+        if position + HEADER_SIZE > start + len(chunk):
+            start = position
+            chunk = file.read(start, min(HEADER_CHUNK, end - start))
+        header = read_header(chunk, position - start)
+        if position + header.size > end:
+            return
+        yield position, header
+        position += header.size
+
+
+def scan_batches(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    """(position, header, bytes) of every whole batch in bytes [position, end), CRCs unchecked.
+
+    Raises CorruptRecordBatch where a header makes no sense; a partial batch at the end ends the walk.
+    """
+    chunk, start = memoryview(b""), position
+    while end - position >= HEADER_SIZE:
+        if position + HEADER_SIZE > start + len(chunk):
+            chunk, start = memoryview(file.read(position, min(BATCH_CHUNK, end - position))), position
+        header = read_header(chunk, position - start)
+        size = header.size
+        if position + size > end:
+            return
+        if position + size > start + len(chunk):
+            chunk, start = (
+                memoryview(file.read(position, min(max(size, BATCH_CHUNK), end - position))),
+                position,
+            )
+        if len(chunk) < size:
+            raise CorruptRecordBatch(
+                f"file ends at byte {start + len(chunk)} of a batch up to {position + size}"
+            )
+        yield position, header, chunk[position - start : position - start + size]
+        position += size

@@ -1,0 +1,293 @@
+"""One segment of a log: the `.log` file and its two indexes.
+
+Files are opened when first needed. A segment knows nothing of log start offsets, high watermarks or epochs:
+`log` puts segments in a row and decides what is written and who may read what.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+
+from logd.records.decode import decode_records
+from logd.records.slice import FileSlice
+from logd.storage.disk import Buffer, Disk, File
+from logd.storage.names import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    offset_name,
+)
+from logd.storage.offset_index import OffsetIndex
+from logd.storage.scan import scan_headers
+from logd.storage.time_index import NO_TIMESTAMP, TimeIndex
+
+NOT_READ = -2
+"""Stands for a timestamp that has not been read from the disk yet."""
+RECENT_BATCHES = 128
+"""How many of the last appended batches are remembered by position, at least; twice as many at most."""
+RELATIVE_OFFSET_MAX = 2**31 - 1
+
+
+class Segment:
+    """Batches from `base_offset` on, `size` bytes of them. Methods may raise OSError."""
+
+    __slots__ = (
+        "_bytes_since_index",
+        "_disk",
+        "_file",
+        "_first_timestamp",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_recent_offsets",
+        "_recent_positions",
+        "base_offset",
+        "created_ms",
+        "folder",
+        "index",
+        "size",
+        "time_index",
+    )
+
+    def __init__(self, disk: Disk, folder: Path, base_offset: int, size: int, created_ms: int) -> None:
+        self._disk = disk
+        self.folder = folder
+        self.base_offset = base_offset
+        self.size = size
+        self.created_ms = created_ms
+        self.index = OffsetIndex(disk, self.path(INDEX_SUFFIX), base_offset)
+        self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX), base_offset)
+        self._file: File | None = None
+        self._bytes_since_index = 0
+        self._first_timestamp = NOT_READ if size else NO_TIMESTAMP
+        self._max_timestamp = NOT_READ if size else NO_TIMESTAMP
+        self._max_timestamp_offset = base_offset
+        self._recent_offsets = array("q")
+        self._recent_positions = array("q")
+
+    @classmethod
+    def create(cls, disk: Disk, folder: Path, base_offset: int, created_ms: int) -> Segment:
+        """A new, empty segment and its `.log` file."""
+        segment = cls(disk, folder, base_offset, 0, created_ms)
+        segment.file.truncate(0)
+        return segment
+
+    def path(self, suffix: str) -> Path:
+        """One of the segment's files."""
+        return self.folder / offset_name(self.base_offset, suffix)
+
+    @property
+    def file_name(self) -> str:
+        """The `.log` file's name with its folder's, for messages."""
+        return f"{self.folder.name}/{offset_name(self.base_offset, LOG_SUFFIX)}"
+
+    @property
+    def file(self) -> File:
+        """The `.log` file."""
+        if self._file is None:
+            self._file = self._disk.open(self.path(LOG_SUFFIX))
+        return self._file
+
+    # Writing
+
+    def append(
+        self,
+        buffers: Sequence[Buffer],
+        size: int,
+        base_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+        index_interval: int,
+    ) -> None:
+        """Write a batch of `size` bytes at the end of the file, and `note` it."""
+        (self._file or self.file).write(self.size, buffers)
+        self.note(size, base_offset, last_offset, max_timestamp, index_interval)
+
+    def note(
+        self, size: int, base_offset: int, last_offset: int, max_timestamp: int, index_interval: int
+    ) -> None:
+        """The next `size` bytes of the file are a batch: account for it, and index it if one is due."""
+        position = self.size
+        if max_timestamp > (
+            self._max_timestamp if self._max_timestamp != NOT_READ else self.largest_timestamp
+        ):
+            self._max_timestamp = max_timestamp
+            self._max_timestamp_offset = last_offset
+        if position == 0:
+            self._first_timestamp = max_timestamp
+        if self._bytes_since_index > index_interval:
+            self.index.append(last_offset, position)
+            self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
+            self._bytes_since_index = 0
+        self._bytes_since_index += size
+        recent = self._recent_offsets
+        recent.append(base_offset)
+        self._recent_positions.append(position)
+        if len(recent) > 2 * RECENT_BATCHES:
+            del recent[:RECENT_BATCHES]
+            del self._recent_positions[:RECENT_BATCHES]
+        self.size = position + size
+
+    def reset(self) -> None:
+        """Forget everything but the file's bytes, which are to be noted again from the first on."""
+        self.index.clear()
+        self.time_index.clear()
+        self.size = self._bytes_since_index = 0
+        self._first_timestamp = self._max_timestamp = NO_TIMESTAMP
+        self._max_timestamp_offset = self.base_offset
+        self._recent_offsets, self._recent_positions = array("q"), array("q")
+
+    def fits(self, last_offset: int, index_interval: int, index_bytes_max: int) -> bool:
+        """Whether the indexes can take a batch ending with `last_offset`."""
+        if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            return False
+        if self._bytes_since_index <= index_interval:
+            return True
+        # The time index keeps room for one entry more: the last one, of `finish`.
+        return (len(self.index) + 1) * OffsetIndex.ENTRY_SIZE <= index_bytes_max and (
+            len(self.time_index) + 2
+        ) * TimeIndex.ENTRY_SIZE <= index_bytes_max
+
+    def open_for(self, max_timestamp: int, now_ms: int) -> int:
+        """How long the segment has been open (ms): by its records' timestamps, without those by the clock."""
+        first = self._first_timestamp
+        if first == NOT_READ:
+            first = self.first_timestamp
+        return max_timestamp - first if first >= 0 <= max_timestamp else now_ms - self.created_ms
+
+    def finish(self) -> None:
+        """No more batches come: the last time index entry tells the largest timestamp from now on."""
+        if self.size:
+            self.time_index.maybe_append(self.largest_timestamp, self._max_timestamp_offset)
+
+    def save(self) -> list[File]:
+        """Write the indexes out; returns the files to `sync`, the indexes' being the caller's to close."""
+        return [self.file, self.index.save(), self.time_index.save()]
+
+    def unload(self) -> None:
+        """Drop what memory holds only to save reading it again."""
+        self.index.unload()
+        self.time_index.unload()
+        self._recent_offsets, self._recent_positions = array("q"), array("q")
+
+    def truncate(self, size: int, end_offset: int) -> None:
+        """Cut the file to `size` bytes, which end before `end_offset`."""
+        self.index.truncate(size)
+        self.time_index.truncate(end_offset)
+        self.file.truncate(size)
+        self.size = size
+        self._bytes_since_index = 0
+        self._recent_offsets, self._recent_positions = array("q"), array("q")
+        self._first_timestamp = self._max_timestamp = NOT_READ if size else NO_TIMESTAMP
+        if size:
+            self._reread_timestamps()
+
+    def close(self) -> None:
+        """Let go of the file. A `FileSlice` given out keeps its descriptor."""
+        # Not `File.close`: a flush running in a thread may be using it.
+        self._file = None
+
+    def mark_deleted(self) -> list[Path]:
+        """Rename the files away and let go of them; returns what is to be unlinked later."""
+        renamed = []
+        for suffix in SEGMENT_SUFFIXES:
+            path = self.path(suffix)
+            target = path.with_name(path.name + DELETED_SUFFIX)
+            try:
+                self._disk.rename(path, target)
+            except FileNotFoundError:
+                continue
+            renamed.append(target)
+        self.close()
+        return renamed
+
+    # Reading
+
+    def locate(self, offset: int) -> tuple[int, int] | None:
+        """(position, size) of the first batch not wholly before `offset`; None if there is none."""
+        recent = self._recent_offsets
+        if recent and offset >= recent[0]:
+            index = bisect_right(recent, offset)
+            position = self._recent_positions[index - 1]
+            end = self._recent_positions[index] if index < len(recent) else self.size
+            return position, end - position
+        for position, header in scan_headers(self.file, self.index.lookup(offset), self.size):
+            if header.next_offset > offset:
+                return position, header.size
+        return None
+
+    def read(self, offset: int, max_bytes: int, bound: int | None, min_one_batch: bool) -> FileSlice | None:
+        """Whole batches from the one holding `offset`, ending before the one holding `bound`; None if there
+        are none.
+
+        Cut to `max_bytes` where a batch is known to begin, so up to one index interval less is returned.
+        """
+        found = self.locate(offset)
+        if found is None:
+            return None
+        position, first_size = found
+        limit = self.size
+        if bound is not None and (bound_found := self.locate(bound)) is not None:
+            limit = bound_found[0]
+        if limit <= position:
+            return None
+        length = limit - position
+        if length > max_bytes:
+            if first_size > max_bytes and not min_one_batch:
+                return None
+            length = max(self._boundary_before(position + max_bytes) - position, first_size)
+        descriptor = self.file.descriptor
+        return FileSlice(descriptor.number, position, length, descriptor)
+
+    def _boundary_before(self, position: int) -> int:
+        recent = self._recent_positions
+        if recent and position >= recent[0]:
+            return recent[bisect_right(recent, position) - 1]
+        return self.index.boundary_before(position)
+
+    def next_offset(self) -> int:
+        """The offset after the last batch, `base_offset` without one. Reads from the last index entry on."""
+        end = self.base_offset
+        for _, header in scan_headers(self.file, self.index.last_position(), self.size):
+            end = header.next_offset
+        return end
+
+    # Timestamps
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp in the segment, ms; -1 if it is empty or has none."""
+        if self._max_timestamp == NOT_READ:
+            self._max_timestamp, self._max_timestamp_offset = self.time_index.last_entry()
+        return self._max_timestamp
+
+    @property
+    def first_timestamp(self) -> int:
+        """The first batch's largest timestamp, ms, from which `segment.ms` counts; -1 without one."""
+        if self._first_timestamp == NOT_READ:
+            headers = scan_headers(self.file, 0, self.size)
+            self._first_timestamp = next((header.max_timestamp for _, header in headers), NO_TIMESTAMP)
+        return self._first_timestamp
+
+    def find_timestamp(self, timestamp: int, start_offset: int) -> tuple[int, int] | None:
+        """(timestamp, offset) of the first record from `start_offset` on that is not before `timestamp`."""
+        offset = max(self.time_index.lookup(timestamp), start_offset)
+        for position, header in scan_headers(self.file, self.index.lookup(offset), self.size):
+            if header.max_timestamp < timestamp or header.last_offset < start_offset:
+                continue
+            for record in decode_records(self.file.read(position, header.size)):
+                if record[1] >= timestamp and record[0] >= start_offset:
+                    return record[1], record[0]
+        return None
+
+    def _reread_timestamps(self) -> None:
+        """After a cut: the time index's last entry, and the batches behind it."""
+        self._max_timestamp, self._max_timestamp_offset = self.time_index.last_entry()
+        position = self.index.lookup(self._max_timestamp_offset)
+        for _, header in scan_headers(self.file, position, self.size):
+            if header.max_timestamp > self._max_timestamp:
+                self._max_timestamp, self._max_timestamp_offset = header.max_timestamp, header.last_offset

@@ -1,0 +1,98 @@
+"""The segments of one log in a row, oldest first; the last one is active.
+
+row[i].base_offset < row[i + 1].base_offset
+a batch stands in the segment with the largest base offset not above its own
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from operator import attrgetter
+from pathlib import Path
+
+from logd.records.slice import FileSlice
+from logd.storage.disk import Disk
+from logd.storage.segment import Segment
+
+_base_offset = attrgetter("base_offset")
+
+
+class Segments:
+    """At least one segment. Methods may raise OSError."""
+
+    __slots__ = ("_disk", "_folder", "active", "row")
+
+    def __init__(self, disk: Disk, folder: Path, row: list[Segment]) -> None:
+        self._disk = disk
+        self._folder = folder
+        self.row = row
+        self.active = row[-1]
+
+    def index_of(self, offset: int) -> int:
+        """Which segment `offset` belongs to; the first for offsets before it."""
+        return max(bisect_right(self.row, offset, key=_base_offset) - 1, 0)
+
+    def end_of(self, index: int, log_end_offset: int) -> int:
+        """Where a segment's offsets end."""
+        return self.row[index + 1].base_offset if index + 1 < len(self.row) else log_end_offset
+
+    def add(self, base_offset: int, now_ms: int) -> Segment:
+        """Finish the active segment and begin the next one at `base_offset`."""
+        self.active.finish()
+        self.active.save()
+        self.active.unload()
+        self.active = Segment.create(self._disk, self._folder, base_offset, now_ms)
+        self.row.append(self.active)
+        return self.active
+
+    def drop_oldest(self, count: int) -> list[Path]:
+        """Take out the oldest segments, not all of them; returns their files, renamed, to be unlinked."""
+        paths = [path for segment in self.row[:count] for path in segment.mark_deleted()]
+        del self.row[:count]
+        return paths
+
+    def cut(self, offset: int, now_ms: int) -> list[Path]:
+        """Take out everything from the batch holding `offset` on; returns files as `drop_oldest` does."""
+        keep = bisect_right(self.row, offset - 1, key=_base_offset)
+        paths = [path for segment in self.row[keep:] for path in segment.mark_deleted()]
+        del self.row[keep:]
+        if not self.row:
+            self.row.append(Segment.create(self._disk, self._folder, offset, now_ms))
+        self.active = self.row[-1]
+        found = self.active.locate(offset)
+        if found is not None:
+            self.active.truncate(found[0], offset)
+        return paths
+
+    def read(
+        self, offset: int, max_bytes: int, upper_bound: int, log_end_offset: int, min_one_batch: bool
+    ) -> FileSlice | None:
+        """See `Log.read`; moves on to the next segment where compaction took a segment's last batches."""
+        for index in range(self.index_of(offset), len(self.row)):
+            segment = self.row[index]
+            if segment.base_offset >= upper_bound:
+                break
+            bound = upper_bound if upper_bound < self.end_of(index, log_end_offset) else None
+            piece = segment.read(offset, max_bytes, bound, min_one_batch)
+            if piece is not None or segment.locate(offset) is not None:
+                return piece
+        return None
+
+    def find_timestamp(self, timestamp: int, start_offset: int) -> tuple[int, int] | None:
+        """(timestamp, offset) of the first record from `start_offset` on at or after `timestamp` (ms)."""
+        for segment in self.row:
+            if segment.largest_timestamp >= timestamp:
+                found = segment.find_timestamp(timestamp, start_offset)
+                if found is not None:
+                    return found
+        return None
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp of any record (ms), -1 without one."""
+        return max(segment.largest_timestamp for segment in self.row)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments."""
+        return sum(segment.size for segment in self.row)

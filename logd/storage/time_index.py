@@ -1,0 +1,66 @@
+"""The time index of one segment: from which offset on timestamps are larger.
+
+    .timeindex: entries of 12 bytes, big-endian, timestamps rising
+        int64  the largest timestamp in the segment so far, ms
+        int32  last offset of the first batch that has it, relative to the segment's base offset
+
+An entry (t, o) promises that no record up to `o` is later than `t`. One is written when the offset index gets
+an entry and t has grown, and once more when the segment is rolled or closed, so that the last entry tells the
+segment's largest timestamp.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_left
+from typing import ClassVar
+
+from logd.storage.index_file import IndexFile
+
+ENTRY = struct.Struct(">qi")
+NO_TIMESTAMP = -1
+
+
+class TimeIndex(IndexFile):
+    """Keys are timestamps, values relative offsets."""
+
+    __slots__ = ()
+
+    ENTRY_SIZE: ClassVar[int] = ENTRY.size
+
+    def maybe_append(self, timestamp: int, offset: int) -> None:
+        """Add an entry if `timestamp` is larger than the last one's."""
+        keys = self.keys if self.keys is not None else self.loaded()
+        if timestamp > (keys[-1] if keys else NO_TIMESTAMP):
+            keys.append(timestamp)
+            self.values.append(offset - self.base_offset)
+
+    def lookup(self, timestamp: int) -> int:
+        """An offset such that no record before it is as late as `timestamp`."""
+        index = bisect_left(self.loaded(), timestamp)
+        return self.base_offset + (self.values[index - 1] if index else 0)
+
+    def last_entry(self) -> tuple[int, int]:
+        """(timestamp, offset) of the last entry, (-1, base offset) without one. Reads no more than that."""
+        keys, values = (self.keys, self.values) if self.keys is not None else self._decode(self._read(1))
+        return (keys[-1], self.base_offset + values[-1]) if keys else (NO_TIMESTAMP, self.base_offset)
+
+    def truncate(self, end_offset: int) -> None:
+        """Forget entries at or after `end_offset`, in the file too."""
+        keys = self.loaded()
+        while self.values and self.base_offset + self.values[-1] >= end_offset:
+            self.values.pop()
+            keys.pop()
+        self._cut(len(keys))
+
+    def _decode(self, data: bytes) -> tuple[array[int], array[int]]:
+        keys, values = array("q"), array("i")
+        for timestamp, offset in ENTRY.iter_unpack(data):
+            keys.append(timestamp)
+            values.append(offset)
+        return keys, values
+
+    def _encode(self, start: int) -> bytes:
+        rows = zip(self.loaded()[start:], self.values[start:], strict=True)
+        return b"".join(ENTRY.pack(*row) for row in rows)

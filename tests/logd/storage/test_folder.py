@@ -1,0 +1,199 @@
+"""A log folder: its lock, its identity, its checkpoints, making and deleting logs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logd.config.topic import TopicConfig
+from logd.storage import FolderLocked, FolderMismatch, LogFolder, StorageError
+from logd.storage.checkpoints import encode_uuid
+
+TOPIC_ID = bytes(range(16))
+
+
+def open_folder(path: Path, *, node_id: int = 1, cluster_id: str | None = "cluster") -> LogFolder:
+    return LogFolder.open(
+        path, node_id=node_id, cluster_id=cluster_id, config_for=lambda topic: TopicConfig(), now_ms=0
+    )
+
+
+def test_a_second_process_is_kept_out(store: Any) -> None:
+    program = (
+        "import sys; from pathlib import Path; from logd.storage.lock import FolderLock\n"
+        "from logd.storage import FolderLocked\n"
+        "try: FolderLock(Path(sys.argv[1]))\n"
+        "except FolderLocked as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(store.path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.strip() == f"log folder {store.path}: in use by process {os.getpid()}"
+
+
+def test_a_second_opening_in_this_process_is_kept_out(store: Any) -> None:
+    with pytest.raises(FolderLocked, match=str(store.path)):
+        open_folder(store.path)
+    store.close()
+    open_folder(store.path).close()
+
+
+def test_the_folder_knows_whose_it_is(tmp_path: Path) -> None:
+    folder = open_folder(tmp_path, node_id=3, cluster_id=None)
+    cluster, directory = folder.cluster_id, folder.directory_id
+    folder.close()
+    assert (tmp_path / "meta.properties").read_text().splitlines() == [
+        "version=1",
+        f"cluster.id={cluster}",
+        "node.id=3",
+        f"directory.id={encode_uuid(directory)}",
+    ]
+    with pytest.raises(FolderMismatch, match="belongs to node 3, not to node 4"):
+        open_folder(tmp_path, node_id=4, cluster_id=None)
+    with pytest.raises(FolderMismatch, match=f"belongs to cluster {cluster}, not to cluster other"):
+        open_folder(tmp_path, node_id=3, cluster_id="other")
+    again = open_folder(tmp_path, node_id=3, cluster_id=None)
+    assert (again.cluster_id, again.directory_id) == (cluster, directory)
+    again.close()
+
+
+def test_a_folder_of_an_older_kafka_is_taken_over(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("#\n#Sat Nov 21\nbroker.id=2\nversion=0\ncluster.id=abc\n")
+    folder = open_folder(tmp_path, node_id=2, cluster_id=None)
+    assert folder.cluster_id == "abc"
+    folder.close()
+    assert "version=1\n" in (tmp_path / "meta.properties").read_text()
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be used"):
+        open_folder(tmp_path / "file" / "logs")
+
+
+def test_topic_ids_are_kept(store: Any) -> None:
+    assert (
+        store.log_path / "partition.metadata"
+    ).read_text() == "version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
+    assert store.reopen(clean=False).topic_id == TOPIC_ID
+    (store.log_path / "partition.metadata").write_text("")
+    assert store.reopen(clean=False).topic_id is None
+
+
+def test_a_stop_writes_what_kafka_looks_for(store: Any) -> None:
+    store.configure(index_interval_bytes=50)
+    for _ in range(3):
+        store.append("a")
+    store.log.delete_records_before(1)
+    store.folder.close({("t", 0): 2})
+    store.folder = None
+    assert {path.name for path in store.path.iterdir()} == {
+        ".kafka_cleanshutdown",
+        ".lock",
+        "log-start-offset-checkpoint",
+        "meta.properties",
+        "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "t-0",
+    }
+    assert (store.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 3\n"
+    assert (store.path / "log-start-offset-checkpoint").read_text() == "0\n1\nt 0 1\n"
+    assert (store.path / "replication-offset-checkpoint").read_text() == "0\n1\nt 0 2\n"
+    assert store.files() == {
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "00000000000000000003.snapshot",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+    }
+    store.open()
+    assert store.folder.high_watermarks == {("t", 0): 2}
+
+
+def test_a_deleted_log_is_renamed_then_removed(store: Any) -> None:
+    store.append("a")
+    deletion = store.folder.delete_log("t", 0)
+    assert not store.log_path.exists()
+    (left,) = (path for path in store.path.iterdir() if path.is_dir())
+    prefix, suffix = left.name.split(".")
+    assert prefix == "t-0" and suffix.endswith("-delete") and len(suffix) == 32 + len("-delete")
+    log = store.folder.create_log("t", 0, topic_id=None, config=store.config, now_ms=0)
+    assert log.log_end_offset == 0
+    deletion.run()
+    assert not left.exists()
+
+
+def test_a_deleted_log_left_over_is_removed_at_the_next_start(store: Any) -> None:
+    store.append("a")
+    store.folder.delete_log("t", 0)
+    store.kill()
+    folder = open_folder(store.path)
+    assert not folder.logs
+    for deletion in folder.deletions:
+        deletion.run()
+    assert not [path for path in store.path.iterdir() if path.is_dir()]
+    folder.close()
+
+
+def test_the_longest_topic_name_can_be_deleted(store: Any) -> None:
+    topic = "n" * 249
+    store.folder.create_log(topic, 0, topic_id=None, config=store.config, now_ms=0)
+    store.folder.delete_log(topic, 0).run()
+
+
+def test_names_with_dashes_and_dots(store: Any) -> None:
+    for topic in ("a-1", "a", "b.c-d_e"):
+        store.folder.create_log(topic, 12, topic_id=None, config=store.config, now_ms=0)
+    store.reopen(clean=True)
+    assert set(store.folder.logs) == {("t", 0), ("a-1", 12), ("a", 12), ("b.c-d_e", 12)}
+
+
+def test_what_is_no_log_is_left_alone(store: Any) -> None:
+    (store.path / "lost+found").mkdir()
+    (store.path / "__cluster_metadata-0").mkdir()
+    (store.path / "note-1").write_text("a file")
+    store.reopen(clean=True)
+    assert set(store.folder.logs) == {("t", 0)}
+    assert (store.path / "lost+found").exists()
+
+
+def test_checkpoints_are_written_when_something_changed(store: Any) -> None:
+    store.append("a")
+    store.log.flush()
+    store.folder.start_checkpoint()()
+    assert (store.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 1\n"
+    before = (store.path / "recovery-point-offset-checkpoint").stat().st_ino
+    store.folder.start_checkpoint()()
+    assert (store.path / "recovery-point-offset-checkpoint").stat().st_ino == before
+
+
+@pytest.mark.parametrize("content", ["", "0\n", "0\n2\nt 0 5\n", "1\n0\n", "0\n1\nt zero 5\n", "\x00" * 30])
+def test_a_broken_checkpoint_counts_as_none(store: Any, content: str) -> None:
+    store.append("a")
+    store.log.flush()
+    store.kill()
+    for name in ("recovery-point", "log-start", "replication"):
+        (store.path / f"{name}-offset-checkpoint").write_text(content)
+    (store.log_path / "leader-epoch-checkpoint").write_text(content)
+    store.open()
+    assert (store.log.log_start_offset, store.log.log_end_offset, store.log.latest_epoch) == (0, 1, 0)
+
+
+def test_idle_logs_hold_no_descriptors(store: Any, batch: Any) -> None:
+    for partition in range(1, 20):
+        log = store.folder.create_log("t", partition, topic_id=None, config=store.config, now_ms=0)
+        log.append(batch("x"), 0, 0)
+    store.close()
+    before = len(os.listdir("/proc/self/fd"))
+    store.open()
+    assert len(os.listdir("/proc/self/fd")) == before + 1, "the lock's"

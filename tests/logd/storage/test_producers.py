@@ -1,0 +1,219 @@
+"""Idempotent producers: what is taken, what is a duplicate, what is refused, and what a restart remembers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from logd.errors import ErrorCode, Fenced, KafkaError
+from logd.storage import Appended
+from logd.storage.producers import Producer, ProducerState
+
+PID = 4711
+MAX_SEQUENCE = 2**31 - 1
+
+
+@pytest.fixture
+def send(store: Any, batch: Any) -> Any:
+    """Appends `count` records of producer 4711."""
+
+    def send(sequence: int, count: int = 1, *, epoch: int = 0, pid: int = PID) -> Appended:
+        records = batch(*"x" * count, producer_id=pid, producer_epoch=epoch, base_sequence=sequence)
+        appended: Appended = store.log.append(records, 0, store.now)
+        return appended
+
+    return send
+
+
+def test_batches_in_sequence_are_taken(send: Any) -> None:
+    assert [send(0, 3).base_offset, send(3, 2).base_offset, send(5).base_offset] == [0, 3, 5]
+
+
+def test_the_last_five_batches_are_recognised(send: Any, store: Any) -> None:
+    for number in range(7):
+        send(number * 2, 2)
+    end = store.log.log_end_offset
+    for number in range(2, 7):
+        again = send(number * 2, 2)
+        assert (again.duplicate, again.base_offset, again.last_offset) == (True, number * 2, number * 2 + 1)
+    with pytest.raises(KafkaError) as caught:
+        send(2, 2)
+    assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert store.log.log_end_offset == end
+
+
+def test_a_batch_that_only_overlaps_is_no_duplicate(send: Any) -> None:
+    send(0, 4)
+    for sequence, count in ((0, 3), (1, 3), (2, 4)):
+        with pytest.raises(KafkaError) as caught:
+            send(sequence, count)
+        assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_gap_is_refused(send: Any, store: Any) -> None:
+    send(0)
+    with pytest.raises(KafkaError, match="sequence 2 came, 1 was due") as caught:
+        send(2)
+    assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert send(1).base_offset == 1
+
+
+def test_an_unknown_producer_may_begin_anywhere(send: Any) -> None:
+    """KIP-360: its earlier records may have been deleted, or it expired."""
+    assert send(17).base_offset == 0
+    assert send(18).base_offset == 1
+
+
+def test_a_new_epoch_begins_at_zero_and_fences_the_old(send: Any) -> None:
+    send(0, 3, epoch=1)
+    with pytest.raises(KafkaError) as caught:
+        send(3, epoch=2)
+    assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    send(0, epoch=2)
+    with pytest.raises(Fenced) as fenced:
+        send(3, epoch=1)
+    assert fenced.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert send(1, epoch=2).base_offset == 4
+
+
+def test_the_sequence_wraps(send: Any) -> None:
+    send(MAX_SEQUENCE - 2, 2)
+    wrapping = send(MAX_SEQUENCE, 3)
+    assert send(MAX_SEQUENCE, 3) == wrapping._replace(duplicate=True)
+    assert send(2).base_offset == wrapping.last_offset + 1
+    send(3)
+
+
+def test_the_sequence_wraps_at_a_batch(send: Any) -> None:
+    send(MAX_SEQUENCE - 1, 2)
+    send(0)
+    assert send(MAX_SEQUENCE - 1, 2).duplicate
+
+
+def test_producers_do_not_mind_each_other(send: Any) -> None:
+    send(0, 2, pid=1)
+    send(0, 5, pid=2)
+    send(2, pid=1)
+    send(5, pid=2)
+
+
+def test_a_duplicate_tells_when_it_was_written(send: Any, store: Any) -> None:
+    store.configure(message_timestamp_type="LogAppendTime")
+    store.now = 5000
+    send(0)
+    store.now = 6000
+    assert send(0).log_append_time == 5000
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_the_state_survives_a_restart(send: Any, store: Any, clean: bool) -> None:
+    send(0, 3)
+    send(3, 3)
+    send(0, 1, epoch=4, pid=9)
+    store.reopen(clean=clean)
+    assert send(3, 3).duplicate
+    with pytest.raises(KafkaError):
+        send(7)
+    with pytest.raises(Fenced):
+        send(1, epoch=3, pid=9)
+    assert send(6).base_offset == 7
+    assert send(1, epoch=4, pid=9).base_offset == 8
+
+
+def test_a_crash_after_rolls_replays_only_what_the_last_snapshot_lacks(send: Any, store: Any) -> None:
+    store.configure(segment_bytes=200)
+    for sequence in range(8):
+        send(sequence)
+    store.reopen(clean=False)
+    assert send(7).duplicate
+    assert send(8).base_offset == 8
+
+
+@pytest.mark.parametrize("damage", ["torn", "flipped", "gone", "empty"])
+def test_a_damaged_snapshot_is_passed_over(send: Any, store: Any, damage: str) -> None:
+    store.configure(segment_bytes=200)
+    for sequence in range(6):
+        send(sequence)
+    store.close()
+    newest = sorted(store.log_path.glob("*.snapshot"))[-1]
+    data = newest.read_bytes()
+    if damage == "gone":
+        newest.unlink()
+    else:
+        newest.write_bytes(
+            {"torn": data[:-1], "flipped": data[:-1] + bytes([data[-1] ^ 1]), "empty": b""}[damage]
+        )
+    store.open()
+    assert send(5).duplicate
+    with pytest.raises(KafkaError):
+        send(7)
+    assert send(6).base_offset == 6
+
+
+def test_snapshots_go_with_their_segments(send: Any, store: Any) -> None:
+    store.configure(segment_bytes=100)
+    for sequence in range(6):
+        send(sequence)
+    for deletion in store.log.delete_records_before(4):
+        deletion.run()
+    assert sorted(name for name in store.files() if "snapshot" in name) == [
+        "00000000000000000004.snapshot",
+        "00000000000000000005.snapshot",
+    ]
+    assert send(5).duplicate, "KIP-360: deleted records do not take their producer along"
+
+
+def test_producers_expire(send: Any, store: Any) -> None:
+    send(0, pid=1)
+    store.now += 500
+    send(0, pid=2)
+    assert store.log.expire_producers(store.now + 500, 1000) == 1
+    assert send(40, pid=1).base_offset == 2, "forgotten, so any sequence will do"
+    with pytest.raises(KafkaError):
+        send(40, pid=2)
+
+
+def test_expiry_goes_by_the_clock_not_by_the_records(batch: Any, store: Any) -> None:
+    records = batch("old", timestamps=[1000], producer_id=1, producer_epoch=0, base_sequence=0)
+    store.log.append(records, 0, store.now)
+    assert store.log.expire_producers(store.now + 999, 1000) == 0
+
+
+def test_a_producer_in_a_transaction_does_not_expire(send: Any, store: Any) -> None:
+    send(0)
+    store.log.producers.producers[PID].txn_first_offset = 0
+    assert store.log.expire_producers(store.now + 10**9, 1000) == 0
+
+
+def test_the_snapshot_is_kafkas_byte_for_byte() -> None:
+    """A snapshot an Apache Kafka 4.1 broker wrote, with two producers of 428 records a batch."""
+    data = bytes.fromhex(
+        "0001 d5a2db3a 00000002"
+        # id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, no transaction
+        "0000000000000007 0000 0000176f 000000000000176f 000001ab 0000018bcfe57f6f ffffffff ffffffffffffffff"
+        "0000000000000008 0000 00000863 0000000000001fd3 000001ab 0000018bcfe57063 ffffffff ffffffffffffffff"
+    )
+    state = ProducerState.decode(data)
+    assert [(pid, producer.epoch, producer.next_sequence) for pid, producer in state.producers.items()] == [
+        (7, 0, 6000),
+        (8, 0, 2148),
+    ]
+    assert state.producers[8].batches[-1].base_offset == 0x1FD3 - 0x1AB
+    assert state.encode() == data
+
+
+def test_transaction_fields_pass_through_a_snapshot() -> None:
+    assert ProducerState.decode(ProducerState().encode()).producers == {}
+    state = ProducerState()
+    producer = state.producers[7] = Producer(2)
+    producer.coordinator_epoch, producer.txn_first_offset, producer.timestamp = 5, 1000, 99
+    again = ProducerState.decode(state.encode()).producers[7]
+    assert (again.epoch, again.coordinator_epoch, again.txn_first_offset, again.timestamp) == (2, 5, 1000, 99)
+    assert not again.batches and again.next_sequence == 0
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00\x01", bytes(10), b"\x00\x02" + bytes(8)])
+def test_no_snapshot(data: bytes) -> None:
+    with pytest.raises(ValueError, match="producer snapshot"):
+        ProducerState.decode(data)
