@@ -1,0 +1,66 @@
+"""Record batches (magic 2): header view, decode, build, CRC, compression. Bytes in, bytes out.
+
+On the hot path records are plain tuples: `Record` as read, `NewRecord` to be written.
+"""
+
+from logd.records.build import (
+    Headers,
+    NewRecord,
+    Record,
+    build_batch,
+    estimate_size,
+    rebuild_batch,
+    restamp,
+)
+from logd.records.compression import DECOMPRESSED_LIMIT, Codec, compress, decompress
+from logd.records.control import ABORT, COMMIT, build_end_marker, parse_control, parse_end_marker
+from logd.records.decode import Columns, decode_columns, decode_records
+from logd.records.header import (
+    HEADER_SIZE,
+    MAGIC,
+    BatchHeader,
+    Buffer,
+    assign_append_time,
+    assign_offset,
+    check_crc,
+    iter_batches,
+    read_header,
+    whole_batches_size,
+)
+from logd.records.slice import FileSlice
+from logd.records.validate import check_produced, check_produced_records
+
+__all__ = [
+    "ABORT",
+    "COMMIT",
+    "DECOMPRESSED_LIMIT",
+    "HEADER_SIZE",
+    "MAGIC",
+    "BatchHeader",
+    "Buffer",
+    "Codec",
+    "Columns",
+    "FileSlice",
+    "Headers",
+    "NewRecord",
+    "Record",
+    "assign_append_time",
+    "assign_offset",
+    "build_batch",
+    "build_end_marker",
+    "check_crc",
+    "check_produced",
+    "check_produced_records",
+    "compress",
+    "decode_columns",
+    "decode_records",
+    "decompress",
+    "estimate_size",
+    "iter_batches",
+    "parse_control",
+    "parse_end_marker",
+    "read_header",
+    "rebuild_batch",
+    "restamp",
+    "whole_batches_size",
+]

@@ -1,0 +1,205 @@
+"""Record batches written: from new records, from decoded ones (compaction), and stamped anew.
+
+A record inside a batch (every length and delta a zigzag varint):
+
+    length │ attributes = 0 │ timestamp delta │ offset delta │ key length, key │ value length, value
+           │ header count │ (name length, name │ value length, value)*
+
+A length of -1 is null. The batch header is drawn in `header`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import crc32c
+
+from logd.records.compression import Codec, compress
+from logd.records.header import (
+    APPEND_TIME_BIT,
+    CODEC_MASK,
+    CONTROL_BIT,
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    Buffer,
+)
+from logd.records.varint import TABLE, TABLE_SIZE, varint
+
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
+NewRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
+"""Timestamp ms, key, value, headers."""
+Record: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers]
+"""Offset, timestamp ms, key, value, headers."""
+
+_RECORD_OVERHEAD = 5 + 1 + 10 + 5 + 5 + 5 + 5
+_HEADER_OVERHEAD = 5 + 5
+
+
+def build_batch(
+    records: Sequence[NewRecord],
+    *,
+    base_offset: int = 0,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+    control: bool = False,
+    leader_epoch: int = NO_LEADER_EPOCH,
+) -> bytes:
+    """One batch of `records`, which must not be empty, with offsets from `base_offset` on."""
+    if not records:
+        raise ValueError("a batch needs a record")
+    base_timestamp = records[0][0]
+    body = compress(codec, b"".join(_encode(enumerate(records), base_timestamp)), level)
+    count = len(records)
+    return _seal(
+        BatchHeader(
+            base_offset,
+            HEADER_SIZE - LOG_OVERHEAD + len(body),
+            leader_epoch,
+            MAGIC,
+            0,
+            codec | (TRANSACTIONAL_BIT if transactional else 0) | (CONTROL_BIT if control else 0),
+            count - 1,
+            base_timestamp,
+            max([record[0] for record in records]),
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            count,
+        ),
+        body,
+    )
+
+
+def rebuild_batch(
+    header: BatchHeader,
+    records: Sequence[Record],
+    *,
+    codec: Codec | None = None,
+    level: int | None = None,
+) -> bytes:
+    """The batch of `header` with only `records` of its own left, their offsets and its ends kept.
+
+    For compaction, where no record may be left at all, and for another `codec`. The base timestamp
+    stays what it was; the max timestamp follows the records unless it is the log append time.
+    """
+    codec = header.codec if codec is None else codec
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    kept = ((offset - base_offset, (time, key, value, hs)) for offset, time, key, value, hs in records)
+    body = b"".join(_encode(kept, base_timestamp))
+    if records:
+        body = compress(codec, body, level)
+    if header.timestamp_type:
+        max_timestamp = header.max_timestamp
+    else:
+        max_timestamp = max((record[1] for record in records), default=NO_TIMESTAMP)
+    return _seal(
+        header._replace(
+            batch_length=HEADER_SIZE - LOG_OVERHEAD + len(body),
+            attributes=header.attributes & ~CODEC_MASK | (codec if records else 0),
+            max_timestamp=max_timestamp,
+            count=len(records),
+        ),
+        body,
+    )
+
+
+def restamp(
+    batch: Buffer,
+    header: BatchHeader,
+    *,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    base_offset: int = 0,
+    leader_epoch: int = NO_LEADER_EPOCH,
+    transactional: bool = False,
+) -> bytes:
+    """The whole batch of `header`, which `batch` begins with, as if another producer had built it.
+
+    For passing batches on to another cluster: records stay compressed, the transactional and the
+    timestamp-type bit are cleared, the CRC is new. The caller keeps back what a broker would refuse
+    (control batches, compacted batches: rebuild those) and rebuilds batches of log append time
+    where readers shall see that time further on.
+    """
+    attributes = header.attributes & ~(TRANSACTIONAL_BIT | APPEND_TIME_BIT)
+    return _seal(
+        header._replace(
+            base_offset=base_offset,
+            partition_leader_epoch=leader_epoch,
+            attributes=attributes | (TRANSACTIONAL_BIT if transactional else 0),
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+        ),
+        memoryview(batch)[HEADER_SIZE : header.size],
+    )
+
+
+def estimate_size(record: NewRecord) -> int:
+    """At most how many bytes `record` takes in an uncompressed batch (its share of the header left out)."""
+    _, key, value, headers = record
+    size = _RECORD_OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
+    for name, data in headers:
+        # A character takes at most four bytes of UTF-8.
+        size += _HEADER_OVERHEAD + 4 * len(name) + (len(data) if data else 0)
+    return size
+
+
+def _seal(header: BatchHeader, body: Buffer) -> bytes:
+    """Header and body as one batch with its CRC, the body copied once."""
+    packed = bytearray(HEADER.pack(*header))
+    crc = crc32c.crc32c(body, crc32c.crc32c(memoryview(packed)[CRC_START:]))
+    packed[17:21] = crc.to_bytes(4, "big")
+    return b"".join((packed, body))
+
+
+def _encode(records: Iterable[tuple[int, NewRecord]], base_timestamp: int) -> list[bytes]:
+    """The records as parts to be joined; each comes with its offset delta."""
+    table, limit, join = TABLE, TABLE_SIZE, b"".join
+    parts: list[bytes] = []
+    for delta, (timestamp, key, value, headers) in records:
+        elapsed = timestamp - base_timestamp
+        when = table[elapsed] if 0 <= elapsed < limit else varint(elapsed)
+        offset = table[delta] if delta < limit else varint(delta)
+        if key is None:
+            key, key_size = b"", b"\1"
+        else:
+            size = len(key)
+            key_size = table[size] if size < limit else varint(size)
+        if value is None:
+            value, value_size = b"", b"\1"
+        else:
+            size = len(value)
+            value_size = table[size] if size < limit else varint(size)
+        tail = _encode_headers(headers) if headers else b"\0"
+        body = join((b"\0", when, offset, key_size, key, value_size, value, tail))
+        size = len(body)
+        parts += (table[size] if size < limit else varint(size), body)
+    return parts
+
+
+def _encode_headers(headers: Headers) -> bytes:
+    parts = [varint(len(headers))]
+    for name, data in headers:
+        encoded = name.encode()
+        parts += (varint(len(encoded)), encoded)
+        if data is None:
+            parts.append(b"\1")
+        else:
+            parts += (varint(len(data)), data)
+    return b"".join(parts)

@@ -1,0 +1,59 @@
+"""Control records: the markers that end a transaction (KIP-98).
+
+    key:    version i16 = 0 │ type i16 (0 abort, 1 commit)
+    value:  version i16 = 0 │ coordinator epoch i32
+
+One batch holds one marker: control and transactional bits set, no compression, no sequence.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from logd.errors import CorruptRecordBatch
+from logd.records.build import build_batch
+from logd.records.header import NO_LEADER_EPOCH
+
+ABORT: Final = 0
+COMMIT: Final = 1
+
+_KEY = struct.Struct(">hh")
+_VALUE = struct.Struct(">hi")
+
+
+def parse_control(key: bytes | None) -> tuple[int, int]:
+    """(version, type) of a control record's key; types above COMMIT are KRaft's and to be skipped."""
+    if key is None or len(key) < _KEY.size:
+        raise CorruptRecordBatch("a control record without version and type in its key")
+    version, kind = _KEY.unpack_from(key)
+    return version, kind
+
+
+def parse_end_marker(value: bytes | None) -> int:
+    """Coordinator epoch in the value of a COMMIT or ABORT record."""
+    if value is None or len(value) < _VALUE.size:
+        raise CorruptRecordBatch("a transaction marker without a coordinator epoch in its value")
+    return int(_VALUE.unpack_from(value)[1])
+
+
+def build_end_marker(
+    kind: int,
+    *,
+    timestamp_ms: int,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+    base_offset: int = 0,
+    leader_epoch: int = NO_LEADER_EPOCH,
+) -> bytes:
+    """The control batch that commits (`kind` COMMIT) or aborts a producer's transaction in a partition."""
+    return build_batch(
+        [(timestamp_ms, _KEY.pack(0, kind), _VALUE.pack(0, coordinator_epoch), ())],
+        base_offset=base_offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        transactional=True,
+        control=True,
+        leader_epoch=leader_epoch,
+    )

@@ -1,0 +1,74 @@
+"""What a broker checks of a batch a client produced, and which error code says no.
+
+`check_produced` reads the header and the CRC and touches no record. `check_produced_records`
+decodes them, for topics where a broker has to know (compacted ones refuse records without a key).
+Batches from a leader, as a follower fetches them, need neither.
+"""
+
+from __future__ import annotations
+
+from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, error_for
+from logd.records.build import Record
+from logd.records.compression import DECOMPRESSED_LIMIT
+from logd.records.decode import decode_records
+from logd.records.header import HEADER_SIZE, MAGIC, BatchHeader, Buffer, check_crc, read_header
+
+_MAGIC_POSITION = 16
+
+
+def check_produced(records: Buffer) -> BatchHeader:
+    """The header of the one batch that a produce request holds for a partition.
+
+    Raises KafkaError: CORRUPT_MESSAGE where the batch does not hold together, INVALID_RECORD where
+    a client may not produce such a batch (several batches, an old format, a control batch, none or
+    missing records, a producer id without epoch and sequence).
+    """
+    if len(records) < HEADER_SIZE:
+        raise error_for(ErrorCode.CORRUPT_MESSAGE, f"{len(records)} bytes are no record batch")
+    if records[_MAGIC_POSITION] < MAGIC:
+        raise _invalid(f"message format {records[_MAGIC_POSITION]} is no longer supported, only {MAGIC}")
+    try:
+        header = read_header(records)
+        if header.size < len(records):
+            raise _invalid(f"more than one batch: {len(records)} bytes, the first has {header.size}")
+        check_crc(records, 0, header)
+        header.codec  # noqa: B018 - an unknown codec raises
+    except CorruptRecordBatch as error:
+        raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    if header.is_control:
+        raise _invalid("clients may not write control batches")
+    if header.count != header.last_offset_delta + 1:
+        raise _invalid(f"{header.count} records over {header.last_offset_delta + 1} offsets")
+    if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):
+        raise _invalid(
+            f"producer id {header.producer_id} with epoch {header.producer_epoch} "
+            f"and sequence {header.base_sequence}"
+        )
+    if header.is_transactional and header.producer_id < 0:
+        raise _invalid("a transactional batch without a producer id")
+    return header
+
+
+def check_produced_records(
+    batch: Buffer, *, keys_required: bool = False, limit: int = DECOMPRESSED_LIMIT
+) -> list[Record]:
+    """The decoded records of a batch that passed `check_produced`.
+
+    Raises KafkaError INVALID_RECORD if they do not decode, if their offsets are not consecutive, or
+    if one has no key and the topic wants keys.
+    """
+    try:
+        records = decode_records(batch, limit=limit)
+    except CorruptRecordBatch as error:
+        raise _invalid(str(error)) from None
+    base = read_header(batch).base_offset
+    for expected, record in enumerate(records, base):
+        if record[0] != expected:
+            raise _invalid(f"record {expected - base} has offset delta {record[0] - base}")
+        if keys_required and record[2] is None:
+            raise _invalid("a compacted topic takes no record without a key")
+    return records
+
+
+def _invalid(message: str) -> KafkaError:
+    return error_for(ErrorCode.INVALID_RECORD, message)

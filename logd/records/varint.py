@@ -1,0 +1,48 @@
+"""Zigzag varints, as records use them: small numbers of either sign take one byte.
+
+`build` takes small values from the table; `decode` inlines the short cases and calls `read_zigzag`
+for the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from logd.errors import CorruptRecordBatch
+
+
+def varint(value: int) -> bytes:
+    """`value` zigzag-encoded, 1 to 10 bytes; a value beyond int64 is an OverflowError."""
+    if not -(1 << 63) <= value < 1 << 63:
+        raise OverflowError(f"{value} does not fit int64")
+    rest = (value << 1) ^ (value >> 63)
+    if rest < 0x80:
+        return rest.to_bytes(1, "big")
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def read_zigzag(buffer: bytes, pos: int) -> tuple[int, int]:
+    """(the number still zigzag-encoded, position after it): even is 2n, odd is -2n - 1.
+
+    IndexError past the end; CorruptRecordBatch beyond ten bytes.
+    """
+    raw = shift = 0
+    while True:
+        byte = buffer[pos]
+        pos += 1
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return raw & 0xFFFF_FFFF_FFFF_FFFF, pos
+        shift += 7
+        if shift > 63:
+            raise CorruptRecordBatch("a varint of more than ten bytes")
+
+
+TABLE_SIZE: Final = 8192
+"""Values below travel in at most two bytes."""
+TABLE: Final = [varint(value) for value in range(TABLE_SIZE)]

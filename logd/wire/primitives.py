@@ -1,0 +1,204 @@
+"""The protocol's primitive values, as the generated code needs them.
+
+Unsigned varints carry seven bits a byte, low bits first, and no more than 32 bits in all (KIP-482).
+Compact lengths are a varint of length + 1, 0 for null; the old ones are an int16 (strings) or an
+int32, -1 for null.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Final
+
+UVARINTS: Final = [bytes((value,)) for value in range(128)]
+"""The varints of one byte."""
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_NULL16 = b"\xff\xff"
+_NULL32 = b"\xff\xff\xff\xff"
+
+
+class Nonsense(Exception):
+    """What a length or a null says cannot be; the decoder adds message and field."""
+
+
+FAILURES: Final = (IndexError, struct.error, UnicodeDecodeError, Nonsense)
+"""What reading garbage raises; to be translated into MalformedMessage."""
+
+
+def uvarint(value: int) -> bytes:
+    """`value` as an unsigned varint."""
+    if value < 128:
+        return UVARINTS[value]
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_uvarint(buffer: bytes | memoryview, pos: int) -> tuple[int, int]:
+    """(value, position after it). IndexError past the end, Nonsense beyond 32 bits."""
+    value = shift = 0
+    while True:
+        byte = buffer[pos]
+        pos += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            if value >> 32:
+                break
+            return value, pos
+        shift += 7
+        if shift > 28:
+            break
+    raise Nonsense("an unsigned varint of more than 32 bits")
+
+
+def read_tag(buffer: bytes | memoryview, pos: int) -> tuple[int, int, int]:
+    """(tag, bytes of the field's value, position of the value) of a tagged field, whole in `buffer`."""
+    tag, pos = read_uvarint(buffer, pos)
+    size, pos = read_uvarint(buffer, pos)
+    if size > len(buffer) - pos:
+        raise Nonsense(f"tag {tag} of {size} bytes, {len(buffer) - pos} are left")
+    return tag, size, pos
+
+
+def skip_tagged(buffer: bytes | memoryview, pos: int, count: int) -> int:
+    """The position after `count` tagged fields."""
+    for _ in range(count):
+        _, size, pos = read_tag(buffer, pos)
+        pos += size
+    return pos
+
+
+def skip_tags(buffer: bytes | memoryview, pos: int) -> int:
+    """The position after the tagged fields, their count in front, at `pos`."""
+    if not buffer[pos]:
+        return pos + 1
+    count, pos = read_uvarint(buffer, pos)
+    return skip_tagged(buffer, pos, count)
+
+
+def read_count(view: memoryview, pos: int) -> tuple[int, int]:
+    """(compact length, -1 for null; position after it)."""
+    raw = view[pos]
+    if raw < 128:
+        return raw - 1, pos + 1
+    raw, pos = read_uvarint(view, pos)
+    return raw - 1, pos
+
+
+def read_array(view: memoryview, pos: int, smallest: int, *, flexible: bool) -> tuple[int, int]:
+    """(number of elements, position of the first) of an array that is not null.
+
+    Nonsense if that many elements, `smallest` bytes each, are not left.
+    """
+    if flexible:
+        count, pos = read_count(view, pos)
+    else:
+        count, pos = _INT32.unpack_from(view, pos)[0], pos + 4
+    if count < 0 or count * smallest > len(view) - pos:
+        raise Nonsense(f"an array of {count} elements in {len(view) - pos} bytes")
+    return count, pos
+
+
+def read_records(view: memoryview, pos: int, *, flexible: bool) -> tuple[memoryview, int]:
+    """(view of the bytes behind a length, position after them); null is empty."""
+    if flexible:
+        size, pos = read_count(view, pos)
+    else:
+        size, pos = _INT32.unpack_from(view, pos)[0], pos + 4
+    if size < 0:
+        size = 0
+    elif size > len(view) - pos:
+        raise Nonsense(f"records of {size} bytes, {len(view) - pos} are left")
+    return view[pos : pos + size], pos + size
+
+
+def read_string(view: memoryview, pos: int, *, flexible: bool) -> tuple[str, int]:
+    """(a string that is not null, position after it)."""
+    text, pos = read_nullable_string(view, pos, flexible=flexible)
+    if text is None:
+        raise Nonsense("null where a string has to be")
+    return text, pos
+
+
+def read_nullable_string(view: memoryview, pos: int, *, flexible: bool) -> tuple[str | None, int]:
+    """(a string or None, position after it)."""
+    if flexible:
+        size, pos = read_count(view, pos)
+    else:
+        size, pos = _INT16.unpack_from(view, pos)[0], pos + 2
+    if size < 0:
+        return None, pos
+    if size > len(view) - pos:
+        raise Nonsense(f"a string of {size} bytes, {len(view) - pos} are left")
+    return str(view[pos : pos + size], "utf-8"), pos + size
+
+
+def read_uuid(view: memoryview, pos: int) -> tuple[bytes, int]:
+    """(16 raw bytes, position after them)."""
+    if len(view) - pos < 16:
+        raise Nonsense(f"a uuid in {len(view) - pos} bytes")
+    return bytes(view[pos : pos + 16]), pos + 16
+
+
+def string(value: str) -> bytes:
+    """A string with int16 length."""
+    data = value.encode()
+    return _INT16.pack(len(data)) + data
+
+
+def nullable_string(value: str | None) -> bytes:
+    """A string with int16 length, or null."""
+    if value is None:
+        return _NULL16
+    data = value.encode()
+    return _INT16.pack(len(data)) + data
+
+
+def compact_string(value: str) -> bytes:
+    """A string with compact length."""
+    data = value.encode()
+    size = len(data) + 1
+    return (UVARINTS[size] if size < 128 else uvarint(size)) + data
+
+
+def nullable_compact_string(value: str | None) -> bytes:
+    """A string with compact length, or null."""
+    return b"\0" if value is None else compact_string(value)
+
+
+def length(value: Sequence[Any]) -> bytes:
+    """The int32 length in front of bytes or an array."""
+    return _INT32.pack(len(value))
+
+
+def nullable_length(value: Sequence[Any] | None) -> bytes:
+    """The int32 length in front of bytes or an array, or null."""
+    return _NULL32 if value is None else _INT32.pack(len(value))
+
+
+def compact_length(value: Sequence[Any]) -> bytes:
+    """The compact length in front of bytes or an array."""
+    return uvarint(len(value) + 1)
+
+
+def nullable_compact_length(value: Sequence[Any] | None) -> bytes:
+    """The compact length in front of bytes or an array, or null."""
+    return b"\0" if value is None else uvarint(len(value) + 1)
+
+
+def array_length(count: int, flexible: bool) -> bytes:
+    """The length in front of `count` elements or bytes."""
+    return uvarint(count + 1) if flexible else _INT32.pack(count)
+
+
+def uuid(value: bytes) -> bytes:
+    """Sixteen raw bytes, checked, since `struct` would pad or cut them."""
+    if len(value) != 16:
+        raise ValueError(f"a uuid of {len(value)} bytes")
+    return value

@@ -1,0 +1,31 @@
+"""From an API's number to its message classes, each module loaded when first asked for."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from logd.wire.api_keys import ApiKey
+from logd.wire.message import Message
+
+
+def request_class(api_key: int) -> type[Message]:
+    """The request of an API; KeyError if there is no declaration of it."""
+    return _message_class(api_key, "Request")
+
+
+def response_class(api_key: int) -> type[Message]:
+    """The response of an API; KeyError if there is no declaration of it."""
+    return _message_class(api_key, "Response")
+
+
+@cache
+def _message_class(api_key: int, suffix: str) -> type[Message]:
+    try:
+        name = ApiKey(api_key).name.lower()
+        module = import_module(f"logd.wire.messages.{name}")
+    except (ValueError, ModuleNotFoundError):
+        raise KeyError(api_key) from None
+    words = "".join(word.capitalize() for word in name.split("_"))
+    found: type[Message] = getattr(module, words + suffix)
+    return found

@@ -1,0 +1,95 @@
+"""What a broker refuses of a client's batch, and with which code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from logd.errors import ErrorCode, KafkaError
+from logd.records import (
+    NewRecord,
+    build_batch,
+    build_end_marker,
+    check_produced,
+    check_produced_records,
+    read_header,
+    rebuild_batch,
+)
+from logd.records.build import _seal
+
+RECORDS: list[NewRecord] = [(1, b"a", b"b", ()), (2, b"c", None, ())]
+GOOD = build_batch(RECORDS, producer_id=1, producer_epoch=0, base_sequence=0)
+
+
+def altered(**changes: Any) -> bytes:
+    """A batch with other header fields, its CRC right."""
+    return _seal(read_header(GOOD)._replace(**changes), GOOD[61:])
+
+
+def test_good_batches_pass() -> None:
+    for batch in (GOOD, build_batch(RECORDS), altered(attributes=0x10)):
+        assert check_produced(memoryview(batch)).count == 2
+    assert len(check_produced_records(GOOD, keys_required=True)) == 2
+    # A client may say whatever it likes where the broker writes anyway.
+    assert check_produced(altered(base_offset=99, partition_leader_epoch=77)).base_offset == 99
+
+
+@pytest.mark.parametrize(
+    ("batch", "complaint"),
+    [
+        (b"", "0 bytes"),
+        (GOOD[:60], "60 bytes"),
+        (GOOD[:-1], "cut off"),
+        (GOOD[:-1] + b"\xff", "CRC"),
+        (altered(attributes=6), "codec 6"),
+        (altered(batch_length=10), "less than a header"),
+    ],
+)
+def test_corrupt_batches(batch: bytes, complaint: str) -> None:
+    with pytest.raises(KafkaError, match=complaint) as caught:
+        check_produced(batch)
+    assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("batch", "complaint"),
+    [
+        (GOOD + GOOD, "more than one batch"),
+        (GOOD + b"x", "more than one batch"),
+        (altered(magic=1), "format 1"),
+        (altered(magic=0), "format 0"),
+        (altered(attributes=0x30), "control"),
+        (altered(last_offset_delta=5), "2 records over 6 offsets"),
+        (altered(count=1), "1 records over 2 offsets"),
+        (rebuild_batch(read_header(GOOD), []), "0 records over 2 offsets"),
+        (altered(base_sequence=-1), "sequence -1"),
+        (altered(producer_epoch=-1), "epoch -1"),
+        (altered(producer_id=-1, attributes=0x10), "without a producer id"),
+        (
+            build_end_marker(1, timestamp_ms=0, producer_id=1, producer_epoch=0, coordinator_epoch=0),
+            "control",
+        ),
+    ],
+)
+def test_batches_a_client_may_not_produce(batch: bytes, complaint: str) -> None:
+    with pytest.raises(KafkaError, match=complaint) as caught:
+        check_produced(batch)
+    assert caught.value.code is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize(
+    ("batch", "complaint"),
+    [
+        (build_batch([(1, b"a", b"b", ()), (1, None, b"b", ())]), "without a key"),
+        (
+            rebuild_batch(read_header(GOOD), [(1, 1, b"k", None, ()), (0, 1, b"k", None, ())]),
+            "offset delta 1",
+        ),
+        (GOOD[:-3] + b"\xff\xff\xff", "record"),
+    ],
+)
+def test_records_a_client_may_not_produce(batch: bytes, complaint: str) -> None:
+    with pytest.raises(KafkaError, match=complaint) as caught:
+        check_produced_records(batch, keys_required=True)
+    assert caught.value.code is ErrorCode.INVALID_RECORD
