@@ -1,0 +1,1 @@
+"""Measurements, not tests: each module runs against any broker by --bootstrap-server."""

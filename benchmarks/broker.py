@@ -1,0 +1,70 @@
+"""The broker under measurement: one that is running already, or a `logd` of our own in a temporary folder."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.cpu import pid_listening_on
+from millstream.demo.ports import free_port
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """Where the broker listens, and the process whose CPU time is read."""
+
+    host: str
+    port: int
+    pid: int
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port`."""
+        return f"{self.host}:{self.port}"
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    """A parser with the options every benchmark has."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--bootstrap-server", help="measure this broker (any that speaks Kafka's protocol)")
+    parser.add_argument(
+        "--broker-pid", type=int, help="its process; found by its port where it is on this machine"
+    )
+    parser.add_argument("--runs", type=int, default=5, help="counted runs of each figure (one more warms up)")
+    return parser
+
+
+@contextmanager
+def start_logd(folder: Path, overrides: Sequence[str] = ()) -> Iterator[tuple[Broker, str]]:
+    """A logd process with its data in `folder`; yields it and the line it printed when ready."""
+    port = free_port(19093)
+    options = [f"listeners=PLAINTEXT://127.0.0.1:{port}", f"log.dirs={folder}", *overrides]
+    command = [sys.executable, "-m", "logd"]
+    for option in options:
+        command += ["--override", option]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield Broker("127.0.0.1", port, process.pid), process.stdout.readline().rstrip()
+    finally:
+        process.terminate()
+        process.wait(30)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@contextmanager
+def broker_for(options: argparse.Namespace) -> Iterator[Broker]:
+    """The broker the options name, or our own."""
+    if options.bootstrap_server:
+        host, port = options.bootstrap_server.rsplit(":", 1)
+        yield Broker(host, int(port), options.broker_pid or pid_listening_on(int(port)))
+        return
+    with tempfile.TemporaryDirectory() as folder, start_logd(Path(folder)) as (broker, _):
+        yield broker

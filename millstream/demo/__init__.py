@@ -1,0 +1,1 @@
+"""The main job: New York's flights of 2013 through every part of Millstream."""

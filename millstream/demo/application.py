@@ -1,0 +1,65 @@
+"""The streams application as a process of its own: `python -m millstream.demo.application CONFIG`.
+
+Prints a JSON line every half second: records taken in and dropped, how far it is behind, and how
+often it has been through all there was, committed and published.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+from pathlib import Path
+
+from logd.config.properties import parse_properties
+from millstream.demo.topology import topology
+from streams import StreamsConfig
+from streams.runtime import KafkaStreams
+
+REPORT_SECONDS = 0.5
+
+
+async def run(config: StreamsConfig) -> None:
+    """Run until SIGTERM, reporting."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    rounds = 0
+    async with KafkaStreams(topology(), config) as streams:
+        through = asyncio.create_task(streams.wait_until_caught_up())
+        while not stop.is_set():
+            streams.check()
+            if through.done():
+                through.result()
+                rounds += 1
+                through = asyncio.create_task(streams.wait_until_caught_up())
+            report(streams, await streams.lag(), rounds)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), REPORT_SECONDS)
+        through.cancel()
+
+
+def report(streams: KafkaStreams, lag: int, rounds: int) -> None:
+    """One status line."""
+    nodes, total = streams.metrics(), streams.total_metrics()
+    taken = sum(node.process_total for name, node in nodes.items() if name.startswith("KSTREAM-SOURCE-"))
+    status = {
+        "state": streams.state.value,
+        "records_in": taken,
+        "dropped": total.dropped_records_total,
+        "lag": lag,
+        "caught_up": rounds,
+    }
+    print(json.dumps(status), flush=True)
+
+
+def main() -> None:
+    """Entry point."""
+    settings = parse_properties(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    asyncio.run(run(StreamsConfig.from_properties(settings)))
+
+
+if __name__ == "__main__":
+    main()

