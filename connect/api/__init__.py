@@ -1,0 +1,50 @@
+"""What a connector's author imports; nothing else of Connect is needed, and plugins see nothing else.
+
+A connector is a `SourceConnector` or `SinkConnector` with a typed `Config` and a task class
+(`SourceTask`, `SinkTask`, `RangeSinkTask`), or a generator function under `@source`.
+"""
+
+from connect.api import schema
+from connect.api.calls import MaybeAwaitable
+from connect.api.generators import source
+from connect.api.range_sink import OffsetRange, RangeSinkContext, RangeSinkTask
+from connect.api.records import Header, SinkRecord, SourceRecord
+from connect.api.schema import Schema, Type
+from connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
+from connect.api.source import ConnectorContext, OffsetReader, SourceConnector, SourceTask, SourceTaskContext
+from connect.config import Config, Password, SinkConfig, SourceConfig, setting
+from connect.errors import ConfigError, ConnectError, DataError, NotFound, RetriableError
+from logd.client import TopicPartition
+
+__all__ = [
+    "Config",
+    "ConfigError",
+    "ConnectError",
+    "ConnectorContext",
+    "DataError",
+    "Header",
+    "MaybeAwaitable",
+    "NotFound",
+    "OffsetRange",
+    "OffsetReader",
+    "Password",
+    "RangeSinkContext",
+    "RangeSinkTask",
+    "RetriableError",
+    "Schema",
+    "SinkConfig",
+    "SinkConnector",
+    "SinkRecord",
+    "SinkTask",
+    "SinkTaskContext",
+    "SourceConfig",
+    "SourceConnector",
+    "SourceRecord",
+    "SourceTask",
+    "SourceTaskContext",
+    "TopicPartition",
+    "Type",
+    "schema",
+    "setting",
+    "source",
+]

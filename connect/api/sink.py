@@ -1,0 +1,89 @@
+"""Sinks: a connector that plans tasks, tasks that are given records.
+
+    task.start(config) -> open(partitions) -> put(records) ... flush(offsets) ... close(partitions) -> stop()
+
+Delivery is at least once: records put but not covered by a commit come again. A sink that writes under
+names derived from topic, partition and offset makes it exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from connect.api.calls import MaybeAwaitable
+from connect.api.range_sink import RangeSinkTask
+from connect.api.records import SinkRecord
+from connect.api.source import ConnectorContext
+from connect.config import Config
+from logd.client import TopicPartition
+
+
+@dataclass(slots=True, kw_only=True)
+class SinkTaskContext:
+    """What the runtime gives a sink task before `start`; usable from any of the task's methods."""
+
+    connector: str
+    task_id: int
+    request_commit: Callable[[], None] = lambda: None
+    """Commit after this `put` rather than at the next interval."""
+    rewinds: dict[TopicPartition, int] = field(default_factory=dict)
+
+    def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Go on from these offsets (from the target's own record of what it holds) instead of the group's."""
+        self.rewinds.update(offsets)
+
+
+class SinkTask:
+    """Writes records to the target. Subclass it."""
+
+    context: SinkTaskContext
+
+    def start(self, config: Mapping[str, str]) -> MaybeAwaitable[None]:
+        """Open the target."""
+
+    def open(self, partitions: Collection[TopicPartition]) -> MaybeAwaitable[None]:
+        """These partitions are now ours."""
+
+    def put(self, records: Sequence[SinkRecord]) -> MaybeAwaitable[None]:
+        """Take records, in offset order per partition. RetriableError: they come again after a backoff."""
+        raise NotImplementedError
+
+    def flush(self, offsets: Mapping[TopicPartition, int]) -> MaybeAwaitable[None]:
+        """Make everything put so far durable. `offsets` is the next offset per partition."""
+
+    def pre_commit(
+        self, offsets: Mapping[TopicPartition, int]
+    ) -> MaybeAwaitable[Mapping[TopicPartition, int] | None]:
+        """The offsets that may be committed. None, the default, flushes and commits `offsets` themselves."""
+        return None
+
+    def close(self, partitions: Collection[TopicPartition]) -> MaybeAwaitable[None]:
+        """These partitions go elsewhere; everything was flushed and committed before."""
+
+    def stop(self) -> MaybeAwaitable[None]:
+        """Release what `start` opened; called once, also after a failure."""
+
+
+class SinkConnector:
+    """Plans how a sink is split over tasks. Subclass it and set `task_class` and `CONFIG`."""
+
+    CONFIG: ClassVar[type[Config]] = Config
+    VERSION: ClassVar[str] = "0"
+    task_class: ClassVar[type[SinkTask] | type[RangeSinkTask]]
+    context: ConnectorContext
+
+    def start(self, config: Mapping[str, str]) -> MaybeAwaitable[None]:
+        """Take the connector's config; raise ConfigError or ConnectError if it cannot work."""
+        self.config = dict(config)
+        return None
+
+    def task_configs(self, max_tasks: int) -> MaybeAwaitable[list[dict[str, str]]]:
+        """Configs, one per task, which share the topics' partitions. A RangeSinkTask is alone."""
+        if issubclass(self.task_class, RangeSinkTask):
+            return [self.config]
+        return [dict(self.config) for _ in range(max_tasks)]
+
+    def stop(self) -> MaybeAwaitable[None]:
+        """Release what `start` opened."""

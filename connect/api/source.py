@@ -1,0 +1,93 @@
+"""Sources: a connector that plans tasks, tasks that poll.
+
+    connector.start(config) -> connector.task_configs(n) -> one task per returned dict
+    task.start(config) -> task.poll() ... -> task.stop()
+
+Methods may be plain or async. Plain ones run in a thread of the task's own, one call at a time,
+so they may block; async ones run on the worker's loop and must not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from connect.api.calls import MaybeAwaitable
+from connect.api.records import SourceRecord
+from connect.config import Config
+
+
+class OffsetReader(Protocol):
+    """What the worker has stored for this connector."""
+
+    def offset(self, partition: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The last committed source offset of a source partition, or None."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class ConnectorContext:
+    """What the runtime gives a connector (source or sink) before `start`."""
+
+    connector: str
+    request_task_reconfiguration: Callable[[], None] = lambda: None
+    """Have `task_configs` asked again soon; tasks restart if the answer differs. Any thread may call it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class SourceTaskContext:
+    """What the runtime gives a source task before `start`."""
+
+    connector: str
+    task_id: int
+    offsets: OffsetReader
+    is_finished: bool = field(default=False)
+
+    def finished(self) -> None:
+        """Say that the source has ended: what this `poll` returns is the last, and the task is done."""
+        self.is_finished = True
+
+
+class SourceTask:
+    """Reads a part of the source. Subclass it."""
+
+    context: SourceTaskContext
+
+    def start(self, config: Mapping[str, str]) -> MaybeAwaitable[None]:
+        """Open the source and go to the position in `self.context.offsets`."""
+
+    def poll(self) -> MaybeAwaitable[Sequence[SourceRecord] | None]:
+        """The next records; None or empty when there is nothing now (the worker asks again after a moment).
+
+        Order matters: offsets are committed in the order records were returned.
+        """
+        raise NotImplementedError
+
+    def commit(self) -> MaybeAwaitable[None]:
+        """Called after source offsets were committed, for sources that acknowledge."""
+
+    def stop(self) -> MaybeAwaitable[None]:
+        """Release what `start` opened; called once, also after a failure. No call follows."""
+
+
+class SourceConnector:
+    """Plans how a source is split over tasks. Subclass it and set `task_class` and `CONFIG`."""
+
+    CONFIG: ClassVar[type[Config]] = Config
+    """The typed declaration of the connector's settings: parsing, validation and docs come from it."""
+    VERSION: ClassVar[str] = "0"
+    task_class: ClassVar[type[SourceTask]]
+    context: ConnectorContext
+
+    def start(self, config: Mapping[str, str]) -> MaybeAwaitable[None]:
+        """Take the connector's config; raise ConfigError or ConnectError if it cannot work."""
+        self.config = dict(config)
+        return None
+
+    def task_configs(self, max_tasks: int) -> MaybeAwaitable[list[dict[str, str]]]:
+        """At most `max_tasks` configs, one per task. By default one task with the connector's own config."""
+        return [self.config]
+
+    def stop(self) -> MaybeAwaitable[None]:
+        """Release what `start` opened."""

@@ -1,0 +1,22 @@
+"""Settings of workers, connectors and converters, declared once as typed classes."""
+
+from connect.config.connector import ConnectorConfig, SinkConfig, SourceConfig, refuse_unsupported
+from connect.config.declaration import Config
+from connect.config.properties import parse_properties, read_config_file
+from connect.config.setting import Password, setting
+from connect.config.validation import document, unknown_keys, validate
+
+__all__ = [
+    "Config",
+    "ConnectorConfig",
+    "Password",
+    "SinkConfig",
+    "SourceConfig",
+    "document",
+    "parse_properties",
+    "read_config_file",
+    "refuse_unsupported",
+    "setting",
+    "unknown_keys",
+    "validate",
+]

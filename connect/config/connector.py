@@ -1,0 +1,97 @@
+"""The settings every connector has, whatever its plugin; Kafka's own keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from connect.config.declaration import Config
+from connect.config.setting import setting
+from logd.errors import ConfigError
+
+
+def _at_least_one(value: int) -> None:
+    if value < 1:
+        raise ValueError("must be at least 1")
+
+
+class ConnectorConfig(Config):
+    """Settings of every connector."""
+
+    name: str = setting(
+        "The connector's name, one of its kind in the worker.", importance="HIGH", group="Common"
+    )
+    connector_class: str = setting(
+        "The plugin: its name, `module:Class`, or Kafka's class name.",
+        importance="HIGH",
+        group="Common",
+        kind="STRING",
+    )
+    tasks_max: int = setting("How many tasks at most.", default=1, group="Common", check=_at_least_one)
+    key_converter: str | None = setting(
+        "Converter of keys; the worker's if not set.", default=None, group="Common"
+    )
+    value_converter: str | None = setting(
+        "Converter of values; the worker's if not set.", default=None, group="Common"
+    )
+    header_converter: str | None = setting(
+        "Converter of headers; the worker's if not set.", default=None, group="Common"
+    )
+
+
+class SourceConfig(ConnectorConfig):
+    """Settings of every source connector."""
+
+    topic_creation_groups: list[str] = setting(
+        "Names of rules by which topics are created (KIP-158); `default` comes last by itself.",
+        default=[],
+        importance="LOW",
+        group="Topic creation",
+    )
+
+
+class SinkConfig(ConnectorConfig):
+    """Settings of every sink connector."""
+
+    topics: list[str] = setting("The topics to read.", default=[], importance="HIGH", group="Common")
+    topics_regex: str | None = setting(
+        "Instead of `topics`: every topic whose whole name matches.", default=None, group="Common"
+    )
+    poll_interval_ms: int = setting(
+        "How often a range sink is offered new offsets.", default=1000, importance="LOW", check=_at_least_one
+    )
+
+    @property
+    def topics_pattern(self) -> re.Pattern[str] | None:
+        """`topics.regex`, compiled."""
+        return re.compile(self.topics_regex) if self.topics_regex else None
+
+    def check(self) -> None:
+        """Exactly one of topics and topics.regex."""
+        if bool(self.topics) == bool(self.topics_regex):
+            raise ConfigError("topics", ",".join(self.topics), "set exactly one of topics and topics.regex")
+        if self.topics_regex:
+            try:
+                re.compile(self.topics_regex)
+            except re.error as e:
+                raise ConfigError("topics.regex", self.topics_regex, f"is no regular expression: {e}") from e
+
+
+_UNSUPPORTED: dict[str, tuple[str, ...]] = {
+    "transforms": ("",),
+    "predicates": ("",),
+    "errors.tolerance": ("", "none"),
+    "errors.deadletterqueue.topic.name": ("",),
+    "exactly.once.support": ("", "requested"),
+    "initial.state": ("", "running"),
+}
+"""Keys that would change what records arrive, with the values this worker keeps its word on."""
+
+
+def refuse_unsupported(raw: Mapping[str, Any]) -> None:
+    """Raise ConfigError for a promise this worker cannot keep, rather than run without it."""
+    for key, kept in _UNSUPPORTED.items():
+        if key in raw and str(raw[key]).lower() not in kept:
+            allowed = " or ".join(filter(None, kept)) or "unset"
+            raise ConfigError(key, raw[key], f"is not supported by this worker; allowed: {allowed}")

@@ -1,0 +1,86 @@
+"""Config: a class whose attributes declare settings, and whose instances are parsed configs."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from connect.config.setting import Setting, Spec
+from logd.errors import ConfigError
+
+
+class Config:
+    """Subclass it and declare attributes with `setting(...)`; the class docstring heads the generated docs.
+
+        class NumbersConfig(Config):
+            '''Counts upwards.'''
+            topic: str = setting("Where the numbers go.", importance="HIGH")
+            limit: int = setting("Stop after this many; 0 never.", default=0)
+
+        config = NumbersConfig.parse({"topic": "numbers"})
+
+    Keys nobody declared are left alone: they are other people's (the worker's, a converter's).
+    """
+
+    _specs: ClassVar[dict[str, Spec]] = {}
+    _settings: ClassVar[dict[str, Setting] | None] = None
+    raw: Mapping[str, Any]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = {name: value for name, value in vars(cls).items() if isinstance(value, Spec)}
+        for name in own:
+            delattr(cls, name)
+        inherited: dict[str, Spec] = {}
+        for base in reversed(cls.__mro__[1:]):
+            inherited.update(getattr(base, "_specs", {}))
+        cls._specs = {**inherited, **own}
+        cls._settings = None
+
+    @classmethod
+    def settings(cls) -> dict[str, Setting]:
+        """The declared settings by key, in order of declaration."""
+        if cls._settings is None:
+            hints = typing.get_type_hints(cls)
+            declared = (Setting.declared(name, hints[name], spec) for name, spec in cls._specs.items())
+            cls._settings = {s.key: s for s in declared}
+        return cls._settings
+
+    @classmethod
+    def examine(cls, raw: Mapping[str, Any]) -> tuple[Self, list[ConfigError]]:
+        """Parse what parses; the errors say what does not. The instance is whole only without errors."""
+        config, errors = cls(), []
+        config.raw = dict(raw)
+        for key, declared in cls.settings().items():
+            given = raw.get(key)
+            if given is None or (given == "" and declared.kind not in ("STRING", "LIST")):
+                if declared.required:
+                    errors.append(ConfigError(key, "", "is required"))
+                setattr(config, declared.attribute, None if declared.required else declared.spec.default)
+                continue
+            try:
+                setattr(config, declared.attribute, declared.parse(given))
+            except ValueError as e:
+                errors.append(ConfigError(key, given, str(e)))
+        if not errors:
+            try:
+                config.check()
+            except ConfigError as e:
+                errors.append(e)
+        return config, errors
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> Self:
+        """The config, or the first ConfigError."""
+        config, errors = cls.examine(raw)
+        if errors:
+            raise errors[0]
+        return config
+
+    def check(self) -> None:
+        """Override it for settings that must agree with each other; raise ConfigError."""
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{s.key}={getattr(self, s.attribute)!r}" for s in type(self).settings().values())
+        return f"{type(self).__name__}({shown})"

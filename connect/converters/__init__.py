@@ -1,0 +1,68 @@
+"""Between Connect's values and the bytes in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from connect.config.references import load
+from connect.converters.base import Converter, HeaderConverter, SchemaAndValue
+from connect.converters.bytearrays import ByteArrayConverter
+from connect.converters.headers import SimpleHeaderConverter
+from connect.converters.json import JsonConverter
+from connect.converters.strings import StringConverter
+from connect.errors import ConfigError
+
+__all__ = [
+    "ByteArrayConverter",
+    "Converter",
+    "HeaderConverter",
+    "JsonConverter",
+    "SchemaAndValue",
+    "SimpleHeaderConverter",
+    "StringConverter",
+    "make_converter",
+    "make_header_converter",
+]
+
+_NAMES: dict[str, type[Any]] = {
+    "json": JsonConverter,
+    "string": StringConverter,
+    "bytes": ByteArrayConverter,
+    "simple": SimpleHeaderConverter,
+    "org.apache.kafka.connect.json.JsonConverter": JsonConverter,
+    "org.apache.kafka.connect.storage.StringConverter": StringConverter,
+    "org.apache.kafka.connect.converters.ByteArrayConverter": ByteArrayConverter,
+    "org.apache.kafka.connect.storage.SimpleHeaderConverter": SimpleHeaderConverter,
+}
+"""Ours and Kafka's names; the last part of Kafka's name alone will do as well."""
+
+
+def _class_named(key: str, name: str) -> type[Any]:
+    for known, found in _NAMES.items():
+        if name in (known, known.rpartition(".")[2]):
+            return found
+    if ":" not in name and "." not in name:
+        raise ConfigError(
+            key, name, f"is no converter; known are {', '.join(n for n in _NAMES if '.' not in n)}"
+        )
+    found = load(name)
+    if not isinstance(found, type):
+        raise ConfigError(key, name, "is not a class")
+    return found
+
+
+def make_converter(key: str, name: str, config: Mapping[str, Any]) -> Converter:
+    """The converter named by setting `key` (`key.converter` or `value.converter`), with its settings."""
+    found = _class_named(key, name)
+    if not issubclass(found, Converter):
+        raise ConfigError(key, name, "is not a converter")
+    return found(config, is_key=key.startswith("key."))
+
+
+def make_header_converter(name: str, config: Mapping[str, Any]) -> HeaderConverter:
+    """The header converter of that name, with its settings."""
+    found = _class_named("header.converter", name)
+    if not issubclass(found, HeaderConverter):
+        raise ConfigError("header.converter", name, "is not a header converter")
+    return found(config)

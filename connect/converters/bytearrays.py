@@ -1,0 +1,29 @@
+"""ByteArrayConverter: bytes as they are."""
+
+from __future__ import annotations
+
+from connect.api.schema import Schema, Type, bytes_
+from connect.converters.base import Converter, SchemaAndValue
+from connect.errors import DataError
+
+_SCHEMA = bytes_(optional=True)
+
+
+class ByteArrayConverter(Converter):
+    """`org.apache.kafka.connect.converters.ByteArrayConverter`."""
+
+    def from_connect(self, topic: str, schema: Schema | None, value: object) -> bytes | None:
+        """The same bytes; anything but bytes is a DataError."""
+        if schema is not None and schema.type is not Type.BYTES:
+            raise DataError(
+                f"value for topic {topic} has schema {schema.type.value}, the converter takes bytes"
+            )
+        if value is None or isinstance(value, bytes):
+            return value
+        if isinstance(value, (bytearray, memoryview)):
+            return bytes(value)
+        raise DataError(f"value for topic {topic} is {type(value).__name__}, the converter takes bytes")
+
+    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
+        """The same bytes, with an optional bytes schema."""
+        return SchemaAndValue(_SCHEMA, data)

@@ -1,0 +1,42 @@
+"""SimpleHeaderConverter: header values as text, read back by what they look like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from connect.api import schema as s
+from connect.api.schema import Schema
+from connect.converters.base import HeaderConverter, SchemaAndValue
+from connect.errors import DataError
+
+_STRING = s.string()
+_OF_TYPE = {bool: s.boolean(), int: s.int64(), float: s.float64(), str: _STRING}
+
+
+class SimpleHeaderConverter(HeaderConverter):
+    """`org.apache.kafka.connect.storage.SimpleHeaderConverter`: strings bare, everything else as JSON.
+
+    Reading, what is JSON becomes its value and the rest stays a string; Kafka's own converter infers
+    likewise, with narrower integers.
+    """
+
+    def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
+        """The text of the value."""
+        if value is None or isinstance(value, bytes):
+            return value
+        try:
+            return value.encode() if isinstance(value, str) else msgspec.json.encode(value)
+        except TypeError as e:
+            raise DataError(f"header {name} for topic {topic}: {e}") from e
+
+    def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:
+        """The value the text stands for."""
+        if data is None:
+            return SchemaAndValue(None, None)
+        try:
+            value = msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            value = data.decode("utf-8", "replace")
+        return SchemaAndValue(_OF_TYPE.get(type(value)), value)

@@ -1,0 +1,72 @@
+"""A schema as the envelope's JSON, and back.
+
+{"type": "struct", "fields": [{"type": "int32", "optional": false, "field": "a"}], "optional": false}
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from connect.api.schema import Schema, Type
+from connect.converters.json_values import DecimalFormat, from_json, to_json
+from connect.errors import DataError
+
+
+def schema_to_json(schema: Schema, decimals: DecimalFormat = "BASE64") -> dict[str, Any]:
+    """The schema as JSON values, in the order Kafka writes them."""
+    node: dict[str, Any] = {"type": schema.type.value}
+    if schema.type is Type.ARRAY and schema.values:
+        node["items"] = schema_to_json(schema.values, decimals)
+    elif schema.type is Type.MAP and schema.keys and schema.values:
+        node["keys"] = schema_to_json(schema.keys, decimals)
+        node["values"] = schema_to_json(schema.values, decimals)
+    elif schema.type is Type.STRUCT:
+        node["fields"] = [{**schema_to_json(s, decimals), "field": n} for n, s in schema.fields.items()]
+    node["optional"] = schema.optional
+    for key in ("name", "version", "doc"):
+        value = getattr(schema, key)
+        if value is not None:
+            node[key] = value
+    if schema.parameters:
+        node["parameters"] = dict(schema.parameters)
+    if schema.default is not None:
+        convert = to_json(schema, decimals, fill=False)
+        node["default"] = convert(schema.default) if convert else schema.default
+    return node
+
+
+def schema_from_json(node: Any) -> Schema | None:
+    """The schema that JSON values stand for; null is no schema. DataError if they stand for none."""
+    if node is None:
+        return None
+    try:
+        kind = Type(node["type"])
+        schema = Schema(
+            type=kind,
+            optional=bool(node.get("optional", False)),
+            name=node.get("name"),
+            version=node.get("version"),
+            doc=node.get("doc"),
+            parameters=dict(node.get("parameters") or {}),
+            fields={f["field"]: _known(f) for f in node["fields"]} if kind is Type.STRUCT else {},
+            keys=_known(node["keys"]) if kind is Type.MAP else None,
+            values=_known(node["items"])
+            if kind is Type.ARRAY
+            else _known(node["values"])
+            if kind is Type.MAP
+            else None,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise DataError(f"not a schema: {node!r}: {e!r}") from e
+    if node.get("default") is None:
+        return schema
+    convert = from_json(schema, fill=False)
+    default = convert(node["default"]) if convert else node["default"]
+    return Schema(**{f: getattr(schema, f) for f in Schema.__slots__} | {"default": default})
+
+
+def _known(node: Any) -> Schema:
+    schema = schema_from_json(node)
+    if schema is None:
+        raise DataError("a part of a schema is null")
+    return schema

@@ -1,0 +1,146 @@
+"""Values under a schema to JSON values and back, composed once per schema.
+
+`to_json(schema)` and `from_json(schema)` return a function, or None where the value is the same both ways,
+so that a struct of plain fields costs nothing.
+
+    BYTES base64 text          DATE days, TIME ms of the day, TIMESTAMP ms: numbers
+    DECIMAL base64 of the unscaled two's complement big-endian number, or (NUMERIC) a number
+    MAP an object if its keys are strings, else an array of [key, value]
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import decimal
+from collections.abc import Callable
+from typing import Any, Literal
+
+from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
+from connect.errors import DataError
+
+DecimalFormat = Literal["BASE64", "NUMERIC"]
+Convert = Callable[[Any], Any]
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_DAY_ONE = _EPOCH.date().toordinal()
+_MS = dt.timedelta(milliseconds=1)
+_EXACT = decimal.Context(prec=100_000)
+
+
+def to_json(schema: Schema, decimals: DecimalFormat, *, fill: bool) -> Convert | None:
+    """From a Connect value to a JSON value. `fill`: nulls take the schema's default."""
+    return _nullable(schema, _to_json(schema, decimals, fill), fill)
+
+
+def from_json(schema: Schema, *, fill: bool) -> Convert | None:
+    """From a JSON value to a Connect value. Decimals are taken in either format."""
+    return _nullable(schema, _from_json(schema, fill), fill, check=True)
+
+
+def _nullable(schema: Schema, convert: Convert | None, fill: bool, *, check: bool = False) -> Convert | None:
+    default, optional = schema.default, schema.optional
+    if convert is None and (default is None or not fill) and (optional or not check):
+        return None
+
+    def nullable(value: Any) -> Any:
+        if value is None:
+            if default is None or not fill:
+                if not optional and check:
+                    raise DataError(f"null where {schema.name or schema.type.value} is required")
+                return None
+            if check:  # reading: a default is a Connect value already
+                return default
+            value = default
+        return value if convert is None else convert(value)
+
+    return nullable
+
+
+def _to_json(schema: Schema, decimals: DecimalFormat, fill: bool) -> Convert | None:
+    if schema.name == DECIMAL:
+        scale = int(schema.parameters.get("scale", 0))
+        return (lambda v: v) if decimals == "NUMERIC" else lambda v: _unscaled(v, scale)
+    if schema.name in _LOGICAL:
+        return _LOGICAL[schema.name][0]
+    match schema.type:
+        case Type.BYTES:
+            return lambda v: base64.b64encode(v).decode()
+        case Type.ARRAY if schema.values:
+            return _each_item(to_json(schema.values, decimals, fill=fill))
+        case Type.MAP if schema.keys and schema.values:
+            key, item = (to_json(s, decimals, fill=fill) or _same for s in (schema.keys, schema.values))
+            if schema.keys.type is Type.STRING and not schema.keys.optional:
+                return lambda v: {k: item(i) for k, i in v.items()}
+            return lambda v: [[key(k), item(i)] for k, i in v.items()]
+        case Type.STRUCT:
+            return _each_field({n: to_json(s, decimals, fill=fill) for n, s in schema.fields.items()})
+    return None
+
+
+def _from_json(schema: Schema, fill: bool) -> Convert | None:
+    if schema.name == DECIMAL:
+        scale = int(schema.parameters.get("scale", 0))
+        return lambda v: _scaled(v, scale)
+    if schema.name in _LOGICAL:
+        return _LOGICAL[schema.name][1]
+    match schema.type:
+        case Type.BYTES:
+            return lambda v: base64.b64decode(v, validate=True)
+        case Type.ARRAY if schema.values:
+            return _each_item(from_json(schema.values, fill=fill))
+        case Type.MAP if schema.keys and schema.values:
+            key, item = (from_json(s, fill=fill) or _same for s in (schema.keys, schema.values))
+            return lambda v: {key(k): item(i) for k, i in (v.items() if isinstance(v, dict) else v)}
+        case Type.STRUCT:
+            return _each_field({n: from_json(s, fill=fill) for n, s in schema.fields.items()})
+        case Type.FLOAT32 | Type.FLOAT64:
+            return float
+    return None
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _each_item(convert: Convert | None) -> Convert | None:
+    return None if convert is None else lambda v: [convert(item) for item in v]
+
+
+def _each_field(converts: dict[str, Convert | None]) -> Convert:
+    fields = [(name, convert or _same) for name, convert in converts.items()]
+    return lambda v: {name: convert(v.get(name)) for name, convert in fields}
+
+
+def has_decimals(schema: Schema) -> bool:
+    """Whether a decimal is anywhere inside: its JSON numbers must then not pass through a float."""
+    parts = [*schema.fields.values(), schema.keys, schema.values]
+    return schema.name == DECIMAL or any(has_decimals(part) for part in parts if part is not None)
+
+
+def _unscaled(value: decimal.Decimal, scale: int) -> str:
+    unscaled = int(_EXACT.scaleb(value, scale))
+    if _EXACT.scaleb(decimal.Decimal(unscaled), -scale) != value:
+        raise DataError(f"{value} has more than {scale} digits after the point")
+    size = (unscaled + (unscaled < 0)).bit_length() // 8 + 1
+    return base64.b64encode(unscaled.to_bytes(size, "big", signed=True)).decode()
+
+
+def _scaled(value: str | int | decimal.Decimal, scale: int) -> decimal.Decimal:
+    if isinstance(value, str):
+        unscaled = int.from_bytes(base64.b64decode(value, validate=True), "big", signed=True)
+        return _EXACT.scaleb(decimal.Decimal(unscaled), -scale)
+    return _EXACT.quantize(decimal.Decimal(value), decimal.Decimal(1).scaleb(-scale))
+
+
+def _time_to_ms(value: dt.time) -> int:
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
+
+
+_LOGICAL: dict[str, tuple[Convert, Convert]] = {
+    DATE: (
+        lambda v: v.toordinal() - _DAY_ONE,
+        lambda v: dt.date.fromordinal(v + _DAY_ONE),
+    ),
+    TIME: (_time_to_ms, lambda v: (_EPOCH + v * _MS).time()),
+    TIMESTAMP: (lambda v: (v - _EPOCH) // _MS, lambda v: _EPOCH + v * _MS),
+}

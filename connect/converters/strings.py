@@ -1,0 +1,56 @@
+"""StringConverter: text, whatever the value. What is no string is written as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from connect.api.schema import Schema, string
+from connect.config import Config, setting
+from connect.converters.base import Converter, SchemaAndValue
+from connect.errors import DataError
+
+_SCHEMA = string(optional=True)
+_TEXTS = frozenset({str, type(None)})
+
+
+class StringConverterConfig(Config):
+    """Settings of the string converter."""
+
+    encoding: str = setting("The character encoding.", key="converter.encoding", default="UTF-8")
+
+
+class StringConverter(Converter):
+    """`org.apache.kafka.connect.storage.StringConverter`."""
+
+    def __init__(self, config: Mapping[str, Any], *, is_key: bool) -> None:
+        super().__init__(config, is_key=is_key)
+        self._encoding = StringConverterConfig.parse(config).encoding
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        """A string's bytes; other values in their JSON form."""
+        if value is None:
+            return None
+        try:
+            text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            return text.encode(self._encoding)
+        except (TypeError, UnicodeEncodeError) as e:
+            raise DataError(f"value for topic {topic} cannot be written as {self._encoding}: {e}") from e
+
+    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
+        """The text, with an optional string schema."""
+        try:
+            return SchemaAndValue(_SCHEMA, None if data is None else str(data, self._encoding))
+        except UnicodeDecodeError as e:
+            raise DataError(f"record of topic {topic} is not {self._encoding}: {e}") from e
+
+    def from_connect_many(
+        self, topic: str, schema: Schema | None, values: Sequence[Any]
+    ) -> list[bytes | None]:
+        """Columns of few distinct strings (keys) are encoded once per distinct one."""
+        if not set(map(type, values)) <= _TEXTS:  # 1, True and 1.0 are one dict key, and three texts
+            return super().from_connect_many(topic, schema, values)
+        known = {value: self.from_connect(topic, schema, value) for value in set(values)}
+        return [known[value] for value in values]

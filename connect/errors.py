@@ -1,0 +1,32 @@
+"""What goes wrong in Connect, by what the caller does next.
+
+    MillstreamError
+    └── ConnectError            the task fails: its state becomes FAILED, with the trace
+        ├── RetriableError      the same call may be made again after a backoff
+        ├── DataError           a record cannot be converted: the record, not the system, is at fault
+        └── NotFound            no such connector, task or plugin
+
+Settings that cannot be used are `logd.errors.ConfigError`.
+"""
+
+from __future__ import annotations
+
+from logd.errors import ConfigError, MillstreamError
+
+__all__ = ["ConfigError", "ConnectError", "DataError", "MillstreamError", "NotFound", "RetriableError"]
+
+
+class ConnectError(MillstreamError):
+    """A connector or task cannot go on; Kafka Connect's ConnectException."""
+
+
+class RetriableError(ConnectError):
+    """Raised by a plugin: call me again with the same records; Kafka Connect's RetriableException."""
+
+
+class DataError(ConnectError):
+    """A key, value or header does not fit its schema or its converter; Kafka Connect's DataException."""
+
+
+class NotFound(ConnectError):
+    """No connector, task or plugin of that name."""

@@ -1,0 +1,119 @@
+"""Kafka's client keys, as they stand in worker and connector configs, to arguments of `logd.client`.
+
+A worker's `producer.*` and `consumer.*` come first, a connector's `producer.override.*` and
+`consumer.override.*` (KIP-458) over them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from connect.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+_Table = dict[str, tuple[str, Callable[[str], Any]]]
+
+
+def _acks(text: str) -> int:
+    if text not in ("all", "-1", "0", "1"):
+        raise ValueError("must be all, -1, 0 or 1")
+    return -1 if text == "all" else int(text)
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return text.lower() == "true"
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}")
+        return text
+
+    return parse
+
+
+_CLIENT: _Table = {
+    "client.id": ("client_id", str),
+    "request.timeout.ms": ("request_timeout_ms", int),
+    "metadata.max.age.ms": ("metadata_max_age_ms", int),
+    "reconnect.backoff.ms": ("reconnect_backoff_ms", int),
+    "reconnect.backoff.max.ms": ("reconnect_backoff_max_ms", int),
+    "retry.backoff.ms": ("retry_backoff_ms", int),
+}
+CLIENT_KEYS = frozenset(_CLIENT)
+"""Keys of the worker itself that are its clients'."""
+_PRODUCER: _Table = {
+    "acks": ("acks", _acks),
+    "compression.type": ("compression_type", _one_of("none", "gzip", "snappy", "lz4", "zstd")),
+    "linger.ms": ("linger_ms", float),
+    "batch.size": ("batch_size", int),
+    "max.request.size": ("max_request_size", int),
+    "enable.idempotence": ("enable_idempotence", _boolean),
+    "buffer.memory": ("buffer_memory", int),
+    "delivery.timeout.ms": ("delivery_timeout_ms", int),
+    "max.in.flight.requests.per.connection": ("max_in_flight", int),
+}
+_CONSUMER: _Table = {
+    "auto.offset.reset": ("auto_offset_reset", _one_of("none", "earliest", "latest")),
+    "isolation.level": ("isolation_level", _one_of("read_committed", "read_uncommitted")),
+    "session.timeout.ms": ("session_timeout_ms", int),
+    "heartbeat.interval.ms": ("heartbeat_interval_ms", int),
+    "max.poll.interval.ms": ("rebalance_timeout_ms", int),
+    "group.instance.id": ("group_instance_id", str),
+    "fetch.min.bytes": ("fetch_min_bytes", int),
+    "fetch.max.wait.ms": ("fetch_max_wait_ms", int),
+    "fetch.max.bytes": ("fetch_max_bytes", int),
+    "max.partition.fetch.bytes": ("max_partition_fetch_bytes", int),
+}
+
+
+def under(prefix: str, config: Mapping[str, Any]) -> dict[str, str]:
+    """The keys that begin with `prefix`, without it."""
+    return {key[len(prefix) :]: str(value) for key, value in config.items() if key.startswith(prefix)}
+
+
+def _arguments(table: _Table, settings: Mapping[str, str], where: str) -> dict[str, Any]:
+    arguments: dict[str, Any] = {}
+    for key, value in settings.items():
+        if key not in table:
+            _log.warning("%s%s is not known to this worker and has no effect", where, key)
+            continue
+        name, parse = table[key]
+        try:
+            arguments[name] = parse(value)
+        except ValueError as e:
+            raise ConfigError(where + key, value, str(e)) from e
+    return arguments
+
+
+def client_arguments(worker: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `Client` from a worker's own keys."""
+    return _arguments(_CLIENT, {k: str(v) for k, v in worker.items() if k in _CLIENT}, "")
+
+
+def producer_arguments(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `BatchProducer` for a source task."""
+    settings = under("producer.", worker) | under("producer.override.", connector)
+    return _arguments(_PRODUCER, settings, "producer.")
+
+
+def consumer_settings(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> dict[str, str]:
+    """A sink's consumer keys, by Kafka's names."""
+    return under("consumer.", worker) | under("consumer.override.", connector)
+
+
+def consumer_arguments(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `Consumer` for a sink task; sinks start at the earliest offset, as Kafka's do."""
+    settings = {"auto.offset.reset": "earliest"} | consumer_settings(worker, connector)
+    settings.pop("group.id", None)
+    return _arguments(_CONSUMER, settings, "consumer.")
+
+
+def group_id(connector: str, worker: Mapping[str, Any], config: Mapping[str, Any]) -> str:
+    """The group of a sink connector: `connect-<name>` unless overridden."""
+    return consumer_settings(worker, config).get("group.id", f"connect-{connector}")

@@ -1,0 +1,224 @@
+"""A running connector: the plugin's connector object and its tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connect.api.range_sink import RangeSinkTask
+from connect.api.sink import SinkConnector, SinkTask
+from connect.api.source import ConnectorContext, SourceConnector, SourceTask
+from connect.config import (
+    Config,
+    ConnectorConfig,
+    SinkConfig,
+    SourceConfig,
+    refuse_unsupported,
+    unknown_keys,
+)
+from connect.errors import ConfigError, ConnectError
+from connect.runtime.calls import PluginCalls
+from connect.runtime.plugins import ConnectorClass, connector_class, connector_type
+from connect.runtime.range_task import WorkerRangeTask
+from connect.runtime.sink_task import WorkerSinkTask
+from connect.runtime.source_task import WorkerSourceTask
+from connect.runtime.states import State, Status
+from connect.runtime.task import TaskSetting, WorkerTask
+from connect.runtime.worker_config import WorkerConfig
+from connect.stores import OffsetStore
+from logd.client import Admin, Client
+
+_log = logging.getLogger(__name__)
+_PREFIXES = (
+    *WorkerConfig.PREFIXES,
+    "topic.creation.",
+    "errors.",
+    "config.action.",
+    "transforms",
+    "predicates",
+    "exactly.once.",
+    "initial.state",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerParts:
+    """What a worker lends its connectors."""
+
+    worker_id: str
+    config: WorkerConfig
+    client: Client
+    producing_client: Client
+    admin: Admin
+    store: OffsetStore
+    on_change: Callable[[], None]
+
+
+class WorkerConnector:
+    """One connector in a worker: `start()`, then `stop()`. A failure stays in its status."""
+
+    def __init__(self, parts: WorkerParts, raw: Mapping[str, Any]) -> None:
+        """Check the config; ConfigError or NotFound if it cannot work."""
+        common = ConnectorConfig.parse(raw)
+        self.name = common.name
+        self.plugin: ConnectorClass = connector_class(common.connector_class)
+        self.type = connector_type(self.plugin)
+        declarations: list[type[Config]] = [
+            SourceConfig if self.type == "source" else SinkConfig,
+            self.plugin.CONFIG,
+        ]
+        for declaration in declarations:
+            declaration.parse(raw)
+        refuse_unsupported(raw)
+        for key, nearest in unknown_keys(declarations, raw, _PREFIXES).items():
+            _log.warning("%s: %s is not known%s", self.name, key, f"; {nearest}?" if nearest else "")
+        self.config = {key: _text(value) for key, value in raw.items()}
+        self.status = Status(parts.on_change)
+        self.tasks: list[WorkerTask] = []
+        self._parts = parts
+        self._tasks_max = common.tasks_max
+        self._task_configs: list[dict[str, str]] = []
+        self._connector: SourceConnector | SinkConnector | None = None
+        self._changing = asyncio.Lock()
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Start the plugin's connector and its tasks; what goes wrong shows in `status`."""
+        async with self._changing:
+            self._plugin_calls = PluginCalls(self.name)
+            loop = asyncio.get_running_loop()
+            replan = functools.partial(_call_soon, loop, self._reconfigure_soon)
+            try:
+                self._connector = connector = self.plugin()
+                connector.context = ConnectorContext(connector=self.name, request_task_reconfiguration=replan)
+                await self._plugin_calls.call(connector.start, self.config)
+                self._task_configs = await self._plan(connector)
+            except Exception as e:
+                _log.error("%s failed: %r", self.name, e)
+                self.status.fail(e)
+                return
+            self.status.become(State.RUNNING)
+            self._launch_tasks()
+
+    async def stop(self) -> None:
+        """Stop tasks, then the connector. May be called twice."""
+        async with self._changing:
+            if self._connector is None:
+                return
+            for task in self._background:
+                task.cancel()
+            await self._stop_tasks()
+            grace = self._parts.config.task_shutdown_graceful_timeout_ms / 1000
+            try:
+                await asyncio.wait_for(self._plugin_calls.call(self._connector.stop), grace)
+            except Exception as e:
+                _log.warning("%s did not stop cleanly: %r", self.name, e)
+            self._plugin_calls.close()
+            self._connector = None
+            if self.status.state is not State.FAILED:
+                self.status.become(State.UNASSIGNED)
+
+    async def restart(self) -> None:
+        """Stop, then start again with the same config."""
+        await self.stop()
+        self.status.become(State.RESTARTING)
+        await self.start()
+
+    async def restart_task(self, task_id: int) -> None:
+        """Stop one task and run it anew from its committed offsets."""
+        async with self._changing:
+            await self.tasks[task_id].stop()
+            self.tasks[task_id] = self._make_task(task_id)
+            self.tasks[task_id].launch()
+
+    def pause(self) -> None:
+        """Rest, keeping resources."""
+        self.status.become(State.PAUSED)
+        for task in self.tasks:
+            task.pause()
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self.status.become(State.RUNNING)
+        for task in self.tasks:
+            task.resume()
+
+    def report(self) -> dict[str, Any]:
+        """GET /connectors/{c}/status, with counts beside each task's state."""
+        worker_id, version = self._parts.worker_id, self.plugin.VERSION
+        tasks = [
+            {"id": i, **task.status.report(worker_id, version), "done": task.is_done, **task.statistics()}
+            for i, task in enumerate(self.tasks)
+        ]
+        connector = self.status.report(worker_id, version)
+        return {"name": self.name, "connector": connector, "tasks": tasks, "type": self.type}
+
+    async def _plan(self, connector: SourceConnector | SinkConnector) -> list[dict[str, str]]:
+        configs: list[dict[str, str]] = await self._plugin_calls.call(connector.task_configs, self._tasks_max)
+        if len(configs) > self._tasks_max:
+            raise ConnectError(f"{self.name} planned {len(configs)} tasks, tasks.max is {self._tasks_max}")
+        return configs
+
+    def _reconfigure_soon(self) -> None:
+        task = asyncio.create_task(self._reconfigure())
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _reconfigure(self) -> None:
+        """Plan anew, and replace the tasks if the plan differs."""
+        async with self._changing:
+            if self._connector is None or self.status.state is not State.RUNNING:
+                return
+            try:
+                configs = await self._plan(self._connector)
+            except Exception as e:
+                _log.error("%s failed: %r", self.name, e)
+                self.status.fail(e)
+                return
+            if configs != self._task_configs:
+                await self._stop_tasks()
+                self._task_configs = configs
+                self._launch_tasks()
+
+    def _launch_tasks(self) -> None:
+        self.tasks = [self._make_task(i) for i in range(len(self._task_configs))]
+        for task in self.tasks:
+            task.launch()
+
+    async def _stop_tasks(self) -> None:
+        await asyncio.gather(*(task.stop() for task in self.tasks))
+
+    def _make_task(self, task_id: int) -> WorkerTask:
+        parts = self._parts
+        setting = TaskSetting(
+            connector=self.name,
+            task_id=task_id,
+            config=self._task_configs[task_id],
+            connector_config=self.config,
+            worker=parts.config,
+            client=parts.client,
+            producing_client=parts.producing_client,
+            admin=parts.admin,
+        )
+        task = self.plugin.task_class()
+        match task:
+            case SourceTask():
+                return WorkerSourceTask(setting, task, parts.store, on_change=parts.on_change)
+            case SinkTask():
+                return WorkerSinkTask(setting, task, on_change=parts.on_change)
+            case RangeSinkTask():
+                return WorkerRangeTask(setting, task, on_change=parts.on_change)
+        raise ConfigError("connector.class", self.plugin.__name__, "its task_class is no task")
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    loop.call_soon_threadsafe(function)
+
+
+def _text(value: object) -> str:
+    """A config value as connectors get it: JSON configs may hold numbers and booleans."""
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)

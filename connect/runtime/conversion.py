@@ -1,0 +1,108 @@
+"""A task's converters, applied to whole batches."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from connect.api.records import Header, SinkRecord, SourceRecord
+from connect.api.schema import Schema
+from connect.converters import Converter, HeaderConverter, make_converter, make_header_converter
+from connect.runtime.worker_config import WorkerConfig
+from logd.client import Fetched
+from logd.records import Headers, NewRecord
+
+
+class Conversion:
+    """Key, value and header converter of one task."""
+
+    def __init__(self, key: Converter, value: Converter, header: HeaderConverter) -> None:
+        self._key = key
+        self._value = value
+        self._header = header
+
+    @classmethod
+    def configured(cls, worker: WorkerConfig, connector: Mapping[str, Any]) -> Conversion:
+        """The connector's converters, or the worker's; ConfigError for one that does not exist."""
+        own = dict(connector)
+        key, value, header = (
+            worker.converter_config(which, own)
+            for which in ("key.converter", "value.converter", "header.converter")
+        )
+        return cls(
+            make_converter("key.converter", *key),
+            make_converter("value.converter", *value),
+            make_header_converter(*header),
+        )
+
+    def to_log(self, topic: str, records: Sequence[SourceRecord]) -> list[NewRecord]:
+        """Records of one topic as the producer takes them, in the same order; no timestamp means now."""
+        now = time.time_ns() // 1_000_000
+        keys = _encode(
+            self._key.from_connect_many, topic, [r.key_schema for r in records], [r.key for r in records]
+        )
+        values = _encode(
+            self._value.from_connect_many,
+            topic,
+            [r.value_schema for r in records],
+            [r.value for r in records],
+        )
+        times = [now if r.timestamp is None else r.timestamp for r in records]
+        headers = [self._headers(topic, r.headers) if r.headers else () for r in records]
+        return list(zip(times, keys, values, headers, strict=True))
+
+    def _headers(self, topic: str, headers: Sequence[Header]) -> Headers:
+        convert = self._header.from_connect_header
+        return tuple((name, convert(topic, name, schema, value)) for name, schema, value in headers)
+
+    def from_log(self, fetched: Fetched) -> list[SinkRecord]:
+        """Fetched records as a sink task takes them."""
+        topic, partition = fetched.tp
+        records = fetched.records()
+        timestamp_type = _timestamp_type(fetched)
+        keys = self._key.to_connect_many(topic, [r[2] for r in records])
+        values = self._value.to_connect_many(topic, [r[3] for r in records])
+        convert = self._header.to_connect_header
+        return [
+            SinkRecord(
+                topic,
+                partition,
+                offset,
+                value,
+                key,
+                timestamp,
+                tuple((n, *convert(topic, n, data)) for n, data in headers) if headers else (),
+                key_schema,
+                value_schema,
+                timestamp_type,
+            )
+            for (offset, timestamp, _, _, headers), (key_schema, key), (value_schema, value) in zip(
+                records, keys, values, strict=True
+            )
+        ]
+
+
+def _encode(
+    convert: Callable[[str, Schema | None, Sequence[Any]], list[bytes | None]],
+    topic: str,
+    schemas: list[Schema | None],
+    values: Sequence[Any],
+) -> list[bytes | None]:
+    """One call if all share a schema (or have none), else one for each run of records that do."""
+    first = schemas[0]
+    if schemas.count(first) == len(schemas):
+        return convert(topic, first, values)
+    encoded: list[bytes | None] = []
+    for _, run in itertools.groupby(zip(schemas, values, strict=True), key=lambda pair: id(pair[0])):
+        pairs = list(run)
+        encoded += convert(topic, pairs[0][0], [value for _, value in pairs])
+    return encoded
+
+
+def _timestamp_type(fetched: Fetched) -> int:
+    """0 create time, 1 log append time: the same for all batches of a topic, so the first one's."""
+    for header, _ in fetched.batches():
+        return header.timestamp_type
+    return 0

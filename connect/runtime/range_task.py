@@ -1,0 +1,110 @@
+"""A running range sink task: watches the topics' ends and lets the plugin bring its target forward.
+
+It belongs to no consumer group membership: the plugin's target holds the position, and the group's
+offsets are written after it, for lag tools.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from connect.api.range_sink import OffsetRange, RangeSinkContext, RangeSinkTask
+from connect.config import SinkConfig
+from connect.errors import RetriableError
+from connect.runtime.backoff import Backoff
+from connect.runtime.client_settings import consumer_settings, group_id
+from connect.runtime.task import TaskSetting, WorkerTask
+from logd.client import TopicMetadata, TopicPartition
+from logd.errors import ConnectionClosed, MillstreamError, RequestTimedOut
+from logd.errors import RetriableError as RetriableKafkaError
+
+_log = logging.getLogger(__name__)
+_BROKER_AWAY = (ConnectionClosed, RequestTimedOut, RetriableKafkaError)
+
+
+class WorkerRangeTask(WorkerTask):
+    """Runs a `RangeSinkTask`."""
+
+    def __init__(
+        self, setting: TaskSetting, task: RangeSinkTask, *, on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        super().__init__(setting, on_change=on_change)
+        self._task = task
+        self._sink = SinkConfig.parse(setting.connector_config)
+        self._group = group_id(setting.connector, setting.worker.raw, setting.connector_config)
+        self._committed: dict[TopicPartition, int] = {}
+
+    def statistics(self) -> dict[str, Any]:
+        """The position per partition, as the plugin last gave it."""
+        return {"positions": {str(tp): offset for tp, offset in sorted(self._committed.items())}}
+
+    def request_commit(self) -> None:
+        """Nothing to do: every run commits."""
+
+    async def _start(self) -> None:
+        setting = self.setting
+        self._task.context = RangeSinkContext(
+            connector=setting.connector,
+            task_id=setting.task_id,
+            group_id=self._group,
+            bootstrap_servers=",".join(setting.worker.bootstrap_servers),
+            topics=tuple(self._sink.topics or await self._wait_for(self._topics())),
+            client_settings=consumer_settings(setting.worker.raw, setting.connector_config),
+        )
+        await self._wait_for(self._calls.call(self._task.start, setting.config))
+
+    async def _work(self) -> None:
+        backoff = Backoff()
+        while True:
+            await self._pause_here()
+            try:
+                await self._run_once()
+                backoff = Backoff()
+            except (RetriableError, *_BROKER_AWAY) as e:
+                _log.warning("%s will be asked again: %s", self.setting.connector, e)
+                await self._rest(backoff.next_seconds())
+            await self._rest(self._sink.poll_interval_ms / 1000)
+
+    async def _run_once(self) -> None:
+        """One call of the plugin. It is not interrupted when the task is to stop: its commit is atomic."""
+        ends = await self._wait_for(self._ends())
+        positions = await self._calls.call(self._task.run_once, ends)
+        moved = {tp: offset for tp, offset in positions.items() if self._committed.get(tp) != offset}
+        if not moved:
+            return
+        self._committed.update(moved)
+        try:
+            await self.setting.admin.alter_group_offsets(self._group, moved)
+        except MillstreamError as e:
+            _log.warning("group %s does not show the position: %s", self._group, e)
+            self._committed = {tp: o for tp, o in self._committed.items() if tp not in moved}
+
+    async def _topics(self) -> Mapping[str, TopicMetadata]:
+        pattern = self._sink.topics_pattern
+        if pattern is None:
+            known = await self.setting.client.metadata(self._sink.topics, allow_missing=True)
+            return {name: known.topics[name] for name in self._sink.topics if name in known.topics}
+        listed = await self.setting.admin.list_topics()
+        return {name: topic for name, topic in listed.items() if pattern.fullmatch(name)}
+
+    async def _ends(self) -> dict[TopicPartition, OffsetRange]:
+        """Where every partition begins and ends now."""
+        topics = await self._topics()
+        partitions = [
+            TopicPartition(name, p) for name, topic in topics.items() for p in sorted(topic.partitions)
+        ]
+        admin = self.setting.admin
+        starts = await admin.list_offsets(dict.fromkeys(partitions, "earliest"))
+        ends = await admin.list_offsets(dict.fromkeys(partitions, "latest"), isolation_level="read_committed")
+        return {
+            tp: OffsetRange(starts[tp].offset, ends[tp].offset, topics[tp.topic].topic_id)
+            for tp in partitions
+        }
+
+    async def _finish(self) -> None:
+        """Every run ends committed."""
+
+    async def _stop(self) -> None:
+        await self._calls.call(self._task.stop)

@@ -1,0 +1,224 @@
+"""A running sink task: fetch, convert, put, and commit the group's offsets once the plugin has flushed.
+
+Rebalances come from the consumer's own task while a `put` may be under way: whoever speaks to the
+plugin holds `_turn`. Before partitions go, what was put is flushed and committed.
+
+Per partition: `_next` is the offset up to which the plugin was given records (-2, -1 until the first fetch
+tells), `_safe` what is committed, and `_since` the first round of fetching whose results count: what was
+fetched before a rebalance or a seek, and is still in hand, is dropped and fetched again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from connect.api.records import SinkRecord
+from connect.api.sink import SinkTask, SinkTaskContext
+from connect.config import SinkConfig
+from connect.errors import RetriableError
+from connect.runtime.backoff import Backoff
+from connect.runtime.client_settings import consumer_arguments, group_id
+from connect.runtime.conversion import Conversion
+from connect.runtime.task import TaskSetting, WorkerTask
+from logd.client import Consumer, Fetched, TopicPartition
+from logd.errors import RebalanceNeeded
+
+_log = logging.getLogger(__name__)
+_FETCH_SECONDS_MAX = 0.5
+
+
+class WorkerSinkTask(WorkerTask):
+    """Runs a `SinkTask`."""
+
+    def __init__(
+        self, setting: TaskSetting, task: SinkTask, *, on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        super().__init__(setting, on_change=on_change)
+        self._task = task
+        self._context = SinkTaskContext(
+            connector=setting.connector, task_id=setting.task_id, request_commit=self.request_commit
+        )
+        self._consumer: Consumer | None = None
+        self._turn = asyncio.Lock()
+        self._next: dict[TopicPartition, int] = {}
+        self._safe: dict[TopicPartition, int] = {}
+        self._since: dict[TopicPartition, int] = {}
+        self._round = 0
+        self._commit_at = 0.0
+        self.delivered = 0
+
+    def statistics(self) -> dict[str, Any]:
+        """Records the plugin has taken."""
+        return {"records_delivered": self.delivered}
+
+    def request_commit(self) -> None:
+        """Commit soon rather than at the next interval. May be called from any thread."""
+        self._commit_at = 0.0
+
+    async def _start(self) -> None:
+        setting = self.setting
+        self._conversion = Conversion.configured(setting.worker, setting.connector_config)
+        sink = SinkConfig.parse(setting.connector_config)
+        self._task.context = self._context
+        await self._wait_for(self._calls.call(self._task.start, setting.config))
+        self._consumer = Consumer(
+            setting.client,
+            group_id(setting.connector, setting.worker.raw, setting.connector_config),
+            **consumer_arguments(setting.worker.raw, setting.connector_config),
+        )
+        await self._consumer.subscribe(
+            sink.topics_pattern or sink.topics,
+            on_assigned=self._assigned,
+            on_revoked=self._revoked,
+            on_lost=self._lost,
+        )
+        self._schedule_commit()
+
+    async def _work(self) -> None:
+        assert self._consumer is not None
+        while True:
+            await self._pause_here()
+            timeout_ms = int(min(max(self._commit_at - time.monotonic(), 0.01), _FETCH_SECONDS_MAX) * 1000)
+            self._round += 1
+            for fetched in await self._wait_for(self._consumer.fetch(timeout_ms=timeout_ms)):
+                await self._deliver(fetched)
+            if time.monotonic() >= self._commit_at:
+                await self._commit_or_rewind()
+
+    async def _deliver(self, fetched: Fetched) -> None:
+        """Put until the plugin takes it, with a backoff between; rebalances may come between the attempts."""
+        records = self._conversion.from_log(fetched)
+        backoff = Backoff()
+        while True:
+            async with self._turn:
+                try:
+                    await self._put(fetched, records)
+                    self._follow_rewinds()
+                    return
+                except RetriableError as e:
+                    _log.warning(
+                        "%s-%d will be given its records again: %s",
+                        self.setting.connector,
+                        self.setting.task_id,
+                        e,
+                    )
+            await self._rest(backoff.next_seconds())
+
+    async def _put(self, fetched: Fetched, records: Sequence[SinkRecord]) -> None:
+        tp = fetched.tp
+        if tp not in self._next:
+            return  # taken away meanwhile
+        if self._round < self._since[tp]:
+            self._seek(tp, self._next[tp])
+            return
+        if self._next[tp] < 0:
+            self._next[tp] = self._safe[tp] = fetched.position
+        if records:
+            await self._calls.call(self._task.put, records)
+            self.delivered += len(records)
+        self._next[tp] = fetched.next_offset
+
+    def _seek(self, tp: TopicPartition, offset: int) -> None:
+        assert self._consumer is not None
+        self._consumer.seek(tp, offset)
+        self._next[tp] = offset
+        self._since[tp] = self._round + 1
+
+    def _follow_rewinds(self) -> None:
+        """Positions the plugin asked for (`context.offset`): its own record of what the target holds."""
+        for tp, offset in self._context.rewinds.items():
+            if tp in self._next:
+                self._seek(tp, offset)
+                self._safe[tp] = offset
+        self._context.rewinds.clear()
+
+    def _schedule_commit(self) -> None:
+        self._commit_at = time.monotonic() + self.setting.worker.offset_flush_interval_ms / 1000
+
+    async def _commit_or_rewind(self) -> None:
+        self._schedule_commit()
+        async with self._turn:
+            try:
+                await self._commit()
+            except RetriableError as e:
+                _log.warning(
+                    "%s-%d goes back to its committed offsets: %s",
+                    self.setting.connector,
+                    self.setting.task_id,
+                    e,
+                )
+                self._rewind()
+
+    async def _commit(self) -> None:
+        """Flush the plugin, then commit what it says is safe. The caller holds the turn."""
+        assert self._consumer is not None
+        current = {tp: offset for tp, offset in self._next.items() if offset >= 0}
+        offsets: Mapping[TopicPartition, int] | None = await self._calls.call(self._task.pre_commit, current)
+        if offsets is None:
+            await self._calls.call(self._task.flush, current)
+            offsets = current
+        changed = {
+            tp: min(offset, current[tp])
+            for tp, offset in offsets.items()
+            if tp in current and offset != self._safe.get(tp)
+        }
+        if not changed:
+            return
+        try:
+            await self._consumer.commit(changed)
+        except RebalanceNeeded as e:
+            _log.info("offsets of %s are not committed, the group rebalances: %s", self.setting.connector, e)
+            return
+        self._safe.update(changed)
+
+    def _rewind(self) -> None:
+        for tp, offset in self._safe.items():
+            if self._next[tp] != offset:
+                self._seek(tp, offset)
+
+    async def _assigned(self, partitions: set[TopicPartition]) -> None:
+        async with self._turn:
+            assert self._consumer is not None
+            for tp in partitions:
+                self._next[tp] = position = self._consumer.position(tp)
+                self._since[tp] = self._round + 1
+                if position >= 0:
+                    self._safe[tp] = position
+            await self._calls.call(self._task.open, sorted(partitions))
+            self._follow_rewinds()
+
+    async def _revoked(self, partitions: set[TopicPartition]) -> None:
+        async with self._turn:
+            if self._failure is None and any(self._next.get(tp, -1) >= 0 for tp in partitions):
+                try:
+                    await self._commit()
+                except RetriableError as e:
+                    _log.warning("%s hands over without its last flush: %s", self.setting.connector, e)
+            await self._give_up(partitions)
+
+    async def _lost(self, partitions: set[TopicPartition]) -> None:
+        async with self._turn:
+            await self._give_up(partitions)
+
+    async def _give_up(self, partitions: set[TopicPartition]) -> None:
+        held = sorted(partitions & self._next.keys())
+        for tp in held:
+            del self._next[tp], self._since[tp]
+            self._safe.pop(tp, None)
+        if held:
+            await self._calls.call(self._task.close, held)
+
+    async def _finish(self) -> None:
+        async with self._turn:
+            await self._commit()
+
+    async def _stop(self) -> None:
+        try:
+            if self._consumer is not None:
+                await self._consumer.close()
+        finally:
+            await self._calls.call(self._task.stop)

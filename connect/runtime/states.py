@@ -1,0 +1,61 @@
+"""States of connectors and tasks, and the status shown to people; names and shapes as in Kafka's REST."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+
+class State(StrEnum):
+    """Of a connector or a task; STOPPED is only for connectors."""
+
+    UNASSIGNED = "UNASSIGNED"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    FAILED = "FAILED"
+    RESTARTING = "RESTARTING"
+    STOPPED = "STOPPED"
+
+
+_NEXT: dict[State, frozenset[State]] = {
+    State.UNASSIGNED: frozenset({State.RUNNING, State.PAUSED, State.FAILED, State.RESTARTING, State.STOPPED}),
+    State.RUNNING: frozenset({State.PAUSED, State.FAILED, State.RESTARTING, State.STOPPED, State.UNASSIGNED}),
+    State.PAUSED: frozenset({State.RUNNING, State.FAILED, State.RESTARTING, State.STOPPED, State.UNASSIGNED}),
+    State.FAILED: frozenset({State.RESTARTING, State.STOPPED, State.UNASSIGNED}),
+    State.RESTARTING: frozenset({State.RUNNING, State.PAUSED, State.FAILED, State.STOPPED, State.UNASSIGNED}),
+    State.STOPPED: frozenset({State.RESTARTING, State.UNASSIGNED}),
+}
+
+
+class Status:
+    """A connector's or task's state, with the trace of what failed. `on_change` hears of transitions."""
+
+    def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
+        self.state = State.UNASSIGNED
+        self.trace: str | None = None
+        self.changed = on_change
+
+    def become(self, state: State) -> None:
+        """Go to `state`; a transition that is not in the table is our bug."""
+        if state is self.state:
+            return
+        assert state in _NEXT[self.state], f"{self.state} -> {state}"
+        self.state = state
+        self.trace = None
+        self.changed()
+
+    def fail(self, error: BaseException) -> None:
+        """FAILED, with the trace."""
+        if self.state is State.FAILED:
+            return
+        assert State.FAILED in _NEXT[self.state]
+        self.state = State.FAILED
+        self.trace = "".join(traceback.format_exception(error))
+        self.changed()
+
+    def report(self, worker_id: str, version: str) -> dict[str, Any]:
+        """The JSON shape of GET /connectors/{c}/status."""
+        shown = {"state": self.state.value, "worker_id": worker_id, "version": version}
+        return shown if self.trace is None else {**shown, "trace": self.trace}

@@ -1,0 +1,177 @@
+"""What every running task has: a life of its own, a state, and a failure that stays with it.
+
+UNASSIGNED -> start() -> RUNNING <-> PAUSED -> (stop asked) -> stop() -> UNASSIGNED
+                 any exception -> stop() -> FAILED, with the trace; other tasks do not notice
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from connect.runtime.calls import PluginCalls
+from connect.runtime.states import State, Status
+from connect.runtime.worker_config import WorkerConfig
+from logd.client import Admin, Client
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+_ABANDON_SECONDS = 1.0
+
+
+class Stopping(Exception):
+    """The task was asked to stop while it waited for something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSetting:
+    """Where a task runs: whose it is, its config, the worker's settings and clients."""
+
+    connector: str
+    task_id: int
+    config: Mapping[str, str]
+    """The task's own config: what `task_configs` returned."""
+    connector_config: Mapping[str, Any]
+    worker: WorkerConfig
+    client: Client
+    producing_client: Client
+    """The one that may have the broker create topics (auto.create.topics.enable)."""
+    admin: Admin
+
+
+class WorkerTask(ABC):
+    """Runs one plugin task. `launch()`, then `stop()`; `pause()` and `resume()` between them."""
+
+    def __init__(self, setting: TaskSetting, *, on_change: Callable[[], None] = lambda: None) -> None:
+        self.setting = setting
+        self.status = Status(on_change)
+        self.is_done = False
+        """A source that has ended with everything acknowledged and committed."""
+        self._calls = PluginCalls(f"{setting.connector}-{setting.task_id}")
+        self._ending = asyncio.Event()
+        self._failure: BaseException | None = None
+        self._unpaused = asyncio.Event()
+        self._unpaused.set()
+        self._life: asyncio.Task[None] | None = None
+
+    @abstractmethod
+    async def _start(self) -> None:
+        """Open clients and start the plugin's task."""
+
+    @abstractmethod
+    async def _work(self) -> None:
+        """Work until there is no more, or until `_wait_for` or `_pause_here` raises Stopping."""
+
+    @abstractmethod
+    async def _finish(self) -> None:
+        """A clean end: flush and commit. Not called after a failure."""
+
+    @abstractmethod
+    async def _stop(self) -> None:
+        """Stop the plugin's task and close the clients; called once, whatever happened."""
+
+    @abstractmethod
+    def statistics(self) -> dict[str, Any]:
+        """Counts for the status report."""
+
+    def launch(self) -> None:
+        """Begin; returns at once, `status` tells how it goes."""
+        name = f"task {self.setting.connector}-{self.setting.task_id}"
+        self._life = asyncio.create_task(self._live(), name=name)
+
+    async def stop(self) -> None:
+        """End, flushed and committed if healthy. One that takes longer than granted is abandoned."""
+        self._ending.set()
+        self._unpaused.set()
+        if self._life is None:
+            return
+        worker = self.setting.worker
+        grace = (worker.task_shutdown_graceful_timeout_ms + worker.offset_flush_timeout_ms) / 1000
+        _, late = await asyncio.wait({self._life}, timeout=grace)
+        if late:
+            _log.warning("%s does not stop; it is abandoned", self._life.get_name())
+            self._life.cancel()
+            await asyncio.wait(late, timeout=_ABANDON_SECONDS)
+
+    def pause(self) -> None:
+        """Stop taking records, keeping resources."""
+        self._unpaused.clear()
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self._unpaused.set()
+
+    def _fail(self, error: BaseException) -> None:
+        """Something in the background failed: the task ends with this error."""
+        if self._failure is None:
+            self._failure = error
+        self._ending.set()
+        self._unpaused.set()
+
+    def _be_done(self) -> None:
+        self.is_done = True
+        self.status.changed()
+
+    async def _live(self) -> None:
+        try:
+            await self._start_work_finish()
+        except Exception as e:
+            self._failure = self._failure or e
+        finally:
+            try:
+                await self._stop()
+            except Exception as e:
+                _log.warning(
+                    "%s-%d did not stop cleanly: %r", self.setting.connector, self.setting.task_id, e
+                )
+            self._calls.close()
+        if self._failure is not None:
+            _log.error("%s-%d failed: %r", self.setting.connector, self.setting.task_id, self._failure)
+            self.status.fail(self._failure)
+        elif not self.is_done:
+            self.status.become(State.UNASSIGNED)
+
+    async def _start_work_finish(self) -> None:
+        try:
+            await self._start()
+            self.status.become(State.RUNNING)
+            await self._work()
+        except Stopping:
+            pass
+        if self._failure is None and self.status.state is not State.UNASSIGNED:
+            await self._finish()
+
+    async def _pause_here(self) -> None:
+        """Where a task may rest: waits while paused; Stopping when asked to end."""
+        if not self._unpaused.is_set():
+            self.status.become(State.PAUSED)
+            await self._unpaused.wait()
+            if not self._ending.is_set():
+                self.status.become(State.RUNNING)
+        if self._ending.is_set():
+            raise Stopping
+
+    async def _wait_for(self, awaitable: Awaitable[T], *, timeout: float | None = None) -> T:
+        """The awaitable's result; Stopping when the task is to end; TimeoutError after `timeout` seconds."""
+        waited = asyncio.ensure_future(awaitable)
+        ending = asyncio.ensure_future(self._ending.wait())
+        try:
+            await asyncio.wait({waited, ending}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if waited.done():
+                return waited.result()
+            raise Stopping if self._ending.is_set() else TimeoutError
+        finally:
+            ending.cancel()
+            waited.cancel()
+
+    async def _rest(self, seconds: float) -> None:
+        """Sleep, or Stopping."""
+        try:
+            await self._wait_for(self._ending.wait(), timeout=seconds)
+        except TimeoutError:
+            return
+        raise Stopping

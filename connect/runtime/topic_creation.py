@@ -1,0 +1,122 @@
+"""Making sure a source's topics exist, created as the connector says (KIP-158).
+
+    topic.creation.groups=tables                          rules, in order; `default` comes last by itself
+    topic.creation.tables.include=airlines,.*-by-key      whole-name patterns; `exclude` takes precedence
+    topic.creation.tables.cleanup.policy=compact          any topic config
+    topic.creation.default.partitions=4                   -1: the broker's default
+    topic.creation.default.replication.factor=1
+
+Without a rule that fits, the broker's auto.create.topics.enable decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connect.errors import ConfigError, ConnectError
+from logd.client import Admin, Client, NewTopic
+from logd.errors import ErrorCode, KafkaError
+
+_PREFIX = "topic.creation."
+_OWN = ("include", "exclude", "partitions", "replication.factor")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreationRule:
+    """How topics whose names fit are created."""
+
+    include: re.Pattern[str]
+    exclude: re.Pattern[str] | None
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+    def fits(self, topic: str) -> bool:
+        """Whether this rule is for the topic."""
+        return self.include.fullmatch(topic) is not None and not (
+            self.exclude and self.exclude.fullmatch(topic)
+        )
+
+
+def creation_rules(config: Mapping[str, Any]) -> list[CreationRule]:
+    """A connector's rules; ConfigError for a group that does not say what it is for."""
+    if not any(key.startswith(_PREFIX + "default.") for key in config):
+        if any(key.startswith(_PREFIX) for key in config):
+            raise ConfigError(
+                _PREFIX + "default.partitions",
+                "",
+                "topic.creation needs default.partitions and default.replication.factor",
+            )
+        return []
+    named = [g.strip() for g in str(config.get("topic.creation.groups", "")).split(",") if g.strip()]
+    return [_rule(group, config) for group in [*(g for g in named if g != "default"), "default"]]
+
+
+def _rule(group: str, config: Mapping[str, Any]) -> CreationRule:
+    prefix = f"{_PREFIX}{group}."
+    settings = {key[len(prefix) :]: str(value) for key, value in config.items() if key.startswith(prefix)}
+    if group != "default" and "include" not in settings:
+        raise ConfigError(prefix + "include", "", "is required: patterns of topic names")
+    include = ".*" if group == "default" else settings["include"]
+    fallback = {} if group == "default" else config
+    return CreationRule(
+        include=_pattern(prefix + "include", include),
+        exclude=_pattern(prefix + "exclude", settings["exclude"]) if settings.get("exclude") else None,
+        partitions=_count(prefix, "partitions", settings, fallback),
+        replication_factor=_count(prefix, "replication.factor", settings, fallback),
+        configs={key: value for key, value in settings.items() if key not in _OWN},
+    )
+
+
+def _pattern(key: str, patterns: str) -> re.Pattern[str]:
+    try:
+        return re.compile("|".join(f"(?:{p.strip()})" for p in patterns.split(",")))
+    except re.error as e:
+        raise ConfigError(key, patterns, f"is no regular expression: {e}") from e
+
+
+def _count(prefix: str, name: str, settings: Mapping[str, str], fallback: Mapping[str, Any]) -> int:
+    value = settings.get(name, fallback.get(f"{_PREFIX}default.{name}", "-1"))
+    try:
+        count = int(value)
+    except ValueError:
+        count = 0
+    if count == 0 or count < -1:
+        raise ConfigError(prefix + name, value, "must be -1 or a positive number")
+    return count
+
+
+class TopicCreation:
+    """Answers how many partitions a topic has, creating it first where it does not exist."""
+
+    def __init__(self, client: Client, admin: Admin, rules: list[CreationRule]) -> None:
+        self._client = client
+        self._admin = admin
+        self._rules = rules
+        self._ensured: set[str] = set()
+
+    async def partition_count(self, topic: str) -> int:
+        """The number of partitions now; ConnectError if there is no such topic and none could be made."""
+        if topic not in self._ensured:
+            await self._ensure(topic)
+            self._ensured.add(topic)
+        try:
+            return len((await self._client.topic(topic)).partitions)
+        except KafkaError as e:
+            if e.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise ConnectError(
+                    f"topic {topic} does not exist: create it, or set topic.creation.default.partitions and "
+                    "topic.creation.default.replication.factor on the connector"
+                ) from e
+            raise
+
+    async def _ensure(self, topic: str) -> None:
+        rule = next((r for r in self._rules if r.fits(topic)), None)
+        if rule is None:
+            return
+        if topic not in await self._admin.list_topics():  # asking for one topic could already create it
+            new = NewTopic(topic, rule.partitions, rule.replication_factor, dict(rule.configs))
+            await self._admin.create_topics([new], exist_ok=True)

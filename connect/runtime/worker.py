@@ -1,0 +1,169 @@
+"""The standalone worker: connectors in one process, source offsets in a file."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from connect.config import SinkConfig, unknown_keys
+from connect.errors import ConfigError, NotFound
+from connect.runtime.client_settings import CLIENT_KEYS, client_arguments, group_id
+from connect.runtime.connector import WorkerConnector, WorkerParts
+from connect.runtime.range_task import WorkerRangeTask
+from connect.runtime.sink_task import WorkerSinkTask
+from connect.runtime.states import State
+from connect.runtime.worker_config import WorkerConfig
+from connect.stores import FileOffsetStore
+from logd.client import Admin, Client, TopicPartition
+
+_log = logging.getLogger(__name__)
+_CHECK_SECONDS = 0.1
+
+
+class Worker:
+    """`async with Worker(config) as worker:`, then `start_connector` for each.
+
+    `on_change` is called whenever a state changes; `status()` tells what it is now.
+    """
+
+    def __init__(self, config: WorkerConfig, *, on_change: Callable[[], None] = lambda: None) -> None:
+        self.config = config
+        self.worker_id = f"{socket.gethostname()}:{os.getpid()}"
+        self._on_change = on_change
+        self._changed = asyncio.Event()
+        self._connectors: dict[str, WorkerConnector] = {}
+        for key, nearest in unknown_keys([WorkerConfig], config.raw, WorkerConfig.PREFIXES).items():
+            if key not in CLIENT_KEYS:
+                _log.warning("%s is not known and has no effect%s", key, f"; {nearest}?" if nearest else "")
+
+    async def __aenter__(self) -> Worker:
+        self._store = FileOffsetStore.open(Path(self.config.offset_storage_file_filename))
+        arguments = {"client_id": "connect", **client_arguments(self.config.raw)}
+        self._client = Client(self.config.bootstrap_servers, **arguments)
+        self._producing_client = Client(
+            self.config.bootstrap_servers, allow_auto_topic_creation=True, **arguments
+        )
+        try:
+            await self._client.connect()
+            await self._producing_client.connect()
+        except BaseException:
+            await self._close()
+            raise
+        self._admin = Admin(self._client)
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await asyncio.gather(*(connector.stop() for connector in self._connectors.values()))
+        await self._close()
+
+    async def _close(self) -> None:
+        await self._producing_client.close()
+        await self._client.close()
+        self._store.close()
+
+    async def start_connector(self, raw: Mapping[str, Any]) -> str:
+        """Start a connector; its name. ConfigError or NotFound if it cannot be; later failures are states."""
+        parts = WorkerParts(
+            worker_id=self.worker_id,
+            config=self.config,
+            client=self._client,
+            producing_client=self._producing_client,
+            admin=self._admin,
+            store=self._store,
+            on_change=self._note_change,
+        )
+        connector = WorkerConnector(parts, raw)
+        if connector.name in self._connectors:
+            raise ConfigError("name", connector.name, "is the name of another connector already")
+        self._connectors[connector.name] = connector
+        await connector.start()
+        return connector.name
+
+    async def stop_connector(self, name: str) -> None:
+        """Stop a connector and forget it; its offsets stay."""
+        await self._connector(name).stop()
+        del self._connectors[name]
+
+    async def restart_connector(self, name: str) -> None:
+        """Stop a connector and its tasks and start them again."""
+        await self._connector(name).restart()
+
+    async def restart_task(self, name: str, task_id: int) -> None:
+        """Run one task anew, e.g. after it failed."""
+        connector = self._connector(name)
+        if not 0 <= task_id < len(connector.tasks):
+            raise NotFound(f"connector {name} has no task {task_id}")
+        await connector.restart_task(task_id)
+
+    def pause_connector(self, name: str) -> None:
+        """Have its tasks rest, keeping their resources."""
+        self._connector(name).pause()
+
+    def resume_connector(self, name: str) -> None:
+        """End a pause."""
+        self._connector(name).resume()
+
+    def status(self) -> list[dict[str, Any]]:
+        """Every connector's report, in the order they were started."""
+        return [connector.report() for connector in self._connectors.values()]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a connector or a task is FAILED."""
+        return any(
+            State.FAILED in (c.status.state, *(t.status.state for t in c.tasks))
+            for c in self._connectors.values()
+        )
+
+    async def wait_done(self) -> None:
+        """Wait until every source has ended, all acknowledged, and sinks have committed what was there then.
+
+        Returns at once when something has FAILED: look at `failed`.
+        """
+        while not self.failed and not all(t.is_done for c in self._of("source") for t in c.tasks):
+            self._changed.clear()
+            await self._changed.wait()
+        ends = {c.name: await self._ends(c) for c in self._of("sink")}
+        while not self.failed and ends:
+            for connector in self._of("sink"):
+                for task in connector.tasks:
+                    if isinstance(task, (WorkerSinkTask, WorkerRangeTask)):
+                        task.request_commit()
+                if connector.name in ends and await self._caught_up(connector, ends[connector.name]):
+                    del ends[connector.name]
+            await asyncio.sleep(_CHECK_SECONDS)
+
+    def _note_change(self) -> None:
+        self._changed.set()
+        self._on_change()
+
+    def _of(self, type: str) -> list[WorkerConnector]:
+        return [c for c in self._connectors.values() if c.type == type]
+
+    def _connector(self, name: str) -> WorkerConnector:
+        if name not in self._connectors:
+            raise NotFound(f"no connector {name}")
+        return self._connectors[name]
+
+    async def _ends(self, connector: WorkerConnector) -> dict[TopicPartition, int]:
+        """Ends of a sink's partitions that hold anything."""
+        sink = SinkConfig.parse(connector.config)
+        known = await self._admin.list_topics()
+        pattern = sink.topics_pattern
+        topics = [t for t in known if (pattern.fullmatch(t) if pattern else t in sink.topics)]
+        partitions = [TopicPartition(t, p) for t in topics for p in known[t].partitions]
+        starts = await self._admin.list_offsets(dict.fromkeys(partitions, "earliest"))
+        ends = await self._admin.list_offsets(
+            dict.fromkeys(partitions, "latest"), isolation_level="read_committed"
+        )
+        return {tp: ends[tp].offset for tp in partitions if ends[tp].offset > starts[tp].offset}
+
+    async def _caught_up(self, connector: WorkerConnector, ends: Mapping[TopicPartition, int]) -> bool:
+        group = group_id(connector.name, self.config.raw, connector.config)
+        committed = await self._admin.list_group_offsets(group)
+        return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())

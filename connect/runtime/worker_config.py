@@ -1,0 +1,65 @@
+"""The worker's own settings, by Kafka's keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from connect.config import Config, setting
+
+
+def _positive(value: int) -> None:
+    if value < 1:
+        raise ValueError("must be at least 1")
+
+
+def _not_negative(value: int) -> None:
+    if value < 0:
+        raise ValueError("must be 0 or more")
+
+
+class WorkerConfig(Config):
+    """Settings of a standalone Connect worker."""
+
+    bootstrap_servers: list[str] = setting(
+        "Brokers to begin with, `host:port`.", default=["localhost:9092"], importance="HIGH"
+    )
+    key_converter: str = setting(
+        "Converter of keys: json, string, bytes, Kafka's class name or `module:Class`.",
+        default="json",
+        importance="HIGH",
+    )
+    value_converter: str = setting("Converter of values.", default="json", importance="HIGH")
+    header_converter: str = setting("Converter of headers.", default="simple", importance="LOW")
+    offset_storage_file_filename: str = setting(
+        "File of the source offsets.", default="connect.offsets", importance="HIGH"
+    )
+    offset_flush_interval_ms: int = setting(
+        "How often offsets are committed.", default=60_000, kind="LONG", check=_positive
+    )
+    offset_flush_timeout_ms: int = setting(
+        "How long a stopping source waits for what it sent.", default=5_000, kind="LONG", check=_not_negative
+    )
+    task_shutdown_graceful_timeout_ms: int = setting(
+        "How long a stopping task may take before it is abandoned.",
+        default=5_000,
+        kind="LONG",
+        check=_not_negative,
+    )
+    topic_creation_enable: bool = setting(
+        "Whether connectors may say how their topics are created (KIP-158).", default=True, importance="LOW"
+    )
+
+    PREFIXES = ("key.converter.", "value.converter.", "header.converter.", "producer.", "consumer.", "admin.")
+    """Prefixes of keys that belong to others."""
+
+    def converter_config(self, which: str, connector: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Name and settings of the converter `which` (`key.converter` ...) for a connector.
+
+        The worker's converter settings count only where the connector names no converter of its own,
+        as in Kafka.
+        """
+        own = connector.get(which)
+        source = connector if own else dict(self.raw)
+        name = own or getattr(self, which.replace(".", "_"))
+        prefix = which + "."
+        return name, {k[len(prefix) :]: v for k, v in source.items() if k.startswith(prefix)}

@@ -1,0 +1,94 @@
+"""FileOffsetStore: a standalone worker's offsets in one file (`offset.storage.file.filename`).
+
+The file is JSON lines, `[["connector",{partition}],{offset}]`, written whole to a temporary file beside it,
+fsynced and renamed: a crash leaves the old or the new one. A lock keeps a second worker from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from connect.errors import ConfigError, ConnectError
+
+_KEY = "offset.storage.file.filename"
+
+
+class FileOffsetStore:
+    """Open it with `FileOffsetStore.open(path)`, and `close` it."""
+
+    def __init__(self, path: Path, offsets: dict[bytes, bytes], lock: int) -> None:
+        self._path = path
+        self._offsets = offsets
+        self._lock = lock
+        self._writing = asyncio.Lock()
+
+    @classmethod
+    def open(cls, path: Path) -> FileOffsetStore:
+        """Read the file, if there is one; ConfigError if it cannot be used, or another worker uses it."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as e:
+            raise ConfigError(_KEY, path, f"cannot be written: {e.strerror}") from e
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return cls(path, _read(path), lock)
+        except BlockingIOError as e:
+            os.close(lock)
+            raise ConfigError(_KEY, path, "is used by another worker") from e
+        except BaseException:
+            os.close(lock)
+            raise
+
+    def close(self) -> None:
+        """Let another worker have the file."""
+        os.close(self._lock)
+
+    def get(self, key: bytes) -> bytes | None:
+        """The stored offset."""
+        return self._offsets.get(key)
+
+    async def put(self, offsets: Mapping[bytes, bytes | None]) -> None:
+        """Write the file anew with these changes; they count once they are on the disk."""
+        async with self._writing:
+            changed = {k: v for k, v in {**self._offsets, **offsets}.items() if v is not None}
+            try:
+                await asyncio.shield(asyncio.to_thread(_write, self._path, changed))
+            except OSError as e:
+                raise ConnectError(f"source offsets cannot be written to {self._path}: {e}") from e
+            self._offsets = changed
+
+
+def _read(path: Path) -> dict[bytes, bytes]:
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return {}
+    try:
+        pairs = [json.loads(line) for line in lines if line]
+        return {_dump(key): _dump(value) for key, value in pairs}
+    except (ValueError, TypeError) as e:
+        raise ConfigError(_KEY, path, f"holds something else than source offsets: {e}") from e
+
+
+def _dump(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False).encode()
+
+
+def _write(path: Path, offsets: Mapping[bytes, bytes]) -> None:
+    temporary = path.with_name(path.name + ".tmp")
+    with temporary.open("wb") as file:
+        file.writelines(b"[%b,%b]\n" % pair for pair in offsets.items())
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,6 @@
+"""Kafka's APIs, one file each: the versions served on top, then the handler.
+
+A module here has ``REQUEST`` (the message class), and ``handle(request, context)``, plain or ``async``,
+which returns the response message. ``logd.api.table`` maps API keys to modules and holds the served ranges,
+so that a module is imported at its first request only.
+"""

@@ -1,0 +1,38 @@
+"""AlterConfigs, 0 to 2: replaces all settings of a resource; deprecated by IncrementalAlterConfigs."""
+
+from __future__ import annotations
+
+from logd.api.context import RequestContext
+from logd.api.incremental_alter_configs import alter_resource
+from logd.broker.configs import Alteration, Operation
+from logd.errors import KafkaError
+from logd.wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+REQUEST = AlterConfigsRequest
+
+
+async def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
+    """Answer resource by resource."""
+    responses = []
+    for resource in request.resources:
+        response = AlterConfigsResourceResponse(
+            resource_type=resource.resource_type, resource_name=resource.resource_name
+        )
+        alterations = [Alteration(config.name, Operation.SET, config.value) for config in resource.configs]
+        try:
+            await alter_resource(
+                context.broker,
+                resource.resource_type,
+                resource.resource_name,
+                alterations,
+                validate_only=request.validate_only,
+                keep=False,
+            )
+        except KafkaError as error:
+            response.error_code, response.error_message = error.code, error.message
+        responses.append(response)
+    return AlterConfigsResponse(responses=responses)

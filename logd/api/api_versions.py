@@ -1,0 +1,40 @@
+"""ApiVersions, 0 to 4: what this broker serves (KIP-35, KIP-511).
+
+A version above ours is answered in version 0 with error 35 and our ranges. No finalized features are
+reported: ``transaction.version`` appears with transactions (KIP-890 clients switch on it).
+"""
+
+from __future__ import annotations
+
+import re
+
+from logd.api.context import RequestContext
+from logd.api.table import APIS
+from logd.errors import ErrorCode
+from logd.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+REQUEST = ApiVersionsRequest
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+    """The served ranges; INVALID_REQUEST for a client's software name or version that Kafka would refuse."""
+    if context.version >= 3 and not (
+        _SOFTWARE.fullmatch(request.client_software_name)
+        and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    return ApiVersionsResponse(api_keys=_served())
+
+
+def unsupported_version() -> ApiVersionsResponse:
+    """The answer, in version 0, to a client that speaks a later version of this API."""
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_served())
+
+
+def _served() -> list[ApiVersion]:
+    return [
+        ApiVersion(api_key=api.key, min_version=api.first, max_version=api.last)
+        for api in sorted(APIS.values())
+    ]

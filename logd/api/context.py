@@ -1,0 +1,36 @@
+"""What a handler knows of the request it answers, besides its message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from logd.broker.broker import Broker
+    from logd.config.listeners import Endpoint
+
+
+class RequestContext:
+    """One per connection and changed for each request, since a connection serves one request at a time.
+
+    A handler that awaits may keep it: the next request of the connection begins after its answer.
+    """
+
+    __slots__ = ("broker", "client_host", "client_id", "endpoint", "principal", "version")
+
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        version: int = 0,
+        client_id: str | None = None,
+        client_host: str = "127.0.0.1",
+        endpoint: Endpoint | None = None,
+        principal: str = "User:ANONYMOUS",
+    ) -> None:
+        self.broker = broker
+        self.version = version
+        self.client_id = client_id
+        self.client_host = client_host
+        self.endpoint = endpoint if endpoint is not None else broker.endpoint
+        """The address this broker goes by on the listener the client came in through."""
+        self.principal = principal

@@ -1,0 +1,26 @@
+"""DeleteGroups, 0 to 2: forget groups without members, and their offsets (KIP-229)."""
+
+from __future__ import annotations
+
+from logd.api.context import RequestContext
+from logd.errors import KafkaError
+from logd.wire.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+
+REQUEST = DeleteGroupsRequest
+
+
+def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
+    """Answer group by group."""
+    return DeleteGroupsResponse(results=[_delete(group_id, context) for group_id in request.groups_names])
+
+
+def _delete(group_id: str, context: RequestContext) -> DeletableGroupResult:
+    groups = context.broker.groups
+    try:
+        return groups.partition(group_id).shard.delete(group_id, groups.now_ms)
+    except KafkaError as error:
+        return DeletableGroupResult(group_id=group_id, error_code=error.code)

@@ -1,0 +1,43 @@
+"""DescribeCluster, 0 to 2: the cluster's id, its brokers and its controller (KIP-700)."""
+
+from __future__ import annotations
+
+from logd.api.context import RequestContext
+from logd.api.operations import CLUSTER_OPERATIONS, NOT_ASKED
+from logd.errors import ErrorCode
+from logd.wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+REQUEST = DescribeClusterRequest
+
+BROKERS = 1
+"""The endpoint type of brokers; controllers (2) have no listener of their own here."""
+
+
+def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
+    """This broker, under the address of the listener the client came in through."""
+    broker = context.broker
+    if request.endpoint_type != BROKERS:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_message=f"endpoint type {request.endpoint_type}; this listener is for brokers, {BROKERS}",
+            endpoint_type=BROKERS,
+        )
+    return DescribeClusterResponse(
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+        brokers=[
+            DescribeClusterBroker(
+                broker_id=broker.node_id,
+                host=context.endpoint.host,
+                port=context.endpoint.port,
+                rack=broker.config.broker_rack,
+            )
+        ],
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )

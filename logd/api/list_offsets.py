@@ -1,0 +1,72 @@
+"""ListOffsets, 1 to 11: the offset of a timestamp, or of a special one.
+
+-1 latest (of committed transactions for read_committed), -2 earliest, -3 largest timestamp (7+),
+-4 earliest local (8+), -5 latest tiered (9+), -6 earliest not yet tiered (11+). Nothing is tiered here, so
+that -4 is the earliest and -5 and -6 find nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from logd.api.context import RequestContext
+from logd.broker.partition import Partition
+from logd.errors import ErrorCode, KafkaError
+from logd.storage import TimestampOffset
+from logd.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+REQUEST = ListOffsetsRequest
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
+_FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
+
+_NOT_FOUND = TimestampOffset(-1, -1, -1)
+
+
+def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+    """Answer partition by partition."""
+    read_committed = request.isolation_level == 1
+    topics = []
+    for topic in request.topics:
+        times = Counter(partition.partition_index for partition in topic.partitions)
+        answers = []
+        for asked in topic.partitions:
+            answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+            try:
+                if times[asked.partition_index] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name} asked for twice")
+                partition = context.broker.catalog.find(topic.name).partition(asked.partition_index)
+                partition.check_leader_epoch(asked.current_leader_epoch)
+                found = _find(partition, asked, context.version, read_committed)
+                answer.timestamp, answer.offset, answer.leader_epoch = found
+            except KafkaError as error:
+                answer.error_code = error.code
+            answers.append(answer)
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _find(
+    partition: Partition, asked: ListOffsetsPartition, version: int, read_committed: bool
+) -> TimestampOffset:
+    timestamp = asked.timestamp
+    if version < _FIRST_VERSION.get(timestamp, 0) or timestamp < EARLIEST_PENDING:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} in version {version}")
+    end = partition.last_stable_offset if read_committed else partition.high_watermark
+    if timestamp == LATEST:
+        return TimestampOffset(-1, end, partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return TimestampOffset(-1, partition.log_start_offset, partition.leader_epoch)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING):
+        return _NOT_FOUND
+    if timestamp == MAX_TIMESTAMP:
+        found = partition.log.offset_of_max_timestamp()
+    else:
+        found = partition.log.offset_for_timestamp(timestamp)
+    return found if found is not None and found.offset < end else _NOT_FOUND

@@ -1,0 +1,133 @@
+"""OffsetFetch, 1 to 10: how far groups have read; -1 where nothing was committed.
+
+Null topics from version 2 on: all the group has. One group up to version 7, any number from 8 on. Topics by
+name, in version 10 by id. `require_stable` (from 7 on, KIP-447) waits for open transactions, of which there
+are none.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from logd.api.context import RequestContext
+from logd.api.named_topics import TOPIC_IDS_FROM
+from logd.errors import ErrorCode, KafkaError
+from logd.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+REQUEST = OffsetFetchRequest
+
+GROUPS_FROM: Final = 8
+GROUP_ERROR_FROM: Final = 2
+
+
+def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
+    """Answer group by group."""
+    if context.version >= GROUPS_FROM:
+        return OffsetFetchResponse(groups=[_fetch(group, context) for group in request.groups])
+    topics = None
+    if request.topics is not None:
+        topics = [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ]
+    asked = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+    return _single(asked, _fetch(asked, context), context.version)
+
+
+def _fetch(asked: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponseGroup:
+    try:
+        shard = context.broker.groups.partition(asked.group_id).shard
+    except KafkaError as error:
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
+    if context.version < TOPIC_IDS_FROM:
+        return shard.fetch(asked)
+    return _fetch_by_id(asked, shard.fetch(_named(asked, context)), context)
+
+
+def _named(asked: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchRequestGroup:
+    """The same request with the names of the topics there are."""
+    if asked.topics is None:
+        return asked
+    found = ((topic, context.broker.catalog.topics_by_id.get(topic.topic_id)) for topic in asked.topics)
+    topics = [
+        OffsetFetchRequestTopics(
+            topic_id=asked_topic.topic_id, name=topic.name, partition_indexes=asked_topic.partition_indexes
+        )
+        for asked_topic, topic in found
+        if topic is not None
+    ]
+    return OffsetFetchRequestGroup(group_id=asked.group_id, topics=topics)
+
+
+def _fetch_by_id(
+    asked: OffsetFetchRequestGroup, fetched: OffsetFetchResponseGroup, context: RequestContext
+) -> OffsetFetchResponseGroup:
+    """Ids for names; of all a group has, what belongs to topics there are no more is left out."""
+    catalog = context.broker.catalog
+    if asked.topics is None:
+        fetched.topics = [topic for topic in fetched.topics if topic.name in catalog.topics]
+        for topic in fetched.topics:
+            topic.topic_id = catalog.topics[topic.name].topic_id
+        return fetched
+    by_id = {topic.topic_id: topic for topic in fetched.topics}
+    fetched.topics = [by_id.get(topic.topic_id) or _unknown(topic) for topic in asked.topics]
+    return fetched
+
+
+def _unknown(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+    partitions = [
+        OffsetFetchResponsePartitions(
+            partition_index=index, committed_offset=-1, metadata="", error_code=ErrorCode.UNKNOWN_TOPIC_ID
+        )
+        for index in topic.partition_indexes
+    ]
+    return OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=partitions)
+
+
+def _single(
+    asked: OffsetFetchRequestGroup, fetched: OffsetFetchResponseGroup, version: int
+) -> OffsetFetchResponse:
+    """The response before version 8; version 1 has no error for the whole, so each partition bears it."""
+    if fetched.error_code and version < GROUP_ERROR_FROM:
+        topics = [
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=index, committed_offset=-1, metadata="", error_code=fetched.error_code
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in asked.topics or []
+        ]
+        return OffsetFetchResponse(topics=topics)
+    return OffsetFetchResponse(
+        error_code=fetched.error_code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name, partitions=list(map(_single_partition, topic.partitions))
+            )
+            for topic in fetched.topics
+        ],
+    )
+
+
+def _single_partition(fetched: OffsetFetchResponsePartitions) -> OffsetFetchResponsePartition:
+    return OffsetFetchResponsePartition(
+        partition_index=fetched.partition_index,
+        committed_offset=fetched.committed_offset,
+        committed_leader_epoch=fetched.committed_leader_epoch,
+        metadata=fetched.metadata,
+        error_code=fetched.error_code,
+    )

@@ -1,0 +1,42 @@
+"""OffsetForLeaderEpoch, 2 to 4: where a leader epoch ended, so that readers notice truncation (KIP-320)."""
+
+from __future__ import annotations
+
+from logd.api.context import RequestContext
+from logd.errors import KafkaError
+from logd.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+REQUEST = OffsetForLeaderEpochRequest
+
+
+def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> OffsetForLeaderEpochResponse:
+    """Answer partition by partition."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_end_offset(context, topic.topic, asked) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _end_offset(context: RequestContext, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    answer = EpochEndOffset(partition=asked.partition)
+    try:
+        partition = context.broker.catalog.find(topic).partition(asked.partition)
+        partition.check_leader_epoch(asked.current_leader_epoch)
+        if asked.leader_epoch == partition.leader_epoch:
+            answer.leader_epoch, answer.end_offset = partition.leader_epoch, partition.high_watermark
+        else:
+            answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+    except KafkaError as error:
+        answer.error_code = error.code
+    return answer

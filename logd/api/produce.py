@@ -1,0 +1,74 @@
+"""Produce, served from 3 to 13: batches go to the end of their partitions' logs.
+
+Everything happens inside the data callback: with one replica a write is committed once it is appended, so
+that acks=1 and acks=all are answered at once. With acks=0 there is no answer, and an error closes the
+connection, which is the only way to tell. Topics are named by id from version 13 on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logd.api.dispatch import Refused
+from logd.errors import ErrorCode, KafkaError
+from logd.wire.produce import PartitionProduced, Topic, decode_produce_request, encode_produce_response
+
+if TYPE_CHECKING:
+    from logd.api.context import RequestContext
+    from logd.broker.topic import Topic as BrokerTopic
+
+ZSTD_FROM = 7
+"""First version whose clients may send zstd (KIP-110)."""
+
+_ACKS = (-1, 0, 1)
+
+
+def serve(
+    view: memoryview, pos: int, end: int, version: int, correlation_id: int, context: RequestContext
+) -> bytes | None:
+    """Append what ``view[pos:end]`` holds; the response frame, or None with acks=0. Raises Refused."""
+    request = decode_produce_request(view, version, pos, end)
+    broker = context.broker
+    acks = request.acks
+    now_ms = broker.now_ms()
+    find = broker.catalog.topics.get if version < 13 else broker.catalog.topics_by_id.get
+    answers: list[tuple[Topic, list[PartitionProduced]]] = []
+    for name, partitions in request.topics:
+        topic = find(name)  # type: ignore[arg-type]
+        produced = []
+        for index, records in partitions:
+            try:
+                if topic is None or acks not in _ACKS or topic.is_internal:
+                    raise _refusal(topic, name, acks)
+                if version < ZSTD_FROM and len(records) > 22 and records[22] & 7 == 4:
+                    raise KafkaError(
+                        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce {ZSTD_FROM} or later"
+                    )
+                first, _, append_time, log_start, _ = topic.partition(index).produce(records, now_ms, acks)
+                produced.append(PartitionProduced(index, 0, first, append_time, log_start))
+            except KafkaError as error:
+                produced.append(PartitionProduced(index, error.code, error_message=error.message))
+        answers.append((name, produced))
+    if acks == 0:
+        _close_on_error(answers)
+        return None
+    return encode_produce_response(answers, version, correlation_id)
+
+
+def _refusal(topic: BrokerTopic | None, name: Topic, acks: int) -> KafkaError:
+    if acks not in _ACKS:
+        return KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks}; use 0, 1 or -1 (all)")
+    if topic is not None:
+        return KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {topic.name} is the broker's own; clients only read it"
+        )
+    if isinstance(name, bytes):
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic of id {name.hex()}")
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+
+
+def _close_on_error(answers: list[tuple[Topic, list[PartitionProduced]]]) -> None:
+    for _, produced in answers:
+        for answer in produced:
+            if answer.error_code:
+                raise Refused(f"produced with acks=0 what cannot be taken: {answer.error_message}")

@@ -1,0 +1,61 @@
+"""The APIs served: key, module in ``logd.api`` and the range of versions.
+
+ApiVersions answers from here without importing any of the modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Api(NamedTuple):
+    """``first`` and ``last`` are the advertised versions; ``serves_from`` is the first really parsed."""
+
+    key: int
+    module: str
+    first: int
+    last: int
+    serves_from: int
+
+
+def _api(key: int, module: str, first: int, last: int, serves_from: int | None = None) -> tuple[int, Api]:
+    return key, Api(key, module, first, last, first if serves_from is None else serves_from)
+
+
+PRODUCE = 0
+FETCH = 1
+API_VERSIONS = 18
+
+# Produce is advertised from 0 though served from 3: librdkafka takes a higher minimum as a sign that the
+# broker knows no compression but gzip and silently turns it off (KAFKA-18659).
+APIS: Mapping[int, Api] = dict(
+    (
+        _api(PRODUCE, "produce", 0, 13, 3),
+        _api(FETCH, "fetch", 4, 18),
+        _api(2, "list_offsets", 1, 11),
+        _api(3, "metadata", 0, 13),
+        _api(8, "offset_commit", 2, 10),
+        _api(9, "offset_fetch", 1, 10),
+        _api(10, "find_coordinator", 0, 6),
+        _api(11, "join_group", 0, 9),
+        _api(12, "heartbeat", 0, 4),
+        _api(13, "leave_group", 0, 5),
+        _api(14, "sync_group", 0, 5),
+        _api(15, "describe_groups", 0, 6),
+        _api(16, "list_groups", 0, 5),
+        _api(API_VERSIONS, "api_versions", 0, 4),
+        _api(19, "create_topics", 2, 7),
+        _api(20, "delete_topics", 1, 6),
+        _api(21, "delete_records", 0, 2),
+        _api(22, "init_producer_id", 0, 5),
+        _api(23, "offset_for_leader_epoch", 2, 4),
+        _api(32, "describe_configs", 1, 4),
+        _api(33, "alter_configs", 0, 2),
+        _api(37, "create_partitions", 0, 3),
+        _api(42, "delete_groups", 0, 2),
+        _api(44, "incremental_alter_configs", 0, 1),
+        _api(47, "offset_delete", 0, 0),
+        _api(60, "describe_cluster", 0, 2),
+    )
+)

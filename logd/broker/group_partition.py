@@ -1,0 +1,151 @@
+"""One coordinator partition at work: the core, its log, its timer and the requests that wait.
+
+Everything runs in the event loop; the core's answers complete the futures that requests wait for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import cast
+
+from logd.broker.group_log import GroupLog
+from logd.groups import Answer, GroupSettings, GroupShard, Joining
+from logd.wire.message import Message
+from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from logd.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+LOADING_SLICE_S = 0.005
+"""How long recovery holds the event loop before others have their turn."""
+EARLIEST_WAKE_S = 0.001
+
+log = logging.getLogger("logd.broker")
+
+
+class GroupPartition:
+    """`shard` is the core; it may be used once `loaded`."""
+
+    def __init__(
+        self, index: int, group_log: GroupLog, settings: GroupSettings, now_ms: Callable[[], int]
+    ) -> None:
+        self.index = index
+        self._log = group_log
+        self.shard = GroupShard(group_log, settings)
+        self.now_ms = now_ms
+        self.loaded = False
+        self._closed = False
+        self._deleted_topics: frozenset[str] = frozenset()
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._wakes_ms = 0
+
+    async def load(self) -> None:
+        """Replay the partition, in slices. KafkaError(KAFKA_STORAGE_ERROR) when it cannot be read."""
+        count = 0
+        until = self._loop.time() + LOADING_SLICE_S
+        for record in self._log.read():
+            self.shard.load(record, self.now_ms())
+            count += 1
+            if self._loop.time() >= until:
+                await asyncio.sleep(0)
+                if self._closed:
+                    return
+                until = self._loop.time() + LOADING_SLICE_S
+        self._loaded()
+        log.info(
+            "groups of partition %d loaded: %d records, %d groups",
+            self.index,
+            count,
+            len(self.shard.store.groups),
+        )
+
+    def load_if_empty(self) -> bool:
+        """A partition without records is ready at once; whether it was one."""
+        if not self.loaded and self._log.is_empty:
+            self._loaded()
+        return self.loaded
+
+    def _loaded(self) -> None:
+        self.shard.loaded(self.now_ms())
+        self.loaded = True
+        self.topics_deleted(self._deleted_topics)
+        self._arm()
+
+    def topics_deleted(self, topics: frozenset[str]) -> None:
+        """Forget offsets of these topics, now or once they are loaded."""
+        if self.loaded:
+            self.shard.topics_deleted(topics, self.now_ms())
+        else:
+            self._deleted_topics |= topics
+
+    def close(self) -> None:
+        """Stop coordinating; whoever waits is told to look for the coordinator again."""
+        self.loaded, self._closed = False, True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._deliver(self.shard.unload(self.now_ms()))
+
+    # Requests that wait
+
+    async def join(
+        self, request: JoinGroupRequest, version: int, client_id: str, host: str, new_id: str
+    ) -> JoinGroupResponse:
+        """JoinGroup; `new_id` is the member id it gets if it needs one."""
+        waiter: asyncio.Future[JoinGroupResponse] = self._loop.create_future()
+        joining = Joining(
+            request=request,
+            version=version,
+            client_id=client_id,
+            client_host=host,
+            new_member_id=new_id,
+            waiter=waiter,
+        )
+        self._deliver(self.shard.join(joining, self.now_ms()))
+        return await waiter
+
+    async def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:
+        """SyncGroup."""
+        waiter: asyncio.Future[SyncGroupResponse] = self._loop.create_future()
+        self._deliver(self.shard.sync(request, waiter, self.now_ms()))
+        return await waiter
+
+    async def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
+        """LeaveGroup."""
+        waiter: asyncio.Future[LeaveGroupResponse] = self._loop.create_future()
+        self._deliver(self.shard.leave(request, waiter, self.now_ms()))
+        return await waiter
+
+    def _deliver(self, answers: Iterable[Answer]) -> None:
+        for waiter, response in answers:
+            future = cast("asyncio.Future[Message]", waiter)
+            # A client that closed its connection took its request with it.
+            if not future.done():
+                future.set_result(response)
+        if self.loaded:
+            self._arm()
+
+    # Time
+
+    def clock_set(self, by_ms: int) -> None:
+        """See `GroupShard.clock_set`."""
+        self.shard.clock_set(by_ms)
+        self._arm(again=True)
+
+    def _arm(self, *, again: bool = False) -> None:
+        """Have the timer go off at the next deadline, or earlier, since heartbeats mostly move it away."""
+        next_ms = self.shard.next_deadline_ms
+        if next_ms is None:
+            return
+        if self._timer is not None and self._wakes_ms <= next_ms and not again:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wakes_ms = next_ms
+        delay_s = max((next_ms - self.now_ms()) / 1000, EARLIEST_WAKE_S)
+        self._timer = self._loop.call_later(delay_s, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._deliver(self.shard.tick(self.now_ms()))

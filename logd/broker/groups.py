@@ -1,0 +1,189 @@
+"""The shell around the group coordinator: finds a group's partition, loads it, and keeps house.
+
+`logd.groups` decides; `group_partition` runs one partition of `__consumer_offsets`; here they are kept
+together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Coroutine, Iterable
+from typing import TYPE_CHECKING
+
+from logd.broker.group_clock import GroupClock
+from logd.broker.group_log import GroupLog
+from logd.broker.group_partition import GroupPartition
+from logd.broker.topic import GROUP_OFFSETS
+from logd.config.broker import BrokerConfig
+from logd.errors import ErrorCode, KafkaError, MillstreamError
+from logd.groups import GroupSettings, partition_for
+from logd.records import Codec
+from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from logd.wire.messages.list_groups import ListedGroup, ListGroupsRequest
+
+if TYPE_CHECKING:
+    from logd.broker.broker import Broker
+
+MEMBER_NAME_LENGTH_MAX = 1_000
+"""How much of a client's name goes into its member ids, which have to fit into records."""
+
+log = logging.getLogger("logd.broker")
+
+
+class Groups:
+    """All groups of this broker.
+
+    Handlers ask for the `partition` of a group and talk to it; KafkaError(COORDINATOR_LOAD_IN_PROGRESS) while
+    it is being recovered, NOT_COORDINATOR where there is none.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._settings = _settings(broker.config)
+        self._partitions: dict[int, GroupPartition] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._clock = GroupClock(broker.now_ms, asyncio.get_running_loop().time, self._clock_set)
+
+    def start(self) -> None:
+        """Recover in the background what there is, and begin looking for expired offsets."""
+        self._spawn(self._load_all())
+        self._spawn(self._expire_offsets())
+
+    async def stop(self) -> None:
+        """End; waiting requests are answered."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._close_partitions()
+
+    # Finding
+
+    def partition(self, group_id: str) -> GroupPartition:
+        """The coordinator partition of a group, ready to use."""
+        topic = self._broker.catalog.topics.get(GROUP_OFFSETS)
+        if topic is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, "there is no __consumer_offsets yet")
+        found = self._open(partition_for(group_id, len(topic.partitions)))
+        if not found.load_if_empty():
+            raise KafkaError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"partition {found.index} is being loaded"
+            )
+        return found
+
+    async def ensure_topic(self) -> None:
+        """Create `__consumer_offsets` at its first use. KafkaError when that does not work."""
+        try:
+            await self._broker.ensure_group_offsets_topic()
+        except KafkaError as error:
+            # Somebody else asked for a coordinator at the same time.
+            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+
+    def matching(self, request: ListGroupsRequest) -> list[ListedGroup]:
+        """ListGroups, over all partitions; COORDINATOR_LOAD_IN_PROGRESS while one of them is not known."""
+        topic = self._broker.catalog.topics.get(GROUP_OFFSETS)
+        partitions = (
+            [self._open(index) for index in range(len(topic.partitions))] if topic is not None else []
+        )
+        if not all(partition.load_if_empty() for partition in partitions):
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return [group for partition in partitions for group in partition.shard.matching(request)]
+
+    async def join(
+        self, request: JoinGroupRequest, version: int, client_id: str | None, client_host: str
+    ) -> JoinGroupResponse:
+        """JoinGroup, with a fresh member id should it be needed: instance or client id, then a uuid."""
+        partition = self.partition(request.group_id)
+        name = client_id or ""
+        new_id = f"{(request.group_instance_id or name)[:MEMBER_NAME_LENGTH_MAX]}-{uuid.uuid4()}"
+        return await partition.join(request, version, name, f"/{client_host}", new_id)
+
+    @property
+    def now_ms(self) -> int:
+        """The coordinators' time."""
+        return self._clock.now_ms()
+
+    # Housekeeping
+
+    def topics_deleted(self, names: Iterable[str]) -> None:
+        """To be called when topics have been deleted: offsets committed for them are forgotten."""
+        deleted = frozenset(names)
+        if GROUP_OFFSETS in deleted:
+            return self._close_partitions()
+        for partition in self._partitions.values():
+            partition.topics_deleted(deleted)
+
+    async def _expire_offsets(self) -> None:
+        interval_s = self._broker.config.offsets_retention_check_interval_ms / 1000
+        while True:
+            await asyncio.sleep(interval_s)
+            for partition in tuple(self._partitions.values()):
+                if partition.loaded:
+                    partition.shard.expire(self.now_ms)
+                await asyncio.sleep(0)
+
+    def _clock_set(self, by_ms: int) -> None:
+        log.warning("the clock was set by %d ms", by_ms)
+        for partition in self._partitions.values():
+            partition.clock_set(by_ms)
+
+    # Loading
+
+    def _open(self, index: int) -> GroupPartition:
+        """The partition at work; one not seen before begins to load."""
+        found = self._partitions.get(index)
+        if found is None:
+            found = self._partitions[index] = self._new_partition(index)
+            if not found.load_if_empty():
+                self._spawn(self._load(found))
+        return found
+
+    def _new_partition(self, index: int) -> GroupPartition:
+        broker = self._broker
+        partition = broker.catalog.partitions.get((GROUP_OFFSETS, index))
+        if partition is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{GROUP_OFFSETS}-{index} is offline")
+        codec = Codec(broker.config.offsets_topic_compression_codec)
+        group_log = GroupLog(partition, codec, broker.now_ms)
+        return GroupPartition(index, group_log, self._settings, self._clock.now_ms)
+
+    async def _load_all(self) -> None:
+        """One after the other; a request brings its group's partition forward."""
+        topic = self._broker.catalog.topics.get(GROUP_OFFSETS)
+        for index, partition in enumerate(topic.partitions if topic is not None else ()):
+            if partition is not None and index not in self._partitions:
+                found = self._partitions[index] = self._new_partition(index)
+                if not found.load_if_empty():
+                    await self._load(found)
+
+    async def _load(self, partition: GroupPartition) -> None:
+        try:
+            await partition.load()
+        except MillstreamError as error:
+            # Its next request tries again.
+            log.error("groups of partition %d cannot be loaded: %s", partition.index, error)
+            if self._partitions.get(partition.index) is partition:
+                del self._partitions[partition.index]
+
+    def _close_partitions(self) -> None:
+        partitions, self._partitions = self._partitions, {}
+        for partition in partitions.values():
+            partition.close()
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _settings(config: BrokerConfig) -> GroupSettings:
+    return GroupSettings(
+        group_min_session_timeout_ms=config.group_min_session_timeout_ms,
+        group_max_session_timeout_ms=config.group_max_session_timeout_ms,
+        group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        group_max_size=config.group_max_size,
+        offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+        offsets_retention_ms=config.offsets_retention_minutes * 60_000,
+    )

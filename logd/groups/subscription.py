@@ -1,0 +1,42 @@
+"""The part of the consumer protocol a coordinator reads: the topics of a subscription, the empty assignment.
+
+Everything else of a member's metadata is the clients' own business.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Final
+
+from logd.errors import MalformedMessage
+from logd.wire import decode
+from logd.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+
+CONSUMER: Final = "consumer"
+"""The protocol type of consumers."""
+
+EMPTY_ASSIGNMENT: Final = bytes.fromhex("0000 00000000 ffffffff")
+"""A ConsumerProtocolAssignment of version 0 with no partitions and no user data."""
+
+
+def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str]:
+    """The topics of some subscriptions together; MalformedMessage if one of them is not a subscription.
+
+    Version 0 is a prefix of all later versions, so it is enough for the topics.
+    """
+    topics: set[str] = set()
+    for subscription in subscriptions:
+        if len(subscription) < 2 or struct.unpack_from(">h", subscription)[0] < 0:
+            raise MalformedMessage("not a consumer protocol subscription")
+        topics.update(decode(ConsumerProtocolSubscription, 0, subscription, 2).topics)
+    return frozenset(topics)
+
+
+def missing_assignment(protocol_type: str | None) -> bytes:
+    """What a member gets that its leader gave nothing.
+
+    Consumers parse whatever they get, so for them it is a valid assignment of nothing; other protocol types
+    get no bytes, as from Apache Kafka.
+    """
+    return EMPTY_ASSIGNMENT if protocol_type == CONSUMER else b""

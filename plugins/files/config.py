@@ -1,0 +1,130 @@
+"""Settings of the files source and the files sink."""
+
+from __future__ import annotations
+
+import codecs
+from typing import Literal
+
+from connect.api import Config, ConfigError, setting
+
+
+def _at_most_one_character(text: str) -> None:
+    if len(text) > 1:
+        raise ValueError("must be one character, or empty")
+
+
+def _at_least_one(value: int) -> None:
+    if value < 1:
+        raise ValueError("must be at least 1")
+
+
+def _line_encoding(name: str) -> None:
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        raise ValueError("is no character encoding") from None
+    if "\n".encode(name) != b"\n":
+        raise ValueError("must be an encoding that ends lines in the byte 10 (UTF-8, ISO-8859-1 ...)")
+
+
+class FilesSourceConfig(Config):
+    """Reads files into a topic: CSV, JSON lines or text; plain, gzip or a zip archive of one file.
+
+    The source partition is `{"filename": path}`, the source offset `{"position": byte, "line": number}` of
+    the uncompressed file: a restart goes on with the very next row.
+    """
+
+    topic: str = setting("The topic to write to.", importance="HIGH")
+    file: str | None = setting("One file to read.", default=None, importance="HIGH")
+    files: list[str] = setting(
+        "Files to read: paths and patterns (`data/*.csv`, `**` for folders below).",
+        default=[],
+        importance="HIGH",
+    )
+    format: Literal["auto", "csv", "json", "text"] = setting(
+        "What is in the files; auto goes by their names.", default="auto", importance="HIGH"
+    )
+    stop_at_eof: bool = setting(
+        "End with the files instead of waiting for them to grow and for new ones.", default=False
+    )
+    key_field: str | None = setting("The field whose value is the record's key.", default=None)
+    timestamp_field: str | None = setting(
+        "Where a record's time comes from: a field, or a template such as `{year}-{month}-{day}` "
+        "(the same as `year,month,day`). A date is midnight UTC.",
+        default=None,
+    )
+    timestamp_format: str = setting(
+        "How to read it: auto (ISO date or time, or epoch ms), epoch_ms, epoch_s, or a strptime pattern.",
+        default="auto",
+    )
+    timestamp_constant: int | None = setting(
+        "The same time for every record, ms since the epoch.", default=None, kind="LONG"
+    )
+    line_field: str | None = setting(
+        "A field to add to every record: the number of the line its row ends on. Rows that come again after "
+        "a crash have the same number, so that readers can tell.",
+        default=None,
+    )
+    encoding: str = setting("The files' character encoding.", default="UTF-8", check=_line_encoding)
+    batch_size: int = setting("Records per poll at most.", default=2000, check=_at_least_one)
+    watch_interval_ms: int = setting(
+        "How often patterns are looked through for new files.",
+        default=5000,
+        importance="LOW",
+        check=_at_least_one,
+    )
+    csv_delimiter: str = setting("What stands between cells; `\\t` is a tab.", default=",", group="CSV")
+    csv_quote: str = setting(
+        "What may surround a cell; empty: nothing.", default='"', group="CSV", check=_at_most_one_character
+    )
+    csv_header: bool = setting("Whether the first row names the fields.", default=True, group="CSV")
+    csv_fields: list[str] = setting("The fields' names, instead of the header's.", default=[], group="CSV")
+    csv_types: Literal["string", "infer"] = setting(
+        "Whether cells stay text, or become numbers where they look like one.", default="string", group="CSV"
+    )
+    csv_null: str | None = setting(
+        "Cells that stand for null, with commas between: `NA,` is NA and the empty cell. "
+        "Default: the empty cell with infer, none with string.",
+        default=None,
+        group="CSV",
+    )
+
+    def check(self) -> None:
+        """What only makes sense together."""
+        if bool(self.file) == bool(self.files):
+            raise ConfigError("file", self.file or "", "set exactly one of file and files")
+        if self.csv_delimiter == "\\t":
+            self.csv_delimiter = "\t"
+        if len(self.csv_delimiter) != 1:
+            raise ConfigError("csv.delimiter", self.csv_delimiter, "must be one character")
+        if not self.csv_header and not self.csv_fields:
+            raise ConfigError("csv.fields", "", "is required when csv.header=false")
+        if self.timestamp_field and self.timestamp_constant is not None:
+            raise ConfigError(
+                "timestamp.constant", self.timestamp_constant, "not together with timestamp.field"
+            )
+        if self.format == "text" and (self.key_field or self.timestamp_field or self.line_field):
+            raise ConfigError("format", "text", "has no fields for key.field, timestamp.field and line.field")
+
+
+class FilesSinkConfig(Config):
+    """Writes topics into files: JSON lines or Parquet.
+
+    A file holds consecutive records of one partition and is named after the first,
+    `<path>/<topic>/<topic>+<partition>+<offset>.jsonl`. Files are cut at multiples of `file.records.max` and
+    wherever offsets were committed, so records that come again after a crash land in files of the same
+    names: nothing is there twice.
+    """
+
+    path: str = setting("The folder to write to; made if it is not there.", importance="HIGH")
+    format: Literal["json", "parquet"] = setting("What to write.", default="json", importance="HIGH")
+    content: Literal["value", "record"] = setting(
+        "Only values (null ones are left out), or topic, partition, offset, timestamp, key, value, headers.",
+        default="value",
+    )
+    file_records_max: int = setting(
+        "A file covers at most this many offsets.", default=10_000, check=_at_least_one
+    )
+    parquet_compression: Literal["none", "snappy", "gzip", "lz4", "zstd"] = setting(
+        "Compression inside Parquet files.", default="zstd", importance="LOW"
+    )

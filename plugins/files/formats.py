@@ -1,0 +1,174 @@
+"""From lines to values: CSV, JSON lines, text. Work is done a batch of rows at a time.
+
+`rows` pulls exactly the lines it needs for a row, so that the position between two rows is known: a quoted
+CSV field may span lines.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, cast
+
+import msgspec
+
+from connect.api import DataError
+from plugins.files.config import FilesSourceConfig
+
+_CELLS_MAX = 200_000
+_INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
+_FLOAT = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
+
+
+class Format(Protocol):
+    """One way to read lines."""
+
+    def begin(self, lines: Iterable[str]) -> None:
+        """Read what stands before the first row (a CSV header)."""
+        ...
+
+    def rows(self, lines: Iterable[str]) -> Iterator[Any]:
+        """Raw rows."""
+        ...
+
+    def values(self, rows: Sequence[Any]) -> list[Any]:
+        """The values of raw rows; DataError, with the index of the row as `args[1]`, for one that is none."""
+        ...
+
+
+def format_of(config: FilesSourceConfig, path_name: str) -> Format:
+    """The format a config asks for; `auto` goes by the file's name."""
+    name: str = config.format
+    if name == "auto":
+        suffix = path_name.removesuffix(".gz").removesuffix(".zip").rpartition(".")[2].lower()
+        name = {"csv": "csv", "tsv": "csv", "json": "json", "jsonl": "json", "ndjson": "json"}.get(
+            suffix, "text"
+        )
+    match name:
+        case "csv":
+            return CsvFormat(config)
+        case "json":
+            return JsonFormat()
+        case _:
+            return TextFormat()
+
+
+class TextFormat:
+    """A line is a value."""
+
+    def begin(self, lines: Iterable[str]) -> None:
+        """Nothing."""
+
+    def rows(self, lines: Iterable[str]) -> Iterator[str]:
+        """The lines."""
+        return iter(lines)
+
+    def values(self, rows: Sequence[str]) -> list[str]:
+        """Lines without their ends."""
+        return [row.rstrip("\r\n") for row in rows]
+
+
+class JsonFormat:
+    """A line is a JSON document; empty lines are skipped."""
+
+    def __init__(self) -> None:
+        self._decode = msgspec.json.Decoder().decode
+
+    def begin(self, lines: Iterable[str]) -> None:
+        """Nothing."""
+
+    def rows(self, lines: Iterable[str]) -> Iterator[str]:
+        """The lines."""
+        return iter(lines)
+
+    def values(self, rows: Sequence[str]) -> list[Any]:
+        """The documents."""
+        decode, values = self._decode, []
+        for i, row in enumerate(rows):
+            try:
+                if not row.isspace():
+                    values.append(decode(row))
+            except msgspec.DecodeError as e:
+                raise DataError(f"not JSON: {e}", i) from e
+        return values
+
+
+class CsvFormat:
+    """A row is a dict of its fields; empty lines are skipped."""
+
+    def __init__(self, config: FilesSourceConfig) -> None:
+        self._options: dict[str, Any] = {"delimiter": config.csv_delimiter}
+        if config.csv_quote:
+            self._options["quotechar"] = config.csv_quote
+        else:
+            self._options["quoting"] = csv.QUOTE_NONE
+        self._header = config.csv_header
+        self.fields: list[str] = config.csv_fields
+        self._cells = _cells(config)
+        self._dicts = _compile([], self._cells)
+
+    def begin(self, lines: Iterable[str]) -> None:
+        """Read the header, unless the config gives the names."""
+        if self._header:
+            header = next(self.rows(lines), [])
+            self.fields = self.fields or header
+        self._dicts = _compile(self.fields, self._cells)
+
+    def rows(self, lines: Iterable[str]) -> Iterator[list[str]]:
+        """Rows as lists of strings."""
+        return csv.reader(iter(lines), **self._options)
+
+    def values(self, rows: Sequence[list[str]]) -> list[dict[str, Any]]:
+        """Rows as dicts, their cells as the config says."""
+        try:
+            values = self._dicts([row for row in rows if row])
+        except ValueError:
+            raise self._complaint(rows) from None
+        if len(self._cells) > _CELLS_MAX:
+            self._cells.clear()
+        return values
+
+    def _complaint(self, rows: Sequence[list[str]]) -> DataError:
+        wrong = next(i for i, row in enumerate(rows) if row and len(row) != len(self.fields))
+        return DataError(f"{len(rows[wrong])} cells where the header names {len(self.fields)}", wrong)
+
+
+def _compile(fields: Sequence[str], cells: _Cells) -> Callable[[Sequence[list[str]]], list[dict[str, Any]]]:
+    """A function from rows to dicts, written out: `[{"a": c[v0], "b": c[v1]} for v0, v1, in rows]`.
+
+    It takes two thirds of the time of `dict(zip(...))`, and raises ValueError for a row of another length.
+    """
+    cell = "c[v{}]" if cells.active else "v{}"
+    names = "".join(f"v{i}, " for i in range(len(fields))) or "*_, "
+    items = ", ".join(f"{field!r}: {cell.format(i)}" for i, field in enumerate(fields))
+    compiled = eval(f"lambda rows: [{{{items}}} for {names}in rows]", {"c": cells})
+    return cast(Callable[[Sequence[list[str]]], list[dict[str, Any]]], compiled)
+
+
+class _Cells(dict[str, Any]):
+    """What each distinct cell stands for, worked out once: columns repeat themselves."""
+
+    def __init__(self, nulls: frozenset[str], infer: bool) -> None:
+        super().__init__()
+        self._nulls = nulls
+        self._infer = infer
+        self.active = infer or bool(nulls)
+
+    def __missing__(self, cell: str) -> Any:
+        value: Any = cell
+        if cell in self._nulls:
+            value = None
+        elif self._infer:
+            if _INTEGER.fullmatch(cell):
+                value = int(cell)
+            elif _FLOAT.fullmatch(cell):
+                value = float(cell)
+        self[cell] = value
+        return value
+
+
+def _cells(config: FilesSourceConfig) -> _Cells:
+    infer = config.csv_types == "infer"
+    nulls = ("" if infer else None) if config.csv_null is None else config.csv_null
+    return _Cells(frozenset() if nulls is None else frozenset(nulls.split(",")), infer)

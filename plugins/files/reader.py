@@ -1,0 +1,130 @@
+"""Reading one file batch by batch, always knowing the position behind the last whole row."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from connect.api import ConnectError, DataError
+from plugins.files.config import FilesSourceConfig
+from plugins.files.formats import Format, format_of
+from plugins.files.lines import EndOfFile, Lines
+
+
+class FileReader:
+    """One file, from a source offset on. Opened at the first batch."""
+
+    def __init__(self, path: Path, config: FilesSourceConfig, offset: Mapping[str, Any] | None) -> None:
+        self.path = path
+        self.partition = {"filename": str(path)}
+        self.ended = False
+        """Read to its end, and it will not grow."""
+        self._config = config
+        self._position: int = (offset or {}).get("position", 0)
+        self._line: int = (offset or {}).get("line", 0)
+        self._format: Format = format_of(config, path.name)
+        self._lines: Lines | None = None
+        self._rows: Iterator[Any] = iter(())
+
+    @property
+    def offset(self) -> dict[str, int]:
+        """The source offset behind the last batch."""
+        return {"position": self._position, "line": self._line}
+
+    def batch(self) -> list[Any]:
+        """The next values, at most `batch.size`; empty when there is nothing now.
+
+        In tail mode a file that is not there yet is waited for.
+        """
+        if self.ended:
+            return []
+        try:
+            if self._lines is None and not self._open():
+                return []
+            first_line = self._line
+            rows, numbers = self._pull()
+        except (csv.Error, UnicodeDecodeError, OSError, EOFError, zlib.error) as e:
+            line = self._lines.line if self._lines else 0
+            raise ConnectError(f"{self.path}, after line {line}: {e}") from e
+        try:
+            values = self._format.values(rows) if rows else []
+        except DataError as e:
+            message, index = e.args
+            raise DataError(f"{self.path}, about line {first_line + index + 1}: {message}") from e
+        if numbers is not None:
+            self._add_lines(values, rows, numbers)
+        return values
+
+    def _add_lines(self, values: list[Any], rows: list[Any], numbers: list[int]) -> None:
+        field = self._config.line_field
+        if len(values) < len(rows):  # the format has skipped empty ones
+            numbers = [
+                number for number, row in zip(numbers, rows, strict=True) if row and not _is_blank(row)
+            ]
+        for value, number in zip(values, numbers, strict=True):
+            value[field] = number
+
+    def _open(self) -> bool:
+        tail = not self._config.stop_at_eof
+        try:
+            lines = Lines(self.path, self._config.encoding, tail=tail)
+        except FileNotFoundError as e:
+            if tail:
+                return False
+            raise ConnectError(f"{self.path} does not exist") from e
+        self._lines = lines
+        try:
+            self._format.begin(lines)
+        except EndOfFile:  # its header is still being written
+            self.close()
+            return False
+        if self._position > lines.position:
+            lines.seek(self._position, self._line)
+        self._position, self._line = lines.position, lines.line
+        self._rows = self._format.rows(lines)
+        return True
+
+    def _pull(self) -> tuple[list[Any], list[int] | None]:
+        """Up to a batch of rows, and the lines they end on where these are wanted."""
+        assert self._lines is not None
+        lines, size = self._lines, self._config.batch_size
+        if lines.tail:
+            return self._pull_growing(lines)
+        numbers: list[int] | None = None
+        if self._config.line_field is None:
+            rows = list(itertools.islice(self._rows, size))
+        else:
+            numbered = [(row, lines.line) for row in itertools.islice(self._rows, size)]
+            rows, numbers = [row for row, _ in numbered], [number for _, number in numbered]
+        self.ended = len(rows) < size
+        self._position, self._line = lines.position, lines.line
+        return rows, numbers
+
+    def _pull_growing(self, lines: Lines) -> tuple[list[Any], list[int] | None]:
+        """The same of a file that may end in half a row, which is left for later."""
+        rows, numbers = [], []
+        try:
+            for row in self._rows:
+                rows.append(row)
+                numbers.append(lines.line)
+                self._position, self._line = lines.position, lines.line
+                if len(rows) == self._config.batch_size:
+                    break
+        except EndOfFile:
+            lines.seek(self._position, self._line)
+            self._rows = self._format.rows(lines)
+        return rows, None if self._config.line_field is None else numbers
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._lines is not None:
+            self._lines.close()
+            self._lines = None
+
+
+def _is_blank(row: Any) -> bool:
+    return isinstance(row, str) and row.isspace()

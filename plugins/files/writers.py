@@ -1,0 +1,118 @@
+"""Writing records into one file: JSON lines, Parquet. Each returns with the bytes on the disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from connect.api import ConfigError, DataError, Schema, SinkRecord, Type
+from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP
+from plugins.files.config import FilesSinkConfig
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Writer = Callable[[Path, Sequence[SinkRecord]], None]
+
+
+def json_writer(config: FilesSinkConfig) -> Writer:
+    """A value, or a whole record, per line."""
+    encode = msgspec.json.Encoder(decimal_format="number").encode
+    rows = _rows(config)
+
+    def write(path: Path, records: Sequence[SinkRecord]) -> None:
+        try:
+            lines = b"".join([encode(row) + b"\n" for row in rows(records)])
+        except TypeError as e:
+            raise DataError(f"{_span(records)}: a value cannot be written as JSON: {e}") from e
+        with path.open("wb") as file:
+            file.write(lines)
+            file.flush()
+            os.fsync(file.fileno())
+
+    return write
+
+
+def parquet_writer(config: FilesSinkConfig) -> Writer:
+    """Columns by the values' schema, or by what is in the values where they have none."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as e:
+        raise ConfigError("format", "parquet", "needs pyarrow: pip install 'millstream[parquet]'") from e
+    rows = _rows(config)
+
+    def write(path: Path, records: Sequence[SinkRecord]) -> None:
+        schema = records[0].value_schema if config.content == "value" else None
+        try:
+            columns = arrow_schema(schema) if schema is not None and schema.type is Type.STRUCT else None
+            table = pa.Table.from_pylist(rows(records), schema=columns)
+        except (pa.ArrowException, AttributeError, TypeError) as e:
+            raise DataError(f"{_span(records)}: values do not fit columns: {e}") from e
+        with path.open("wb") as file:
+            pq.write_table(table, file, compression=config.parquet_compression)
+            file.flush()
+            os.fsync(file.fileno())
+
+    return write
+
+
+def _rows(config: FilesSinkConfig) -> Callable[[Sequence[SinkRecord]], list[Any]]:
+    if config.content == "value":
+        return lambda records: [r.value for r in records if r.value is not None]
+    return lambda records: [
+        {
+            "topic": r.topic,
+            "partition": r.partition,
+            "offset": r.offset,
+            "timestamp": r.timestamp,
+            "key": r.key,
+            "value": r.value,
+            "headers": [{"name": name, "value": value} for name, _, value in r.headers],
+        }
+        for r in records
+    ]
+
+
+def _span(records: Sequence[SinkRecord]) -> str:
+    first, last = records[0], records[-1]
+    return f"{first.topic}-{first.partition}, offsets {first.offset} to {last.offset}"
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """A struct's fields as Arrow columns."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(n, _arrow_type(s), s.optional) for n, s in schema.fields.items()])
+
+
+def _arrow_type(schema: Schema) -> pa.DataType:
+    import pyarrow as pa
+
+    if schema.name == DECIMAL:
+        return pa.decimal128(38, int(schema.parameters.get("scale", 0)))
+    logical = {DATE: pa.date32(), TIME: pa.time32("ms"), TIMESTAMP: pa.timestamp("ms", tz="UTC")}
+    if schema.name in logical:
+        return logical[schema.name]
+    match schema.type:
+        case Type.ARRAY if schema.values:
+            return pa.list_(_arrow_type(schema.values))
+        case Type.MAP if schema.keys and schema.values:
+            return pa.map_(_arrow_type(schema.keys), _arrow_type(schema.values))
+        case Type.STRUCT:
+            return pa.struct([pa.field(n, _arrow_type(s), s.optional) for n, s in schema.fields.items()])
+    return {
+        Type.INT8: pa.int8(),
+        Type.INT16: pa.int16(),
+        Type.INT32: pa.int32(),
+        Type.INT64: pa.int64(),
+        Type.FLOAT32: pa.float32(),
+        Type.FLOAT64: pa.float64(),
+        Type.BOOLEAN: pa.bool_(),
+        Type.STRING: pa.string(),
+        Type.BYTES: pa.binary(),
+    }[schema.type]

@@ -1,0 +1,80 @@
+"""SIGKILL of the worker and of the broker, in the middle of files.
+
+What must hold: the stored source offset is never ahead of what the log has acknowledged; every row is in
+the topic at least once after the restart, in order per key; a files sink has every record exactly once.
+"""
+
+import json
+from collections import defaultdict
+
+import pytest
+
+from tests.support.logd_process import LogdProcess
+
+ROWS = 20_000
+
+
+@pytest.mark.parametrize("at", [1, 3000, 12_000])
+def test_worker_killed_while_reading(kit, rows, topic, at):
+    """The worker is killed once its offset has passed `at` lines; what it had committed must be in the log.
+
+    If offsets were written when records are sent, rather than when they are acknowledged, the rows between
+    would be in neither life's output.
+    """
+    source = kit.source(rows(ROWS), topic, batch_size="50")
+    process = kit.spawn(source)
+    kit.wait_until(lambda: kit.committed_line() > at, process)
+    kit.kill(process)
+
+    committed_rows = kit.committed_line() - 1  # the first line is the header
+    before = set(kit.numbers(topic))
+    assert set(range(committed_rows)) <= before
+
+    kit.finish(source)
+    numbers = kit.numbers(topic)
+    assert set(numbers) == set(range(ROWS))
+    repeated = len(numbers) - ROWS
+    assert repeated == len(before) - committed_rows  # only what was acknowledged and not yet committed
+    assert kit.committed_line() == ROWS + 1
+
+
+def test_worker_killed_while_writing_files(kit, rows, topic, tmp_path):
+    """Killed three times between files written and offsets committed: every record is there exactly once."""
+    kit.finish(kit.source(rows(ROWS), topic))
+    out = tmp_path / "out"
+    sink = kit.sink(out, topic) | {"consumer.override.max.partition.fetch.bytes": "20000"}
+    # A dead member's partitions are to be free soon.
+    kit.settings |= {"consumer.session.timeout.ms": "1000", "consumer.heartbeat.interval.ms": "200"}
+
+    def written() -> int:
+        return len(list(out.rglob("*.jsonl")))
+
+    for _ in range(3):
+        before = written()
+        process = kit.spawn(sink)
+        kit.wait_until(lambda before=before: written() > before, process)
+        kit.kill(process)
+    kit.finish(sink)
+    lines = [line for path in out.rglob("*.jsonl") for line in path.read_text().splitlines()]
+    assert sorted(int(json.loads(line)["n"]) for line in lines) == list(range(ROWS))
+
+
+def test_broker_killed_while_reading(make_kit, rows, topic, tmp_path):
+    """The broker dies and comes back twice; the worker goes on, and rows keep their order per key."""
+    with LogdProcess(tmp_path / "logd") as logd:
+        kit = make_kit(logd.bootstrap)
+        path = rows(ROWS)
+        path.write_text("n,s\n" + "".join(f"{n},k{n % 7}\n" for n in range(ROWS)))
+        source = kit.source(path, topic, key_field="s", batch_size="50")
+        source["producer.override.batch.size"] = "2000"
+        process = kit.spawn(source, options=("--exit-when-done",))
+        for at in (2000, 8000):
+            kit.wait_until(lambda at=at: kit.committed_line() > at, process)
+            logd.kill()
+            logd.start()
+        assert process.wait(60) == 0, kit.output.read_text()
+        by_key = defaultdict(list)
+        for _, key, value in kit.read(topic):
+            by_key[key].append(int(json.loads(value)["n"]))
+    assert sorted(n for numbers in by_key.values() for n in numbers) == list(range(ROWS))
+    assert all(numbers == sorted(numbers) for numbers in by_key.values())

@@ -1,0 +1,55 @@
+"""The public surface, and sources written as generators."""
+
+import connect.api
+from connect.api import Config, SourceRecord, setting, source
+from connect.testing import SourceRun
+
+
+def test_exports():
+    assert sorted(connect.api.__all__) == connect.api.__all__
+    assert all(hasattr(connect.api, name) for name in connect.api.__all__)
+
+
+class NumbersConfig(Config):
+    """Counts."""
+
+    topic: str = setting("Where to.")
+    limit: int = setting("How many.", default=5)
+
+
+@source(name="numbers", config=NumbersConfig, version="2", batch_size=2)
+def numbers(config, state):
+    """Counts upwards."""
+    for n in range(state.get("next", 0), config.limit):
+        state["next"] = n + 1
+        yield SourceRecord(config.topic, n)
+
+
+@source(name="later", config=NumbersConfig)
+async def later(config, state):
+    for n in range(state.get("next", 0), config.limit):
+        state["next"] = n + 1
+        yield SourceRecord(config.topic, n)
+        if n == 2:
+            yield None
+
+
+def test_a_generator_is_a_connector():
+    run = SourceRun(numbers, {"topic": "t"})
+    first = run.poll()
+    assert [r.value for r in first] == [0, 1]
+    assert [r.source_offset for r in first] == [None, {"next": 2}]
+    run.commit()
+    run.poll()  # never acknowledged
+    again = run.again()
+    records = again.records()
+    assert [r.value for r in records] == [2, 3, 4]
+    assert again.tasks[0].context.is_finished
+    again.stop()
+    assert (numbers.VERSION, numbers.__doc__) == ("2", "Counts upwards.")
+
+
+def test_an_async_generator_hands_over_at_none():
+    run = SourceRun(later, {"topic": "t"})
+    assert [r.value for r in run.poll()] == [0, 1, 2]
+    run.stop()

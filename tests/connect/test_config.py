@@ -1,0 +1,183 @@
+"""Typed declarations: parsing, validation reports, docs; and config files."""
+
+import json
+from typing import Literal
+
+import pytest
+
+from connect.config import (
+    Config,
+    Password,
+    SinkConfig,
+    document,
+    parse_properties,
+    read_config_file,
+    refuse_unsupported,
+    setting,
+    unknown_keys,
+    validate,
+)
+from connect.errors import ConfigError
+
+
+def _even(value: int) -> None:
+    if value % 2:
+        raise ValueError("must be even")
+
+
+class NumbersConfig(Config):
+    """Counts."""
+
+    topic: str = setting("Where to.", importance="HIGH", group="Main")
+    max_rows: int = setting("How many.", default=10, check=_even)
+    ratio: float = setting("A share.", default=0.5)
+    loud: bool = setting("Whether to shout.", default=False)
+    names: list[str] = setting("Names.", default=[])
+    mode: Literal["fast", "exact"] = setting("How.", default="fast")
+    secret: Password | None = setting("A password.", default=None)
+    note: str | None = setting("A note.", default=None, key="odd.key_name")
+
+
+class MoreConfig(NumbersConfig):
+    """Counts more."""
+
+    step: int = setting("By.", default=1)
+
+
+def test_values_are_parsed_by_their_annotations():
+    config = NumbersConfig.parse(
+        {"topic": "t", "max.rows": "4", "ratio": "1e-3", "loud": "TRUE", "names": "a, b,", "mode": "EXACT"}
+    )
+    assert (config.topic, config.max_rows, config.ratio, config.loud) == ("t", 4, 0.001, True)
+    assert (config.names, config.mode, config.note) == (["a", "b"], "exact", None)
+
+
+def test_json_configs_bring_numbers_and_booleans():
+    config = NumbersConfig.parse({"topic": "t", "max.rows": 4, "loud": True, "names": ["x", "y"]})
+    assert (config.max_rows, config.loud, config.names) == (4, True, ["x", "y"])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("max.rows", "3"), ("max.rows", "x"), ("max.rows", str(1 << 31)), ("loud", "yes"), ("mode", "slow")],
+)
+def test_a_bad_value_names_its_key(key: str, value: str):
+    with pytest.raises(ConfigError) as caught:
+        NumbersConfig.parse({"topic": "t", key: value})
+    assert (caught.value.key, caught.value.value) == (key, value)
+
+
+def test_a_required_setting_is_required():
+    with pytest.raises(ConfigError, match="topic"):
+        NumbersConfig.parse({})
+
+
+def test_declarations_are_inherited():
+    assert list(MoreConfig.settings()) == [*NumbersConfig.settings(), "step"]
+    assert MoreConfig.parse({"topic": "t"}).step == 1
+
+
+def test_passwords_do_not_show():
+    config = NumbersConfig.parse({"topic": "t", "secret": "hunter2"})
+    assert "hunter2" not in repr(config)
+    assert "hunter2" not in f"{config.secret}"
+    assert config.secret is not None and config.secret.secret == "hunter2"
+    report = validate("N", [NumbersConfig], {"topic": "t", "secret": "hunter2"})
+    assert "hunter2" not in json.dumps(report)
+
+
+def test_the_validation_report_has_connects_shape():
+    report = validate("Numbers", [NumbersConfig], {"max.rows": "3"})
+    assert report["error_count"] == 2
+    assert report["groups"] == ["Main"]
+    topic = report["configs"][0]
+    assert topic["definition"] == {
+        "name": "topic",
+        "type": "STRING",
+        "required": True,
+        "default_value": None,
+        "importance": "HIGH",
+        "documentation": "Where to.",
+        "group": "Main",
+        "width": "MEDIUM",
+        "display_name": "topic",
+        "dependents": [],
+        "order": 1,
+        "order_in_group": 1,
+    }
+    assert topic["value"]["errors"] == ["Invalid value  for configuration topic: is required"]
+    mode = next(c for c in report["configs"] if c["definition"]["name"] == "mode")
+    assert mode["value"] == {
+        "name": "mode",
+        "value": "fast",
+        "recommended_values": ["fast", "exact"],
+        "errors": [],
+        "visible": True,
+    }
+
+
+def test_docs_come_from_the_declaration():
+    text = document(NumbersConfig)
+    assert text.startswith("Counts.")
+    assert "| `max.rows` | int | `10` | How many. |" in text
+    assert "| `topic` | string | required | Where to. |" in text
+
+
+def test_unknown_keys_come_with_their_nearest_neighbour():
+    unknown = unknown_keys([NumbersConfig], {"topik": "t", "producer.acks": "1", "zzz": "1"}, ["producer."])
+    assert unknown == {"topik": "topic", "zzz": None}
+
+
+def test_a_sink_wants_topics_or_a_pattern():
+    base = {"name": "n", "connector.class": "c"}
+    for wrong in ({}, {"topics": "a", "topics.regex": "b"}, {"topics.regex": "("}):
+        with pytest.raises(ConfigError):
+            SinkConfig.parse(base | wrong)
+    assert SinkConfig.parse(base | {"topics": "a,b"}).topics == ["a", "b"]
+
+
+def test_promises_that_cannot_be_kept_are_refused():
+    refuse_unsupported({"errors.tolerance": "none", "exactly.once.support": "requested"})
+    for key, value in (
+        ("transforms", "a"),
+        ("errors.tolerance", "all"),
+        ("exactly.once.support", "required"),
+    ):
+        with pytest.raises(ConfigError, match=key):
+            refuse_unsupported({key: value})
+
+
+def test_java_properties():
+    text = r"""# comment
+! too
+a=1
+ b : two words
+c 3
+long=x\
+   y
+empty=
+uni\=key=\u00e9\t\\
+path=c:\\d
+"""
+    assert parse_properties(text) == {
+        "a": "1",
+        "b": "two words",
+        "c": "3",
+        "long": "xy",
+        "empty": "",
+        "uni=key": "é\t\\",
+        "path": "c:\\d",
+    }
+
+
+def test_json_config_files_flat_or_nested(tmp_path):
+    path = tmp_path / "c.json"
+    path.write_text('{"name": "n", "config": {"a": "1", "b": null}}')
+    assert read_config_file(path) == {"name": "n", "a": "1"}
+    path.write_text('{"name": "n", "a": 1}')
+    assert read_config_file(path) == {"name": "n", "a": 1}
+    path.write_text("[]")
+    with pytest.raises(ConfigError):
+        read_config_file(path)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_config_file(tmp_path / "none.properties")

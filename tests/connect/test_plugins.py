@@ -1,0 +1,59 @@
+"""Finding connectors by entry point, by Kafka's class name, by module and class."""
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from connect.errors import ConnectError, NotFound
+from connect.runtime import connector_class, list_plugins, plugins
+from plugins.files import FilesSource, FileStreamSource
+
+NAMES = {
+    "FilesSource": "plugins.files:FilesSource",
+    "org.apache.kafka.connect.file.FileStreamSourceConnector": "plugins.files:FileStreamSource",
+    "broken": "plugins.files:Nothing",
+}
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    points = {name: EntryPoint(name, target, plugins.GROUP) for name, target in NAMES.items()}
+    monkeypatch.setattr(plugins, "_registered", lambda: points)
+    return points
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("FilesSource", FilesSource),
+        ("FilesSourceConnector", FilesSource),
+        ("org.apache.kafka.connect.file.FileStreamSourceConnector", FileStreamSource),
+        ("FileStreamSourceConnector", FileStreamSource),
+        ("FileStreamSource", FileStreamSource),
+        ("plugins.files:FilesSource", FilesSource),
+        ("plugins.files.FilesSource", FilesSource),
+    ],
+)
+def test_names(registered, name, found):
+    assert connector_class(name) is found
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("FileSource", "there are FilesSource"),
+        ("plugins.files:FilesSourceConfig", "cannot be loaded"),
+        ("plugins.files.config:FilesSourceConfig", "not a connector"),
+        ("no.such.module:Thing", "cannot be loaded"),
+        ("broken", "cannot be loaded"),
+        ("module:", "names no class"),
+    ],
+)
+def test_what_cannot_be_found(registered, name, says):
+    with pytest.raises((NotFound, ConnectError), match=says):
+        connector_class(name)
+
+
+def test_the_list_of_plugins(registered):
+    del registered["broken"]
+    assert {"class": "FilesSource", "type": "source", "version": "1"} in list_plugins()

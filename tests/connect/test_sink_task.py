@@ -1,0 +1,235 @@
+"""A running sink task: put, flush, commit; rebalances and failures in between."""
+
+import asyncio
+
+import pytest
+
+from connect.api import RetriableError, SinkTask, TopicPartition
+from connect.runtime.sink_task import WorkerSinkTask
+from connect.runtime.states import State
+from logd.errors import ErrorCode, error_for
+
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class Target(SinkTask):
+    """Remembers what it was told; `durable` is what it holds for sure."""
+
+    def start(self, config):
+        self.events = []
+        self.held = {}
+        self.durable = {}
+
+    def open(self, partitions):
+        self.events.append(("open", list(partitions)))
+
+    def put(self, records):
+        for record in records:
+            self.held.setdefault((record.topic, record.partition), []).append(record.value)
+
+    def flush(self, offsets):
+        for tp, values in self.held.items():
+            self.durable.setdefault(tp, []).extend(values)
+        self.held = {}
+
+    def close(self, partitions):
+        self.events.append(("close", list(partitions)))
+        for tp in partitions:
+            self.held.pop(tp, None)
+
+    def stop(self):
+        self.events.append("stop")
+
+
+async def started(harness, plugin, **config):
+    task = WorkerSinkTask(harness.setting(topics="t", **config), plugin)
+    task.launch()
+    await harness.in_state(task, State.RUNNING)
+    (consumer,) = harness.client.consumers
+    return task, consumer
+
+
+def test_records_are_flushed_before_their_offsets_are_committed(harness, fake_consumer):
+    async def run():
+        plugin = Target()
+        task, consumer = await started(harness, plugin)
+        consumer.write(A, *(b"%d" % i for i in range(10)))
+        consumer.write(B, b"true")
+        await consumer.assign(A, B)
+        await harness.until(lambda: consumer.committed_offsets == {A: 10, B: 1})
+        assert plugin.durable == {A: list(range(10)), B: [True]}
+        assert task.delivered == 11
+        assert consumer.group_id == "connect-c"
+        assert consumer.arguments == {"auto_offset_reset": "earliest"}
+        await task.stop()
+        assert plugin.events == [("open", [A, B]), ("close", [A, B]), "stop"]
+        assert task.status.state is State.UNASSIGNED
+
+    asyncio.run(run())
+
+
+def test_stop_commits_what_was_put(harness, fake_consumer):
+    async def run():
+        harness.worker["offset.flush.interval.ms"] = "60000"
+        plugin = Target()
+        task, consumer = await started(harness, plugin)
+        await consumer.assign(A)
+        consumer.write(A, b"1", b"2")
+        await harness.until(lambda: task.delivered == 2)
+        assert consumer.commits == []
+        await task.stop()
+        assert consumer.committed_offsets == {A: 2}
+        assert plugin.durable == {A: [1, 2]}
+
+    asyncio.run(run())
+
+
+def test_put_again_when_the_target_says_later(harness, fake_consumer):
+    class Busy(Target):
+        refusals = 2
+
+        def put(self, records):
+            if self.refusals:
+                self.refusals -= 1
+                raise RetriableError("busy")
+            super().put(records)
+
+    async def run():
+        plugin = Busy()
+        task, consumer = await started(harness, plugin)
+        await consumer.assign(A)
+        consumer.write(A, b"1", b"2", b"3", b"4")
+        await harness.until(lambda: consumer.committed_offsets == {A: 4})
+        assert plugin.durable == {A: [1, 2, 3, 4]}
+        await task.stop()
+
+    asyncio.run(run())
+
+
+def test_a_flush_that_fails_goes_back_to_the_committed_offsets(harness, fake_consumer):
+    """The flush loses what it held; going back must bring every record again, and skip none."""
+
+    class Forgetful(Target):
+        failures = 3
+
+        def flush(self, offsets):
+            if self.failures and any(self.held.values()):
+                self.failures -= 1
+                self.held = {}
+                raise RetriableError("lost it")
+            super().flush(offsets)
+
+    async def run():
+        plugin = Forgetful()
+        task, consumer = await started(harness, plugin)
+        await consumer.assign(A)
+        consumer.write(A, *(b"%d" % i for i in range(20)))
+        await harness.until(lambda: consumer.committed_offsets == {A: 20})
+        assert plugin.durable == {A: list(range(20))}
+        await task.stop()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_partitions_that_go_and_come_back_lose_nothing(harness, fake_consumer, lost):
+    """A rebalance while one fetched part is being put and another waits in hand.
+
+    Revoked, what was put is committed first; lost, it is not, and comes again from the committed offset.
+    The part in hand must not be put after the return as if everything before it were durable.
+    """
+    entered, release = asyncio.Event(), asyncio.Event()
+
+    class Slow(Target):
+        async def put(self, records):
+            entered.set()
+            await release.wait()
+            super().put(records)
+
+    async def run():
+        harness.worker["offset.flush.interval.ms"] = "60000"
+        plugin = Slow()
+        task, consumer = await started(harness, plugin)
+        consumer.write(A, *(b"%d" % i for i in range(12)))
+        await consumer.assign(A)
+        await entered.wait()
+        rebalance = asyncio.create_task(consumer.revoke(A, lost=lost))
+        await asyncio.sleep(0.01)
+        assert not rebalance.done()  # it waits for the put
+        release.set()
+        await rebalance
+        await consumer.assign(A)
+        await harness.until(lambda: task.delivered >= 12 and consumer.positions[A] == 12)
+        await harness.until(lambda: 11 in plugin.held.get(A, []))
+        await task.stop()
+        assert consumer.committed_offsets == {A: 12}
+        assert sorted(set(plugin.durable[A])) == list(range(12))
+        assert ("close", [A]) in plugin.events
+
+    asyncio.run(run())
+
+
+def test_pre_commit_decides_what_is_safe(harness, fake_consumer):
+    class Careful(Target):
+        def pre_commit(self, offsets):
+            return {tp: offset - 1 for tp, offset in offsets.items()}
+
+    async def run():
+        task, consumer = await started(harness, Careful())
+        await consumer.assign(A)
+        consumer.write(A, b"1", b"2")
+        await harness.until(lambda: consumer.committed_offsets == {A: 1})
+        await task.stop()
+        assert consumer.committed_offsets == {A: 1}
+
+    asyncio.run(run())
+
+
+def test_a_target_that_knows_its_position_says_where_to_begin(harness, fake_consumer):
+    class Knowing(Target):
+        def open(self, partitions):
+            self.context.offset(dict.fromkeys(partitions, 3))
+
+    async def run():
+        plugin = Knowing()
+        task, consumer = await started(harness, plugin)
+        consumer.write(A, *(b"%d" % i for i in range(5)))
+        await consumer.assign(A)
+        await harness.until(lambda: consumer.committed_offsets == {A: 5})
+        assert plugin.durable == {A: [3, 4]}
+        await task.stop()
+
+    asyncio.run(run())
+
+
+def test_a_commit_refused_by_a_rebalance_is_tried_again(harness, fake_consumer):
+    async def run():
+        task, consumer = await started(harness, Target())
+        consumer.refuse_commit = error_for(ErrorCode.REBALANCE_IN_PROGRESS)
+        await consumer.assign(A)
+        consumer.write(A, b"1")
+        await harness.until(lambda: task.delivered == 1)
+        consumer.refuse_commit = None
+        await harness.until(lambda: consumer.committed_offsets == {A: 1})
+        await task.stop()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("value", [b"1", b"{"])
+def test_what_cannot_be_taken_fails_the_task_and_commits_nothing(harness, fake_consumer, value):
+    class Broken(Target):
+        def put(self, records):
+            raise ZeroDivisionError("broken here")
+
+    async def run():
+        plugin = Broken()
+        task, consumer = await started(harness, plugin)
+        await consumer.assign(A)
+        consumer.write(A, value)
+        await harness.in_state(task, State.FAILED)
+        assert ("broken here" in task.status.trace) == (value == b"1")
+        assert consumer.commits == []
+        assert plugin.events[-1] == "stop"
+
+    asyncio.run(run())

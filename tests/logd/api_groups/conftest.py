@@ -1,0 +1,43 @@
+"""A raw client of the shared broker, a topic, and a group made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from logd.wire.messages.find_coordinator import FindCoordinatorRequest
+from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.logd_process import LogdProcess
+from tests.support.raw_client import RawClient
+
+
+@pytest.fixture
+def client(logd: LogdProcess) -> Iterator[RawClient]:
+    with RawClient(logd.port) as raw:
+        found = raw.request(FindCoordinatorRequest(coordinator_keys=["any"]), 6).coordinators[0]
+        assert found.error_code == 0
+        yield raw
+
+
+@pytest.fixture
+def topic(client: RawClient, new_name: Callable[..., str]) -> str:
+    """A topic of three partitions."""
+    name = new_name()
+    request = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=3, replication_factor=1)])
+    assert client.request(request, 7).topics[0].error_code == 0
+    return name
+
+
+@pytest.fixture
+def topic_id(client: RawClient, topic: str) -> bytes:
+    found: bytes = (
+        client.request(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 12).topics[0].topic_id
+    )
+    return found
+
+
+@pytest.fixture
+def group(new_name: Callable[..., str]) -> str:
+    return new_name("group")

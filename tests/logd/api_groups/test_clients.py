@@ -1,0 +1,272 @@
+"""Consumer groups of confluent-kafka, aiokafka and kafka-python: rebalances, static members, kept offsets."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    ConsumerGroupType,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.logd_process import LogdProcess
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a deprecated way
+    import kafka
+
+WAIT_SECONDS = 30.0
+PARTITIONS = 4
+
+
+@pytest.fixture
+def filled(logd: LogdProcess, new_name: Callable[..., str]) -> str:
+    """A topic of four partitions with twenty-five records each."""
+    return fill(logd, new_name())
+
+
+def fill(logd: LogdProcess, topic: str) -> str:
+    admin = AdminClient({"bootstrap.servers": logd.bootstrap})
+    for done in admin.create_topics([NewTopic(topic, PARTITIONS, 1)]).values():
+        done.result()
+    producer = Producer({"bootstrap.servers": logd.bootstrap})
+    for number in range(25 * PARTITIONS):
+        producer.produce(topic, str(number).encode(), partition=number % PARTITIONS)
+    assert producer.flush(WAIT_SECONDS) == 0
+    return topic
+
+
+def consumer(logd: LogdProcess, group: str, **settings: Any) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": logd.bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "heartbeat.interval.ms": 200,
+            "session.timeout.ms": 6_000,
+            **{key.replace("_", "."): value for key, value in settings.items()},
+        }
+    )
+
+
+def poll_until(consumers: list[Consumer], done: Callable[[], bool]) -> list[bytes]:
+    """Poll them in turn; the values read."""
+    values: list[bytes] = []
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not done():
+        assert time.monotonic() < deadline, [each.assignment() for each in consumers]
+        for each in consumers:
+            message = each.poll(0.02)
+            if message is not None and message.error() is None:
+                values.append(message.value())
+    return values
+
+
+def share_evenly(consumers: list[Consumer]) -> bool:
+    owned = [{(part.topic, part.partition) for part in each.assignment()} for each in consumers]
+    share = PARTITIONS // len(consumers)
+    return all(len(parts) == share for parts in owned) and len(set().union(*owned)) == PARTITIONS
+
+
+def committed(logd: LogdProcess, group: str, topic: str) -> list[int]:
+    with closing(consumer(logd, group)) as reader:
+        wanted = [TopicPartition(topic, index) for index in range(PARTITIONS)]
+        return [found.offset for found in reader.committed(wanted, timeout=WAIT_SECONDS)]
+
+
+@pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
+def test_confluent_members_come_and_go(
+    logd: LogdProcess, filled: str, new_name: Callable[..., str], strategy: str
+) -> None:
+    group = new_name("group")
+    with ExitStack() as stack:
+        members = [
+            stack.enter_context(closing(consumer(logd, group, partition_assignment_strategy=strategy)))
+            for _ in range(2)
+        ]
+        for member in members:
+            member.subscribe([filled])
+        values = poll_until(members, lambda: share_evenly(members))
+        late = stack.enter_context(closing(consumer(logd, group, partition_assignment_strategy=strategy)))
+        late.subscribe([filled])
+        values += poll_until([*members, late], lambda: bool(late.assignment()))
+        members.pop().close()
+        values += poll_until([*members, late], lambda: share_evenly([*members, late]))
+        assert {int(value) for value in values} <= set(range(100))
+
+
+def test_confluent_static_member_comes_back_without_a_rebalance(
+    logd: LogdProcess, filled: str, new_name: Callable[..., str]
+) -> None:
+    group = new_name("group")
+    with ExitStack() as stack:
+
+        def member(name: str) -> Consumer:
+            made = consumer(logd, group, group_instance_id=name)
+            made.subscribe([filled])
+            return stack.enter_context(closing(made))
+
+        first, second = member("i1"), member("i2")
+        poll_until([first, second], lambda: share_evenly([first, second]))
+        owned, before = second.assignment(), stable_assignments(logd, group)
+        second.close()
+        again = member("i2")
+        poll_until([first, again], lambda: bool(again.assignment()))
+        assert again.assignment() == owned
+        assert stable_assignments(logd, group) == before
+        assert again.memberid() != ""
+
+
+def stable_assignments(logd: LogdProcess, group: str) -> dict[str, list[tuple[str, int]]]:
+    """Assignments by instance id: what a rebalance would have changed, or emptied meanwhile."""
+    admin = AdminClient({"bootstrap.servers": logd.bootstrap})
+    found = admin.describe_consumer_groups([group])[group].result()
+    assert found.state is ConsumerGroupState.STABLE
+    return {
+        member.group_instance_id: [
+            (part.topic, part.partition) for part in member.assignment.topic_partitions
+        ]
+        for member in found.members
+    }
+
+
+def test_confluent_admin(logd: LogdProcess, filled: str, new_name: Callable[..., str]) -> None:
+    group = new_name("group")
+    admin = AdminClient({"bootstrap.servers": logd.bootstrap})
+    with closing(consumer(logd, group, client_id="me")) as member:
+        member.subscribe([filled])
+        poll_until([member], lambda: len(member.assignment()) == PARTITIONS)
+        member.commit(
+            offsets=[TopicPartition(filled, 0, 5), TopicPartition(filled, 1, 6)], asynchronous=False
+        )
+
+        found = admin.describe_consumer_groups([group])[group].result()
+        assert (found.state, found.partition_assignor, found.coordinator.port) == (
+            ConsumerGroupState.STABLE,
+            "range",
+            logd.port,
+        )
+        assert [(each.client_id, each.host) for each in found.members] == [("me", "/127.0.0.1")]
+        groups = admin.list_consumer_groups(states={ConsumerGroupState.STABLE}).result().valid
+        assert [each.type for each in groups if each.group_id == group] == [ConsumerGroupType.CLASSIC]
+        with pytest.raises(KafkaException, match="NON_EMPTY_GROUP"):
+            admin.delete_consumer_groups([group])[group].result()
+
+    changed = ConsumerGroupTopicPartitions(group, [TopicPartition(filled, 2, 9)])
+    admin.alter_consumer_group_offsets([changed])[group].result()
+    kept = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result()
+    assert {part.partition: part.offset for part in kept.topic_partitions} == {0: 5, 1: 6, 2: 9}
+    admin.delete_consumer_groups([group])[group].result()
+    assert group not in [each.group_id for each in admin.list_consumer_groups().result().valid]
+    assert set(committed(logd, group, filled)) == {-1001}
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_offsets_and_groups_survive_a_restart(tmp_path: Path, how: str) -> None:
+    with LogdProcess(tmp_path / "logd") as logd:
+        topic = fill(logd, "kept")
+        with closing(consumer(logd, "g")) as member:
+            member.subscribe([topic])
+            poll_until([member], lambda: len(member.assignment()) == PARTITIONS)
+            positions = [TopicPartition(topic, index, 10 + index) for index in range(PARTITIONS)]
+            member.commit(offsets=positions, asynchronous=False)
+            getattr(logd, how)()
+            logd.start()
+            assert committed(logd, "g", topic) == [10, 11, 12, 13]
+            # The member is still one: the broker knows its generation, and takes its commits.
+            moved = [TopicPartition(topic, index, 20) for index in range(PARTITIONS)]
+            deadline = time.monotonic() + WAIT_SECONDS
+            while True:
+                try:
+                    member.commit(offsets=moved, asynchronous=False)
+                    break
+                except KafkaException:
+                    assert time.monotonic() < deadline
+                    member.poll(0.05)
+            assert committed(logd, "g", topic) == [20] * PARTITIONS
+
+
+def test_aiokafka_group(logd: LogdProcess, filled: str, new_name: Callable[..., str]) -> None:
+    group = new_name("group")
+
+    async def run() -> None:
+        def member() -> AIOKafkaConsumer:
+            return AIOKafkaConsumer(
+                filled,
+                bootstrap_servers=logd.bootstrap,
+                group_id=group,
+                auto_offset_reset="earliest",
+                enable_auto_commit=False,
+                heartbeat_interval_ms=200,
+            )
+
+        first, second = member(), member()
+        await first.start()
+        await second.start()
+        try:
+            values: list[int] = []
+            deadline = time.monotonic() + WAIT_SECONDS
+            while len(first.assignment()) != 2 or len(second.assignment()) != 2 or len(set(values)) < 100:
+                assert time.monotonic() < deadline, (first.assignment(), second.assignment(), len(values))
+                for each in (first, second):
+                    for records in (await each.getmany(timeout_ms=50)).values():
+                        values += [int(record.value or b"") for record in records]
+            await first.commit()
+            await second.commit()
+        finally:
+            await first.stop()
+            await second.stop()
+
+    asyncio.run(run())
+    assert committed(logd, group, filled) == [25] * PARTITIONS
+
+
+@pytest.fixture
+def python_members(
+    logd: LogdProcess, filled: str, new_name: Callable[..., str]
+) -> Iterator[list[kafka.KafkaConsumer]]:
+    group = new_name("group")
+    members = [
+        kafka.KafkaConsumer(
+            filled,
+            bootstrap_servers=logd.bootstrap,
+            group_id=group,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            heartbeat_interval_ms=200,
+            group_instance_id=name,
+        )
+        for name in (None, "static")
+    ]
+    yield members
+    for member in members:
+        member.close()
+
+
+def test_kafka_python_group(filled: str, python_members: list[kafka.KafkaConsumer]) -> None:
+    values: set[int] = set()
+    deadline = time.monotonic() + WAIT_SECONDS
+    while any(len(each.assignment()) != 2 for each in python_members) or len(values) < 100:
+        assert time.monotonic() < deadline, [each.assignment() for each in python_members]
+        for each in python_members:
+            for records in each.poll(timeout_ms=50).values():
+                values |= {int(record.value) for record in records}
+    for each in python_members:
+        each.commit()
+    found = [python_members[0].committed(kafka.TopicPartition(filled, index)) for index in range(PARTITIONS)]
+    assert found == [25] * PARTITIONS

@@ -1,0 +1,55 @@
+"""What Apache Kafka's own tool reads in our `__consumer_offsets`; KAFKA_LIBS is the folder of its jars."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from logd.groups import partition_for
+from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from logd.wire.messages.delete_groups import DeleteGroupsRequest
+from logd.wire.messages.find_coordinator import FindCoordinatorRequest
+from logd.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tests.support.logd_process import LogdProcess
+from tests.support.raw_client import RawClient
+
+LIBS = os.environ.get("KAFKA_LIBS", "")
+
+pytestmark = pytest.mark.skipif(
+    not (LIBS and shutil.which("java")),
+    reason="KAFKA_LIBS does not name a folder of Kafka's jars, or no java",
+)
+
+
+@pytest.mark.parametrize("codec", [0, 3])
+def test_kafka_reads_our_offsets(tmp_path: Path, codec: int) -> None:
+    with LogdProcess(tmp_path / "logd", {"offsets.topic.compression.codec": codec}) as logd:
+        with RawClient(logd.port) as client:
+            topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+            client.request(CreateTopicsRequest(topics=[topic]), 7)
+            client.request(FindCoordinatorRequest(coordinator_keys=["g"]), 6)
+            partition = OffsetCommitRequestPartition(committed_offset=7, committed_metadata="größe")
+            topics = [OffsetCommitRequestTopic(name="t", partitions=[partition])]
+            client.request(OffsetCommitRequest(group_id="g", topics=topics), 9)
+            client.request(DeleteGroupsRequest(groups_names=["g"]), 2)
+        logd.stop()
+        folder = tmp_path / "logd" / "data" / f"__consumer_offsets-{partition_for('g', 5)}"
+        dumped = dump(folder / f"{0:020}.log")
+    assert '{"offset":7,"leaderEpoch":-1,"metadata":"größe"' in dumped
+    kinds = re.findall(r'key: \{"type":"(\d)","data":\{"group":"g"', dumped)
+    assert kinds == ["1", "1", "2"]  # the offset, its tombstone, the group's
+
+
+def dump(path: Path) -> str:
+    tool = ["java", "-Dfile.encoding=UTF-8", "-cp", f"{LIBS}/*", "kafka.tools.DumpLogSegments"]
+    options = ["--offsets-decoder", "--print-data-log", "--files", str(path)]
+    return subprocess.run([*tool, *options], capture_output=True, text=True, timeout=100, check=True).stdout

@@ -1,0 +1,341 @@
+"""The shell around the coordinator core, with a broker made of paper: loading, clocks, closing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from logd.broker.group_clock import GroupClock
+from logd.broker.group_log import GroupLog
+from logd.broker.groups import Groups
+from logd.broker.topic import GROUP_OFFSETS
+from logd.config.broker import BrokerConfig
+from logd.errors import ErrorCode, KafkaError
+from logd.groups import CoordinatorRecord, encode_record, partition_for
+from logd.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetRecord
+from logd.records import ABORT, COMMIT, Codec, build_batch, build_end_marker, read_header
+from logd.wire.messages.find_coordinator import FindCoordinatorRequest
+from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from logd.wire.messages.list_groups import ListGroupsRequest
+from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup
+
+COUNT = 3
+
+
+class PaperPartition:
+    """Batches in a list, read back in chunks of one."""
+
+    def __init__(self) -> None:
+        self.batches: list[bytes] = []
+        self.max_message_bytes = 10_000
+        self.log_start_offset = 0
+        self.failure: KafkaError | None = None
+
+    @property
+    def high_watermark(self) -> int:
+        return len(self.batches)
+
+    def append(self, batch: bytes, now_ms: int) -> None:
+        self.batches.append(batch)
+
+    def read_all(self) -> Iterator[memoryview]:
+        for batch in self.batches:
+            if self.failure is not None:
+                raise self.failure
+            yield memoryview(batch)
+
+
+class PaperBroker:
+    """What `Groups` asks of a broker."""
+
+    def __init__(self, partitions: list[PaperPartition]) -> None:
+        topic = SimpleNamespace(partitions=partitions)
+        self.catalog: Any = SimpleNamespace(
+            topics={GROUP_OFFSETS: topic} if partitions else {},
+            partitions={(GROUP_OFFSETS, index): partition for index, partition in enumerate(partitions)},
+        )
+        self.config = BrokerConfig.of({"group.initial.rebalance.delay.ms": "0"})
+        self.time_ms = 1_000_000
+        self.creation: KafkaError | None = None
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    async def ensure_group_offsets_topic(self) -> int:
+        if self.creation is not None:
+            raise self.creation
+        return COUNT
+
+
+def offset(group: str, value: int, partition: int = 0) -> CoordinatorRecord:
+    key = OffsetCommitKey(group=group, topic="t", partition=partition)
+    return OffsetRecord(key, OffsetCommitValue(offset=value, commit_timestamp=1_000_000))
+
+
+def batch_of(*records: CoordinatorRecord, **facts: Any) -> bytes:
+    return build_batch([(1_000_000, *encode_record(record), ()) for record in records], **facts)
+
+
+def end_marker(kind: int, producer_id: int) -> bytes:
+    return build_end_marker(
+        kind, timestamp_ms=1_000_000, producer_id=producer_id, producer_epoch=0, coordinator_epoch=0
+    )
+
+
+def is_loaded(groups: Groups, group: str) -> bool:
+    try:
+        return bool(groups.partition(group))
+    except KafkaError:
+        return False
+
+
+def fetched(groups: Groups, group: str) -> dict[int, int]:
+    topics = groups.partition(group).shard.fetch(OffsetFetchRequestGroup(group_id=group, topics=None)).topics
+    return {part.partition_index: part.committed_offset for topic in topics for part in topic.partitions}
+
+
+def join_request(group: str) -> JoinGroupRequest:
+    return JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="test",
+        protocols=[JoinGroupRequestProtocol(name="range")],
+    )
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the loop turn until something is so."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+
+def code_of(call: Callable[[], object]) -> ErrorCode:
+    with pytest.raises(KafkaError) as raised:
+        call()
+    return raised.value.code
+
+
+def test_while_a_partition_is_loaded_its_groups_wait_and_others_go_on() -> None:
+    async def run() -> None:
+        partitions = [PaperPartition() for _ in range(COUNT)]
+        home = partition_for("g", COUNT)
+        partitions[home].batches = [
+            batch_of(*(offset("g", number, index) for index in range(100))) for number in range(200)
+        ]
+        groups = Groups(PaperBroker(partitions))  # type: ignore[arg-type]
+        groups.start()
+        assert code_of(lambda: groups.partition("g")) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert code_of(lambda: groups.matching(ListGroupsRequest())) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        other = next(name for name in map(str, range(100)) if partition_for(name, COUNT) != home)
+        assert fetched(groups, other) == {}
+
+        turns = 0
+
+        def loaded() -> bool:
+            nonlocal turns
+            turns += 1
+            return is_loaded(groups, "g")
+
+        await until(loaded)
+        assert turns > 3, "loading held the loop"
+        assert fetched(groups, "g") == dict.fromkeys(range(100), 199)
+        assert [group.group_id for group in groups.matching(ListGroupsRequest())] == ["g"]
+        await groups.stop()
+
+    asyncio.run(run())
+
+
+def test_a_partition_that_cannot_be_read_is_tried_again() -> None:
+    async def run() -> None:
+        partitions = [PaperPartition() for _ in range(COUNT)]
+        home = partitions[partition_for("g", COUNT)]
+        home.batches = [batch_of(offset("g", 7))]
+        home.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        groups = Groups(PaperBroker(partitions))  # type: ignore[arg-type]
+        groups.start()
+        for _ in range(10):
+            await asyncio.sleep(0)
+            assert code_of(lambda: groups.partition("g")) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        home.failure = None
+        await until(lambda: is_loaded(groups, "g"))
+        assert fetched(groups, "g") == {0: 7}
+        await groups.stop()
+
+    asyncio.run(run())
+
+
+def test_of_transactions_what_was_committed_counts() -> None:
+    partition = PaperPartition()
+    facts = {"producer_epoch": 0, "transactional": True, "base_sequence": 0}
+    partition.batches = [
+        batch_of(offset("g", 1)),
+        batch_of(offset("g", 2), producer_id=1, **facts),
+        batch_of(offset("g", 3, partition=1), producer_id=2, **facts),
+        end_marker(COMMIT, 2),
+        end_marker(ABORT, 1),
+        batch_of(offset("g", 4, partition=2), producer_id=1, **facts),
+    ]
+    log = GroupLog(partition, Codec.NONE, lambda: 0)  # type: ignore[arg-type]
+    assert list(log.read()) == [offset("g", 1), offset("g", 3, partition=1)]
+
+
+def test_a_record_that_cannot_be_read_is_left_out() -> None:
+    partition = PaperPartition()
+    broken = build_batch([(0, b"\x00\x01\x00\x09g", b"", ()), (0, None, b"", ())])
+    partition.batches = [broken, batch_of(offset("g", 1))]
+    log = GroupLog(partition, Codec.NONE, lambda: 0)  # type: ignore[arg-type]
+    assert list(log.read()) == [offset("g", 1)]
+
+
+def test_records_are_appended_as_one_batch_with_the_codec_asked_for() -> None:
+    partition = PaperPartition()
+    log = GroupLog(partition, Codec.LZ4, lambda: 5)  # type: ignore[arg-type]
+    log.append([offset("g", 1), offset("g", 2)])
+    header = read_header(partition.batches[0])
+    assert (header.count, header.codec, header.base_timestamp) == (2, Codec.LZ4, 5)
+    assert list(log.read()) == [offset("g", 1), offset("g", 2)]
+
+
+@pytest.mark.parametrize("group", ["g" * 20_000, "g" * 40_000], ids=["too large a batch", "too long a name"])
+def test_what_does_not_fit_is_refused(group: str) -> None:
+    partition = PaperPartition()
+    log = GroupLog(partition, Codec.NONE, lambda: 5)  # type: ignore[arg-type]
+    assert code_of(lambda: log.append([offset(group, 1)])) is ErrorCode.RECORD_LIST_TOO_LARGE
+    assert partition.batches == []
+
+
+def test_without_the_topic_there_is_no_coordinator() -> None:
+    async def run() -> None:
+        groups = Groups(PaperBroker([]))  # type: ignore[arg-type]
+        assert code_of(lambda: groups.partition("g")) is ErrorCode.NOT_COORDINATOR
+        assert groups.matching(ListGroupsRequest()) == []
+
+    asyncio.run(run())
+
+
+def test_two_that_create_the_topic_at_once_both_find_it() -> None:
+    async def run() -> None:
+        broker = PaperBroker([])
+        groups = Groups(broker)  # type: ignore[arg-type]
+        broker.creation = KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS)
+        await groups.ensure_topic()
+        broker.creation = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        with pytest.raises(KafkaError):
+            await groups.ensure_topic()
+
+    asyncio.run(run())
+
+
+def test_who_waits_is_told_when_the_broker_stops() -> None:
+    async def run() -> None:
+        broker = PaperBroker([PaperPartition() for _ in range(COUNT)])
+        groups = Groups(broker)  # type: ignore[arg-type]
+        groups.start()
+        first = await groups.join(join_request("g"), 3, "me", "127.0.0.1")
+        assert (first.error_code, first.generation_id) == (0, 1)
+        waiting = asyncio.create_task(groups.join(join_request("g"), 3, "me", "127.0.0.1"))
+        await asyncio.sleep(0)
+        await groups.stop()
+        assert (await waiting).error_code == ErrorCode.NOT_COORDINATOR
+
+    asyncio.run(run())
+
+
+def test_member_ids_are_the_clients_name_or_the_instances_and_something_unique() -> None:
+    async def run() -> None:
+        groups = Groups(PaperBroker([PaperPartition()]))  # type: ignore[arg-type]
+        dynamic = await groups.join(join_request("a"), 4, "me", "127.0.0.1")
+        assert dynamic.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        assert dynamic.member_id.startswith("me-")
+        assert len(dynamic.member_id) == len("me-") + 36
+        static = join_request("b")
+        static.group_instance_id = "i1"
+        assert (await groups.join(static, 5, "me", "127.0.0.1")).member_id.startswith("i1-")
+        endless = await groups.join(join_request("c"), 3, "x" * 30_000, "127.0.0.1")
+        assert len(endless.member_id) < 2_000
+        await groups.stop()
+
+    asyncio.run(run())
+
+
+def test_a_topic_may_be_deleted_while_its_offsets_are_loaded() -> None:
+    async def run() -> None:
+        partition = PaperPartition()
+        partition.batches = [batch_of(offset("g", 7))]
+        groups = Groups(PaperBroker([partition]))  # type: ignore[arg-type]
+        groups.start()
+        assert not is_loaded(groups, "g")
+        groups.topics_deleted(["t"])
+        await until(lambda: is_loaded(groups, "g"))
+        assert fetched(groups, "g") == {}
+        await groups.stop()
+
+    asyncio.run(run())
+
+
+def test_deleting_the_offsets_topic_ends_all_groups() -> None:
+    async def run() -> None:
+        partition = PaperPartition()
+        broker = PaperBroker([partition])
+        groups = Groups(broker)  # type: ignore[arg-type]
+        partition.batches = [batch_of(offset("g", 7))]
+        groups.start()
+        await until(lambda: is_loaded(groups, "g"))
+        assert fetched(groups, "g") == {0: 7}
+        groups.topics_deleted(["t"])
+        assert fetched(groups, "g") == {}
+        broker.catalog.topics.clear()
+        groups.topics_deleted([GROUP_OFFSETS])
+        assert code_of(lambda: groups.partition("g")) is ErrorCode.NOT_COORDINATOR
+        await groups.stop()
+
+    asyncio.run(run())
+
+
+def test_the_clock_may_be_set_without_ending_a_session() -> None:
+    async def run() -> None:
+        broker = PaperBroker([PaperPartition()])
+        groups = Groups(broker)  # type: ignore[arg-type]
+        joined = await groups.join(join_request("g"), 3, "me", "127.0.0.1")
+        broker.time_ms += 3_600_000
+        assert groups.partition("g").shard.describe("g", 6).members[0].member_id == joined.member_id
+        groups.partition("g").shard.tick(groups.now_ms)
+        assert groups.partition("g").shard.describe("g", 6).members
+        await groups.stop()
+
+    asyncio.run(run())
+
+
+def test_group_clock() -> None:
+    wall, steady, jumps = [1_000_000], [50.0], list[int]()
+    clock = GroupClock(lambda: wall[0], lambda: steady[0], jumps.append)
+    wall[0] += 10_000
+    steady[0] += 10
+    assert (clock.now_ms(), jumps) == (1_010_000, [])
+    wall[0] -= 60_000
+    assert (clock.now_ms(), jumps) == (950_000, [-60_000])
+    wall[0] += 900
+    assert (clock.now_ms(), jumps) == (950_900, [-60_000])
+    wall[0] += 900
+    assert (clock.now_ms(), jumps) == (951_800, [-60_000, 1_800])
+
+
+def test_find_coordinator_says_why_it_cannot() -> None:
+    from logd.api import find_coordinator
+
+    async def run() -> None:
+        broker = PaperBroker([])
+        broker.creation = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is full")
+        broker.groups = Groups(broker)  # type: ignore[attr-defined, arg-type]
+        context: Any = SimpleNamespace(broker=broker, version=3, endpoint=SimpleNamespace(host="h", port=1))
+        response = await find_coordinator.handle(FindCoordinatorRequest(key="g"), context)
+        assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert response.error_message == "the disk is full"
+
+    asyncio.run(run())

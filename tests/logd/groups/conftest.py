@@ -1,0 +1,387 @@
+"""A coordinator partition with a clock and a log of its own, and the scripts that drive it.
+
+A script is a text of commands, each followed by `----`, what came out, and an empty line; `#` begins a
+comment:
+
+    join a protocols=range,roundrobin
+    ----
+    a joins: MEMBER_ID_REQUIRED, id a1
+
+A person is called by a name; the n-th member id it is given is the name and n. The last generation and member
+id a person was given are what it uses next, unless the command says otherwise. `REWRITE=1` in the environment
+writes what came out into the scripts: read the difference before you believe it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logd.errors import ErrorCode, KafkaError
+from logd.groups import Answer, CoordinatorRecord, GroupSettings, GroupShard, Joining
+from logd.groups.records import OffsetRecord
+from logd.wire.message import Message
+from logd.wire.messages.heartbeat import HeartbeatRequest
+from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from logd.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from logd.wire.messages.list_groups import ListGroupsRequest
+from logd.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from logd.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+
+Options = dict[str, str]
+
+
+class ListLog:
+    """A log in memory; the next append fails with `failure` if there is one."""
+
+    def __init__(self) -> None:
+        self.records: list[CoordinatorRecord] = []
+        self.failure: ErrorCode | None = None
+
+    def append(self, records: Sequence[CoordinatorRecord]) -> None:
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            raise KafkaError(failure)
+        self.records.extend(records)
+
+
+class Person:
+    """One client: what it was last told."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.ids = 0
+        self.member_id = ""
+        self.generation = -1
+        self.instance: str | None = None
+
+
+class Script:
+    """Carries out commands against one shard and says what came out."""
+
+    def __init__(self) -> None:
+        self.settings = {"group_initial_rebalance_delay_ms": 0}
+        self.log = ListLog()
+        self.now_ms = 0
+        self.people: dict[str, Person] = {}
+        self.out: list[str] = []
+        self.shown = 0
+        self.shard = GroupShard(self.log, GroupSettings(**self.settings))
+
+    def run(self, command: str) -> list[str]:
+        name, *words = command.split()
+        plain = [word for word in words if "=" not in word]
+        options = dict(word.split("=", 1) for word in words if "=" in word)
+        self.out = []
+        getattr(self, f"do_{name}")(plain, options)
+        return self.out or ["(nothing)"]
+
+    # What the world does
+
+    def do_config(self, _: list[str], options: Options) -> None:
+        self.settings.update((key, int(value)) for key, value in options.items())
+        self.do_restart([], {})
+
+    def do_restart(self, _: list[str], options: Options) -> None:
+        self.shard = GroupShard(self.log, GroupSettings(**self.settings))
+        for record in self.log.records:
+            self.shard.load(record, self.now_ms)
+        self.shard.loaded(self.now_ms)
+
+    def do_unload(self, _: list[str], options: Options) -> None:
+        self.hear(self.shard.unload(self.now_ms))
+
+    def do_fail(self, plain: list[str], options: Options) -> None:
+        self.log.failure = ErrorCode[plain[0]]
+
+    def do_wait(self, plain: list[str], options: Options) -> None:
+        """Let time pass, stopping wherever the shard wants to be woken."""
+        until = self.now_ms + milliseconds(plain[0])
+        while (next_ms := self.shard.next_deadline_ms) is not None and next_ms <= until:
+            self.now_ms = max(self.now_ms, next_ms)
+            self.hear(self.shard.tick(self.now_ms))
+        self.now_ms = until
+
+    def do_expire(self, _: list[str], options: Options) -> None:
+        self.shard.expire(self.now_ms)
+
+    def do_deleted(self, plain: list[str], options: Options) -> None:
+        self.shard.topics_deleted(plain, self.now_ms)
+
+    def do_log(self, _: list[str], options: Options) -> None:
+        """The records appended since the last `log`."""
+        self.out += [told_record(record) for record in self.log.records[self.shown :]]
+        self.shown = len(self.log.records)
+
+    # What people do
+
+    def do_join(self, plain: list[str], options: Options) -> None:
+        person = self.person(plain[0], options)
+        names = options.get("protocols", "range").split(",")
+        pairs = [name.partition(":")[::2] for name in names if name]
+        request = JoinGroupRequest(
+            group_id=options.get("group", "g"),
+            session_timeout_ms=milliseconds(options.get("session", "10s")),
+            rebalance_timeout_ms=milliseconds(options.get("rebalance", "60s")),
+            member_id=options.get("id", person.member_id),
+            group_instance_id=person.instance,
+            protocol_type=options.get("type", "test"),
+            protocols=[
+                JoinGroupRequestProtocol(name=name, metadata=metadata.encode()) for name, metadata in pairs
+            ],
+        )
+        joining = Joining(
+            request=request,
+            version=int(options.get("v", "9")),
+            client_id=person.name,
+            client_host="/host",
+            new_member_id=f"{person.name}{person.ids + 1}",
+            waiter=(person, "joins"),
+        )
+        self.hear(self.shard.join(joining, self.now_ms))
+
+    def do_sync(self, plain: list[str], options: Options) -> None:
+        person = self.person(plain[0], options)
+        pairs = [pair.split(":") for pair in options.get("assign", "").split(",") if pair]
+        request = SyncGroupRequest(
+            group_id=options.get("group", "g"),
+            generation_id=int(options.get("gen", person.generation)),
+            member_id=options.get("id", person.member_id),
+            group_instance_id=person.instance,
+            protocol_type=options.get("type"),
+            protocol_name=options.get("protocol"),
+            assignments=[
+                SyncGroupRequestAssignment(member_id=self.people[name].member_id, assignment=what.encode())
+                for name, what in pairs
+            ],
+        )
+        self.hear(self.shard.sync(request, (person, "syncs"), self.now_ms))
+
+    def do_heartbeat(self, plain: list[str], options: Options) -> None:
+        for name in plain:
+            person = self.person(name, options)
+            request = HeartbeatRequest(
+                group_id=options.get("group", "g"),
+                generation_id=int(options.get("gen", person.generation)),
+                member_id=options.get("id", person.member_id),
+                group_instance_id=person.instance,
+            )
+            response = self.shard.heartbeat(request, self.now_ms)
+            self.out.append(f"{name}: {error_name(response.error_code)}")
+
+    def do_leave(self, plain: list[str], options: Options) -> None:
+        members = [
+            MemberIdentity(member_id=options.get("id", person.member_id), group_instance_id=person.instance)
+            for person in (self.person(name, options) for name in plain)
+        ]
+        request = LeaveGroupRequest(group_id=options.get("group", "g"), members=members)
+        self.hear(self.shard.leave(request, (self.people[plain[0]], "leaves"), self.now_ms))
+
+    def do_commit(self, plain: list[str], options: Options) -> None:
+        """`commit a t-0:5 t-1:7`, by a member; `commit - t-0:5 group=x` without membership."""
+        person = Person("-") if plain[0] == "-" else self.person(plain[0], options)
+        partitions: dict[str, list[OffsetCommitRequestPartition]] = {}
+        for word in plain[1:]:
+            where, offset = word.split(":")
+            topic, index = where.rsplit("-", 1)
+            partition = OffsetCommitRequestPartition(
+                partition_index=int(index),
+                committed_offset=int(offset),
+                committed_metadata=options.get("metadata"),
+            )
+            partitions.setdefault(topic, []).append(partition)
+        request = OffsetCommitRequest(
+            group_id=options.get("group", "g"),
+            generation_id_or_member_epoch=int(options.get("gen", person.generation)),
+            member_id=options.get("id", person.member_id),
+            group_instance_id=person.instance,
+            retention_time_ms=milliseconds(options["retention"]) if "retention" in options else -1,
+            topics=[
+                OffsetCommitRequestTopic(name=name, partitions=some) for name, some in partitions.items()
+            ],
+        )
+        response = self.shard.commit(request, int(options.get("v", "9")), self.now_ms)
+        self.out += [
+            f"{topic.name}-{partition.partition_index}: {error_name(partition.error_code)}"
+            for topic in response.topics
+            for partition in topic.partitions
+        ]
+
+    def do_fetch(self, plain: list[str], options: Options) -> None:
+        topics = None
+        if plain:
+            places = [word.rsplit("-", 1) for word in plain]
+            topics = [
+                OffsetFetchRequestTopics(name=name, partition_indexes=[int(index)]) for name, index in places
+            ]
+        response = self.shard.fetch(
+            OffsetFetchRequestGroup(group_id=options.get("group", "g"), topics=topics)
+        )
+        self.out += [
+            f"{topic.name}-{partition.partition_index}: {partition.committed_offset}"
+            + (f" {partition.metadata!r}" if partition.metadata else "")
+            for topic in response.topics
+            for partition in topic.partitions
+        ]
+
+    def do_forget(self, plain: list[str], options: Options) -> None:
+        places = [word.rsplit("-", 1) for word in plain]
+        topics = [
+            OffsetDeleteRequestTopic(
+                name=name, partitions=[OffsetDeleteRequestPartition(partition_index=int(index))]
+            )
+            for name, index in places
+        ]
+        request = OffsetDeleteRequest(group_id=options.get("group", "g"), topics=topics)
+        response = self.shard.delete_offsets(request, self.now_ms)
+        if response.error_code:
+            self.out.append(error_name(response.error_code))
+        self.out += [
+            f"{topic.name}-{partition.partition_index}: {error_name(partition.error_code)}"
+            for topic in response.topics
+            for partition in topic.partitions
+        ]
+
+    def do_describe(self, plain: list[str], options: Options) -> None:
+        group = self.shard.describe(plain[0] if plain else "g", int(options.get("v", "6")))
+        error = f" {error_name(group.error_code)}" if group.error_code else ""
+        self.out.append(f"{group.group_state} {group.protocol_type!r} {group.protocol_data!r}{error}")
+        self.out += [
+            f"  {member.member_id} {member.client_id}@{member.client_host}"
+            f" {member.member_metadata.decode()!r} {member.member_assignment.decode()!r}"
+            for member in group.members
+        ]
+
+    def do_list(self, _: list[str], options: Options) -> None:
+        states = options["states"].split(",") if "states" in options else []
+        types = options["types"].split(",") if "types" in options else []
+        for group in self.shard.matching(ListGroupsRequest(states_filter=states, types_filter=types)):
+            self.out.append(
+                f"{group.group_id}: {group.group_state} {group.group_type} {group.protocol_type!r}"
+            )
+
+    def do_delete(self, plain: list[str], options: Options) -> None:
+        for group_id in plain:
+            self.out.append(f"{group_id}: {error_name(self.shard.delete(group_id, self.now_ms).error_code)}")
+
+    # Telling
+
+    def person(self, name: str, options: Options) -> Person:
+        person = self.people.setdefault(name, Person(name))
+        if "instance" in options:
+            person.instance = options["instance"]
+        if options.get("id") == "new":
+            options["id"] = ""
+        return person
+
+    def hear(self, answers: Sequence[Answer]) -> None:
+        for answer in answers:
+            waiter: Any = answer.waiter
+            person, doing = waiter
+            self.out.append(f"{person.name} {doing}: {self.tell(person, answer.response)}")
+
+    def tell(self, person: Person, response: Message) -> str:
+        if isinstance(response, JoinGroupResponse):
+            return told_join(person, response)
+        if isinstance(response, SyncGroupResponse):
+            if response.error_code:
+                return error_name(response.error_code)
+            return f"{response.protocol_name} {response.assignment!r}"
+        assert isinstance(response, LeaveGroupResponse)
+        if response.error_code:
+            return error_name(response.error_code)
+        return ", ".join(
+            f"{member.member_id or member.group_instance_id} {error_name(member.error_code)}"
+            for member in response.members
+        )
+
+
+def told_join(person: Person, response: JoinGroupResponse) -> str:
+    error = response.error_code
+    if error in (0, ErrorCode.MEMBER_ID_REQUIRED) and response.member_id != person.member_id:
+        person.member_id = response.member_id
+        person.ids += 1
+    if error:
+        given = f", id {response.member_id}" if error == ErrorCode.MEMBER_ID_REQUIRED else ""
+        return error_name(error) + given
+    person.generation = response.generation_id
+    members = ", ".join(f"{member.member_id} {member.metadata.decode()!r}" for member in response.members)
+    facts = [
+        f"{response.member_id} in generation {response.generation_id}",
+        f"{response.protocol_name}",
+        f"leader {response.leader}",
+        f"members {members}" if members else "",
+        "skip assignment" if response.skip_assignment else "",
+    ]
+    return ", ".join(filter(None, facts))
+
+
+def told_record(record: CoordinatorRecord) -> str:
+    value: Any = record.value
+    if isinstance(record, OffsetRecord):
+        where = f"{record.key.group} {record.key.topic}-{record.key.partition}"
+        return f"{where} = {value.offset} at {value.commit_timestamp}" if value else f"{where} gone"
+    if value is None:
+        return f"{record.key.group} gone"
+    members = " ".join(f"{member.member_id}={member.assignment.decode()!r}" for member in value.members)
+    return f"{record.key.group} generation {value.generation} {value.protocol} {members}".rstrip()
+
+
+def error_name(code: int) -> str:
+    return ErrorCode(code).name if code else "ok"
+
+
+def milliseconds(text: str) -> int:
+    for unit, factor in (("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)):
+        if text.endswith(unit):
+            return int(text.removesuffix(unit)) * factor
+    return int(text)
+
+
+def paragraphs(text: str) -> Iterator[tuple[list[str], str, list[str]]]:
+    """Comment lines, the command, the lines expected; a paragraph of comments alone has no command."""
+    for paragraph in text.strip().split("\n\n"):
+        lines = paragraph.splitlines()
+        comments = [line for line in lines if line.startswith("#")]
+        rest = [line for line in lines if not line.startswith("#")]
+        if rest:
+            yield comments, rest[0], rest[2:]
+        else:
+            yield comments, "", []
+
+
+def check_script(path: Path) -> None:
+    """Carry out a script, and compare or, with REWRITE=1, write down."""
+    script = Script()
+    written: list[str] = []
+    for comments, command, expected in paragraphs(path.read_text()):
+        came = script.run(command) if command else []
+        if not os.environ.get("REWRITE"):
+            assert came == expected, f"{path.name}: {command}"
+        written.append("\n".join([*comments, *([command, "----", *came] if command else [])]))
+    if os.environ.get("REWRITE"):
+        path.write_text("\n\n".join(written) + "\n")
+
+
+@pytest.fixture
+def script_checker() -> Callable[[Path], None]:
+    return check_script
+
+
+@pytest.fixture
+def script() -> Script:
+    return Script()

@@ -1,0 +1,127 @@
+"""The files sink: formats, names, and nothing twice after re-delivery."""
+
+import datetime as dt
+import json
+import random
+
+import pytest
+
+from connect.api import ConfigError, ConnectError, SinkRecord, TopicPartition, schema
+from connect.testing import SinkRun
+from plugins.files import FilesSink, FileStreamSink
+
+
+def records(first, last, partition=0):
+    return [
+        SinkRecord("t", partition, o, value={"n": o}, key=str(o), timestamp=o * 10)
+        for o in range(first, last)
+    ]
+
+
+def lines(folder):
+    return {
+        p.name: [json.loads(line) for line in p.read_text().splitlines()]
+        for p in sorted(folder.rglob("*.jsonl"))
+    }
+
+
+def test_files_are_named_by_topic_partition_and_first_offset(tmp_path):
+    with SinkRun(FilesSink, {"path": str(tmp_path / "out"), "file.records.max": "10"}) as sink:
+        sink.put(records(3, 12))
+        sink.put(records(0, 2, partition=1))
+        offsets = sink.flush()
+    assert offsets == {TopicPartition("t", 0): 12, TopicPartition("t", 1): 2}
+    assert {name: len(rows) for name, rows in lines(tmp_path).items()} == {
+        "t+0+00000000000000000003.jsonl": 7,
+        "t+0+00000000000000000010.jsonl": 2,
+        "t+1+00000000000000000000.jsonl": 2,
+    }
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_redelivery_after_crashes_leaves_every_record_once(tmp_path, seed):
+    """A worker is killed between a flush and its commit, again and again.
+
+    Each life begins at the committed offset, puts some records, flushes at random moments, and may die
+    before a flush was committed, having written files nobody accounts for.
+    """
+    rng = random.Random(seed)
+    committed, end = 0, 100
+    while committed < end:
+        sink = SinkRun(FilesSink, {"path": str(tmp_path), "file.records.max": "8"})
+        position = committed
+        for _ in range(rng.randint(1, 4)):
+            upto = min(end, position + rng.randint(1, 20))
+            sink.put(records(position, upto))
+            position = upto
+            if rng.random() < 0.5:
+                sink.flush()
+                if rng.random() < 0.4:
+                    break  # killed before the commit
+                committed = position
+    found = [row["n"] for rows in lines(tmp_path).values() for row in rows]
+    assert found == list(range(end)), f"seed {seed}"
+
+
+def test_what_was_not_flushed_is_forgotten_on_close(tmp_path):
+    sink = SinkRun(FilesSink, {"path": str(tmp_path)})
+    sink.put(records(0, 3))
+    sink.stop()
+    assert lines(tmp_path) == {}
+
+
+def test_whole_records_as_json(tmp_path):
+    record = SinkRecord("t", 2, 7, value=None, key="k", timestamp=5, headers=[("h", None, 1)])
+    with SinkRun(FilesSink, {"path": str(tmp_path), "content": "record"}) as sink:
+        sink.put([record])
+        sink.flush()
+    (rows,) = lines(tmp_path).values()
+    assert rows == [
+        {
+            "topic": "t",
+            "partition": 2,
+            "offset": 7,
+            "timestamp": 5,
+            "key": "k",
+            "value": None,
+            "headers": [{"name": "h", "value": 1}],
+        }
+    ]
+
+
+def test_parquet(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    of = schema.struct({"n": schema.int32(), "d": schema.date(optional=True)})
+    with SinkRun(FilesSink, {"path": str(tmp_path), "format": "parquet"}) as sink:
+        sink.put(records(0, 5))
+        sink.put([SinkRecord("s", 0, 0, value={"n": 1, "d": dt.date(2013, 1, 1)}, value_schema=of)])
+        sink.flush()
+    assert pq.read_table(tmp_path / "t").to_pylist() == [{"n": n} for n in range(5)]
+    typed = pq.read_table(next((tmp_path / "s").iterdir()))
+    assert typed.to_pylist() == [{"n": 1, "d": dt.date(2013, 1, 1)}]
+    assert str(typed.schema.field("n").type) == "int32"
+
+
+def test_values_without_columns_fail_by_offset(tmp_path):
+    pytest.importorskip("pyarrow")
+    sink = SinkRun(FilesSink, {"path": str(tmp_path), "format": "parquet"})
+    sink.put([SinkRecord("t", 0, 4, value="text")])
+    with pytest.raises(ConnectError, match="t-0, offsets 4 to 4"):
+        sink.flush()
+    sink.stop()
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConnectError, match="cannot be made"):
+        SinkRun(FilesSink, {"path": str(tmp_path / "file")})
+    with pytest.raises(ConfigError):
+        FilesSink.CONFIG.parse({"path": "x", "format": "xml"})
+
+
+def test_kafkas_file_stream_sink_appends(tmp_path):
+    path = tmp_path / "out.txt"
+    with SinkRun(FileStreamSink, {"file": str(path)}) as sink:
+        sink.put([SinkRecord("t", 0, 0, value="a"), SinkRecord("t", 0, 1, value={"b": 1})])
+        sink.flush()
+    assert path.read_text() == 'a\n{"b":1}\n'
