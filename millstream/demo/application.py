@@ -16,7 +16,7 @@ from pathlib import Path
 from logd.config.properties import parse_properties
 from millstream.demo.topology import topology
 from streams import StreamsConfig
-from streams.runtime import KafkaStreams
+from streams.runtime.app import KafkaStreams
 
 REPORT_SECONDS = 0.5
 
@@ -43,15 +43,7 @@ async def run(config: StreamsConfig) -> None:
 
 def report(streams: KafkaStreams, lag: int, rounds: int) -> None:
     """One status line."""
-    nodes, total = streams.metrics(), streams.total_metrics()
-    taken = sum(node.process_total for name, node in nodes.items() if name.startswith("KSTREAM-SOURCE-"))
-    status = {
-        "state": streams.state.value,
-        "records_in": taken,
-        "dropped": total.dropped_records_total,
-        "lag": lag,
-        "caught_up": rounds,
-    }
+    status = {"state": streams.state.value, "lag": lag, "caught_up": rounds, **streams.summary()}
     print(json.dumps(status), flush=True)
 
 

@@ -98,13 +98,15 @@ class Part:
                     self._on_restart(self.name, status)
                 await self._spawn()
         except PartFailed as failure:
-            if not self.ready.done():
-                self.ready.set_exception(failure)
+            self._give_up(failure)
             raise
         finally:
-            if not self.ready.done():
-                self.ready.set_exception(PartFailed(f"{self.name} ended before it was ready: see {self.log}"))
-                self.ready.exception()  # a stop in mid-start is no error of anybody's
+            self._give_up(PartFailed(f"{self.name} ended before it was ready: see {self.log}"))
+
+    def _give_up(self, failure: PartFailed) -> None:
+        if not self.ready.done():
+            self.ready.set_exception(failure)
+            self.ready.exception()  # nobody has to await `ready`
 
     async def _follow(self) -> int:
         process = self._process

@@ -158,7 +158,7 @@ class Demo:
     async def _check(self, expected: Expected, counts: Counts) -> tuple[list[Check], list[dict[str, Any]]]:
         layout = self.layout
         self.display.note("all through; checking against the CSV, and dc1 against dc2")
-        found = [checks.check_dropped(sum(said["dropped"] for said in self._said.values()))]
+        found = [checks.check_dropped(sum(said["dropped_records"] for said in self._said.values()))]
         found += await checks.check_digests(layout)
         found.append(
             checks.check_final_table(expected, await checks.read_final_table(layout.dc2, f"dc1.{DELAYS}"))
