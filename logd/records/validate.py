@@ -9,9 +9,20 @@ from __future__ import annotations
 
 from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, error_for
 from logd.records.build import Record
-from logd.records.compression import DECOMPRESSED_LIMIT
+from logd.records.compression import DECOMPRESSED_LIMIT, Codec
 from logd.records.decode import decode_records
-from logd.records.header import HEADER_SIZE, MAGIC, BatchHeader, Buffer, check_crc, read_header
+from logd.records.header import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    Buffer,
+    check_crc,
+    read_header,
+)
 
 _MAGIC_POSITION = 16
 
@@ -29,13 +40,15 @@ def check_produced(records: Buffer) -> BatchHeader:
         raise _invalid(f"message format {records[_MAGIC_POSITION]} is no longer supported, only {MAGIC}")
     try:
         header = read_header(records)
-        if header.size < len(records):
+        if LOG_OVERHEAD + header.batch_length < len(records):
             raise _invalid(f"more than one batch: {len(records)} bytes, the first has {header.size}")
         check_crc(records, 0, header)
-        header.codec  # noqa: B018 - an unknown codec raises
+        attributes = header.attributes
+        if attributes & CODEC_MASK > Codec.ZSTD:
+            header.codec  # noqa: B018 - raises
     except CorruptRecordBatch as error:
         raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
-    if header.is_control:
+    if attributes & CONTROL_BIT:
         raise _invalid("clients may not write control batches")
     if header.count != header.last_offset_delta + 1:
         raise _invalid(f"{header.count} records over {header.last_offset_delta + 1} offsets")
@@ -44,7 +57,7 @@ def check_produced(records: Buffer) -> BatchHeader:
             f"producer id {header.producer_id} with epoch {header.producer_epoch} "
             f"and sequence {header.base_sequence}"
         )
-    if header.is_transactional and header.producer_id < 0:
+    if attributes & TRANSACTIONAL_BIT and header.producer_id < 0:
         raise _invalid("a transactional batch without a producer id")
     return header
 

@@ -27,6 +27,7 @@ from logd.wire.primitives import (
     read_records,
     read_string,
     read_uuid,
+    read_uvarint,
     skip_tags,
     string,
 )
@@ -43,6 +44,11 @@ TOPIC_IDS: Final = 13
 _INT32 = struct.Struct(">i")
 _SETTINGS = struct.Struct(">hi")  # acks, timeout
 _PARTITION = struct.Struct(">ii")  # index, size of the records
+
+_USUAL = struct.Struct(">BhiBB")  # transactional id, acks, timeout, topics, first byte of the topic
+_USUAL_PARTITION = struct.Struct(">BiB")  # partitions, index, first byte of the records' size
+_NO_TAGS = b"\0\0\0"
+"""The tags of partition, topic and request, when there are none."""
 
 _FRAME = struct.Struct(">ii")  # length of what follows, correlation id
 _PRODUCED = {True: struct.Struct(">ihqqq"), False: struct.Struct(">ihqq")}
@@ -80,12 +86,42 @@ def decode_produce_request(
     """Read the body of a request, which is `buffer[pos:end]`; MalformedMessage if it is not exactly one."""
     view = memoryview(buffer)[pos:end]
     try:
+        if version >= FLEXIBLE and (usual := _decode_usual(view, version)) is not None:
+            return usual
         request, pos = _decode_flexible(view, version) if version >= FLEXIBLE else _decode_plain(view)
         if pos != len(view):
             raise Nonsense(f"{len(view) - pos} bytes after its end")
     except FAILURES as error:
         raise MalformedMessage(f"ProduceRequest v{version}: {error}") from None
     return request
+
+
+def _decode_usual(view: memoryview, version: int) -> ReceivedProduce | None:
+    """What nearly every request is: no transaction, one topic, one partition, no tags; None for others.
+
+    Small requests live by the time their parsing takes: this takes a third of `_decode_flexible`.
+    """
+    no_transaction, acks, timeout_ms, topics, size = _USUAL.unpack_from(view)
+    pos = 24 if version >= TOPIC_IDS else 8 + size
+    if no_transaction or topics != 2 or pos + _USUAL_PARTITION.size >= len(view):
+        return None
+    topic: Topic
+    if version >= TOPIC_IDS:
+        topic = bytes(view[8:24])
+    elif 0 < size < 128:
+        topic = str(view[9:pos], "utf-8")
+    else:
+        return None
+    partitions, index, size = _USUAL_PARTITION.unpack_from(view, pos)
+    if partitions != 2 or not size:
+        return None
+    pos += 6
+    if size > 127:
+        size, pos = read_uvarint(view, pos - 1)
+    end = pos + size - 1
+    if view[end:] != _NO_TAGS:
+        return None
+    return ReceivedProduce(None, acks, timeout_ms, [(topic, [(index, view[pos:end])])])
 
 
 def _decode_plain(view: memoryview) -> tuple[ReceivedProduce, int]:

@@ -66,7 +66,7 @@ class Demo:
         for part in daemons:
             await part.start()
         for part in daemons:
-            self.display.note(f"{part.name}: {await part.ready}")
+            self.display.note(f"{part.name}: started, process {part.pid}: {await part.ready}")
         async with Client(layout.dc1, client_id="demo") as client:
             await Admin(client).create_topics(TOPICS)
         for part in (

@@ -1,0 +1,1 @@
+"""The node that owns the state: topics, partitions, delayed operations, housekeeping."""

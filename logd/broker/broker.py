@@ -1,0 +1,255 @@
+"""The broker: settings, topics with their partitions, groups, and its life from start to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from logd.broker.catalog import TopicCatalog, new_topic_id
+from logd.broker.configs import with_changes
+from logd.broker.housekeeping import Housekeeping
+from logd.broker.partition import Partition
+from logd.broker.producer_ids import ProducerIds
+from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE, Topic
+from logd.config.broker import BrokerConfig
+from logd.config.listeners import Endpoint
+from logd.config.topic import TopicConfig
+from logd.errors import KafkaError, MillstreamError
+from logd.metadata.embedded import EmbeddedStore
+from logd.metadata.image import ClusterImage, TopicImage
+from logd.metadata.store import MetadataStore
+from logd.storage import FolderLocked, FolderMismatch, Log, LogFolder, StorageError
+
+if TYPE_CHECKING:
+    from logd.broker.groups import Groups
+
+log = logging.getLogger("logd.broker")
+
+
+class Broker:
+    """What handlers reach through ``RequestContext.broker``.
+
+    ``start`` opens everything and returns; the server may listen then. ``stop`` closes it cleanly.
+
+    Attributes: ``config``, ``node_id``, ``cluster_id``, ``catalog`` (topics, partitions), ``producer_ids``,
+    ``groups`` (the shell around the group coordinator), ``endpoints`` (advertised, by listener, set by the
+    server).
+    """
+
+    def __init__(self, config: BrokerConfig, *, on_dead: Callable[[], None] | None = None) -> None:
+        self.config = config
+        self.started_with = config.given
+        self.node_id = config.node_id
+        self.cluster_id = ""
+        self.folders: list[LogFolder] = []
+        self.endpoints: list[Endpoint] = []
+        self._on_dead = on_dead
+        self._executor = ThreadPoolExecutor(config.background_threads, thread_name_prefix="logd")
+        self._store: MetadataStore = EmbeddedStore(Path(config.log_dirs[0]), self._executor)
+        self._image: ClusterImage | None = None
+        self._woken: set[Partition] = set()
+        self.loop: asyncio.AbstractEventLoop
+        self.catalog: TopicCatalog
+        self.groups: Groups
+        self.housekeeping: Housekeeping
+        self.producer_ids: ProducerIds
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The advertised address of the first listener."""
+        return self.endpoints[0]
+
+    @property
+    def image(self) -> ClusterImage:
+        """What the metadata store remembers; read at the first use, which is after the folders are locked."""
+        if self._image is None:
+            self._image = self._store.load()
+            self.config = with_changes(self.started_with, self._image.broker_configs, self.node_id)
+        return self._image
+
+    @staticmethod
+    def now_ms() -> int:
+        """Wall clock in milliseconds since 1970."""
+        return time.time_ns() // 1_000_000
+
+    # Life
+
+    async def start(self) -> None:
+        """Lock and open the log folders (recovering what was not closed cleanly), put every topic in place.
+
+        Raises StorageError when a folder cannot be used, ConfigError for settings that do not fit.
+        """
+        from logd.broker.groups import Groups
+
+        self.loop = asyncio.get_running_loop()
+        for path in self.config.log_dirs:
+            self._open_folder(Path(path))
+        if not self.folders:
+            raise StorageError(Path(self.config.log_dirs[0]), "no log folder can be used")
+        self.cluster_id = self.folders[0].cluster_id
+        self.housekeeping, self.catalog = self._keepers()
+        self._open_topics()
+        self._store.compact(self.image)
+        for folder in self.folders:
+            self.housekeeping.discard(folder.deletions)
+        self.producer_ids = ProducerIds(self._store, self.image)
+        self.groups = Groups(self)
+        self.groups.start()
+        self.housekeeping.start()
+
+    def _keepers(self) -> tuple[Housekeeping, TopicCatalog]:
+        partitions: dict[tuple[str, int], Partition] = {}
+        housekeeping = Housekeeping(self.config, partitions, self.folders, self._executor, self.now_ms)
+        catalog = TopicCatalog(
+            self._store,
+            self.image,
+            self.folders,
+            partitions,
+            defaults=self.config.topic_defaults,
+            now_ms=self.now_ms,
+            has_appended=self.has_appended,
+            discard=housekeeping.discard,
+        )
+        return housekeeping, catalog
+
+    async def stop(self) -> None:
+        """Stop what runs, then flush and close every log, leaving the clean-shutdown markers."""
+        await self.groups.stop()
+        await self.housekeeping.stop()
+        watermarks = {key: partition.high_watermark for key, partition in self.catalog.partitions.items()}
+        for folder in self.folders:
+            try:
+                folder.close(watermarks)
+            except (KafkaError, OSError) as error:
+                log.error("log folder %s not closed cleanly: %s", folder.path, error)
+        self._store.close()
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+    def _open_folder(self, path: Path) -> None:
+        try:
+            folder = LogFolder.open(
+                path,
+                node_id=self.node_id,
+                cluster_id=self.folders[0].cluster_id if self.folders else None,
+                config_for=self._config_at_start,
+                now_ms=self.now_ms(),
+                on_offline=self._folder_went_offline,
+            )
+        except (FolderLocked, FolderMismatch):
+            raise
+        except (StorageError, KafkaError, OSError) as error:
+            if path == Path(self.config.log_dirs[0]):
+                raise StorageError(path, str(error)) from error
+            log.error("log folder %s is left out: %s", path, error)
+            return
+        self.folders.append(folder)
+
+    def _config_at_start(self, topic: str) -> TopicConfig:
+        image = self.image.topics.get(topic)
+        defaults = self.config.topic_defaults
+        try:
+            return defaults.overridden(image.configs) if image is not None else defaults
+        except MillstreamError:
+            return defaults
+
+    def _open_topics(self) -> None:
+        """Logs of known topics are put in place, of deleted ones removed; a topic nobody knew is taken in."""
+        logs: dict[str, dict[int, Log]] = {}
+        for folder in self.folders:
+            for (name, index), opened in tuple(folder.logs.items()):
+                if opened.topic_id is not None and opened.topic_id in self.image.deleted:
+                    self.housekeeping.discard([folder.delete_log(name, index)])
+                else:
+                    logs.setdefault(name, {})[index] = opened
+        for name, found in logs.items():
+            if name not in self.image.topics:
+                self.image.topics[name] = self._adopted(name, found)
+        for image in tuple(self.image.topics.values()):
+            self.catalog.open_topic(image, logs.get(image.name, {}))
+
+    def _folder_went_offline(self, reason: str) -> None:
+        """Called in whichever thread met the error, which storage has said in the log."""
+        self.loop.call_soon_threadsafe(self._look_at_folders)
+
+    def _look_at_folders(self) -> None:
+        if self._on_dead is not None and all(folder.failure is not None for folder in self.folders):
+            log.critical("no log folder is left, stopping")
+            self._on_dead()
+
+    # Partitions' news
+
+    def has_appended(self, partition: Partition) -> None:
+        """Wake what waits for ``partition`` in the loop's next turn, once for all appends of this one."""
+        if not self._woken:
+            self.loop.call_soon(self._wake)
+        self._woken.add(partition)
+
+    def _wake(self) -> None:
+        woken, self._woken = self._woken, set()
+        for partition in woken:
+            partition.wake_waiters()
+
+    # Topics and settings
+
+    async def auto_create(self, name: str) -> Topic:
+        """Create a topic that a client only asked about, with the broker's defaults. KafkaError."""
+        partitions = self.config.num_partitions
+        if name == GROUP_OFFSETS:
+            partitions = self.config.offsets_topic_num_partitions
+        elif name == TRANSACTION_STATE:
+            partitions = self.config.transaction_state_log_num_partitions
+        return await self.catalog.create(name, partitions, self.internal_configs(name))
+
+    async def delete_topic(self, topic: Topic) -> None:
+        """Delete a topic, and what groups committed for it. KafkaError."""
+        await self.catalog.delete(topic)
+        self.groups.topics_deleted([topic.name])
+
+    async def change_configs(self, broker: str, configs: Mapping[str, str], *, validate_only: bool) -> None:
+        """Replace the changed settings of this broker (its id) or of all (an empty name). KafkaError."""
+        changed = {**self.image.broker_configs, broker: dict(configs)}
+        config = with_changes(self.started_with, changed, self.node_id)
+        if validate_only:
+            return
+        await self.catalog.write([{"type": "broker-configs", "broker": broker, "configs": dict(configs)}])
+        self.config = config
+        self.catalog.change_defaults(config.topic_defaults)
+
+    # What coordinators need
+
+    async def ensure_group_offsets_topic(self) -> int:
+        """Create ``__consumer_offsets`` when it is missing; its number of partitions."""
+        topic = self.catalog.topics.get(GROUP_OFFSETS)
+        if topic is None:
+            topic = await self.auto_create(GROUP_OFFSETS)
+        return len(topic.partitions)
+
+    def internal_configs(self, name: str) -> dict[str, str]:
+        """The overrides a topic of the coordinators is created with; none for any other topic."""
+        if name == GROUP_OFFSETS:
+            segment_bytes = self.config.offsets_topic_segment_bytes
+        elif name == TRANSACTION_STATE:
+            segment_bytes = self.config.transaction_state_log_segment_bytes
+        else:
+            return {}
+        return {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(segment_bytes),
+        }
+
+    def _adopted(self, name: str, logs: Mapping[int, Log]) -> TopicImage:
+        """A topic found on disk only, such as in a folder that Apache Kafka wrote."""
+        known_ids = [opened.topic_id for opened in logs.values() if opened.topic_id is not None]
+        log.info("topic %s was found on disk and taken in", name)
+        return TopicImage(
+            name=name,
+            topic_id=known_ids[0] if known_ids else new_topic_id(),
+            partitions=max(logs) + 1,
+            configs=self.internal_configs(name),
+        )

@@ -1,0 +1,125 @@
+"""What goes on by the clock: retention, flushes, checkpoints, files to delete, producers to forget.
+
+The loop decides and owns all state; fsync and unlink run in the thread pool, one round of each kind at a
+time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING
+
+from logd.broker.partition import Partition
+from logd.config.broker import BrokerConfig
+from logd.errors import KafkaError
+
+if TYPE_CHECKING:
+    from logd.storage import Deletion, LogFolder
+
+FLUSH_CHECK_MS = 1_000
+"""How often flush.ms is looked at; log.flush.scheduler.interval.ms makes it more often."""
+PRODUCER_CHECK_MS = 600_000
+PARTITIONS_PER_TURN = 50
+"""Partitions looked at before clients get their turn again."""
+
+log = logging.getLogger("logd.broker")
+
+
+class Housekeeping:
+    """Started once the broker's partitions are open; ``stop`` waits for the rounds that are under way."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        partitions: Mapping[tuple[str, int], Partition],
+        folders: Sequence[LogFolder],
+        executor: Executor,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._config = config
+        self._partitions = partitions
+        self._folders = folders
+        self._executor = executor
+        self._now_ms = now_ms
+        self._tasks: list[asyncio.Task[None]] = []
+        self._deletions: set[asyncio.TimerHandle] = set()
+
+    def start(self) -> None:
+        """Begin all rounds."""
+        config = self._config
+        rounds: Iterable[tuple[int, Callable[[], Awaitable[None]]]] = (
+            (config.log_retention_check_interval_ms, self.apply_retention),
+            (min(config.log_flush_scheduler_interval_ms, FLUSH_CHECK_MS), self.flush_due),
+            (max(config.log_flush_offset_checkpoint_interval_ms, 1), self.write_checkpoints),
+            (PRODUCER_CHECK_MS, self.expire_producers),
+        )
+        self._tasks = [asyncio.create_task(_repeat(interval, work)) for interval, work in rounds]
+
+    async def stop(self) -> None:
+        """End all rounds. Files whose deletion is still to come are deleted by the next start."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for handle in self._deletions:
+            handle.cancel()
+
+    def discard(self, deletions: Sequence[Deletion]) -> None:
+        """Run deletions in the thread pool, each after its delay."""
+        loop = asyncio.get_running_loop()
+        for deletion in deletions:
+
+            def run(deletion: Deletion = deletion) -> None:
+                self._executor.submit(deletion.run)
+
+            self._deletions = {handle for handle in self._deletions if handle.when() > loop.time()}
+            self._deletions.add(loop.call_later(deletion.delay_ms / 1000, run))
+
+    async def apply_retention(self) -> None:
+        """Drop segments whose time or size is over."""
+        now_ms = self._now_ms()
+        for index, partition in enumerate(tuple(self._partitions.values())):
+            self.discard(partition.log.apply_retention(now_ms, upper_bound=partition.high_watermark))
+            if index % PARTITIONS_PER_TURN == 0:
+                await asyncio.sleep(0)
+
+    async def flush_due(self) -> None:
+        """Force logs to disk whose flush.messages or flush.ms is due."""
+        now_ms = self._now_ms()
+        due = [
+            partition.log
+            for partition in self._partitions.values()
+            if partition.flushes and partition.log.needs_flush(now_ms)
+        ]
+        for flushed in due:
+            if (flush := flushed.start_flush()) is not None:
+                await self._run(flush.run)
+                flushed.finish_flush(flush)
+
+    async def write_checkpoints(self) -> None:
+        """Write recovery points and log start offsets of every folder that is online."""
+        watermarks = {key: partition.high_watermark for key, partition in self._partitions.items()}
+        for folder in self._folders:
+            if folder.failure is None:
+                await self._run(folder.start_checkpoint(watermarks))
+
+    async def expire_producers(self) -> None:
+        """Forget idempotent producers that have been silent for producer.id.expiration.ms."""
+        now_ms = self._now_ms()
+        for partition in tuple(self._partitions.values()):
+            partition.log.expire_producers(now_ms, self._config.producer_id_expiration_ms)
+
+    async def _run(self, job: Callable[[], None]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._executor, job)
+
+
+async def _repeat(interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
+    """Run ``work`` every so often. A round that fails is reported and tried again at its next time."""
+    while True:
+        await asyncio.sleep(interval_ms / 1000)
+        try:
+            await work()
+        except (KafkaError, OSError) as error:
+            log.error("%s: %s", work.__name__, error)

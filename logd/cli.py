@@ -1,0 +1,139 @@
+"""The command ``millstream logd``: settings, signals, the loop that ``broker`` and ``server`` run in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from logd.broker.broker import Broker
+    from logd.config.load import Loaded
+
+app = typer.Typer(add_completion=False, help="The log daemon: a broker every Kafka client can talk to.")
+
+log = logging.getLogger("logd")
+
+
+@app.command()
+def logd(
+    config: Annotated[
+        Path | None, typer.Option("--config", help="A server.properties file with Kafka's own keys.")
+    ] = None,
+    override: Annotated[
+        list[str] | None, typer.Option("--override", help="key=value on top of the file; repeatable.")
+    ] = None,
+    node_id: Annotated[int | None, typer.Option("--node-id", help="Short for --override node.id=N.")] = None,
+) -> None:
+    """Run a broker until SIGTERM or SIGINT."""
+    overrides = list(override or ())
+    if node_id is not None:
+        overrides.append(f"node.id={node_id}")
+    sys.exit(run(config, overrides))
+
+
+def run(path: Path | None, overrides: list[str]) -> int:
+    """Run a broker in this process; the exit status: 0 stopped as told, 1 failed, 2 settings are wrong."""
+    started = _process_age()
+    from logd.config.load import load_config
+    from logd.errors import ConfigError
+
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        loaded = load_config(path, overrides)
+    except ConfigError as error:
+        print(f"logd: {error.key}={error.value!s} is not allowed: {error.allowed}", file=sys.stderr)
+        return 2
+    for note in loaded.notes:
+        log.info("%s", note)
+    for warning in loaded.warnings:
+        log.warning("%s", warning)
+    raise_open_files_limit()
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_serve(loaded, started))
+
+
+async def _serve(loaded: Loaded, started: float) -> int:
+    from logd.broker.broker import Broker
+    from logd.errors import ConfigError, MillstreamError
+    from logd.server.server import Server
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    dead = False
+
+    def on_dead() -> None:
+        nonlocal dead
+        dead = True
+        stop.set()
+
+    broker = Broker(loaded.config, on_dead=on_dead)
+    try:
+        server = Server(broker)
+        await broker.start()
+    except ConfigError as error:
+        print(f"logd: {error.key}={error.value!s} is not allowed: {error.allowed}", file=sys.stderr)
+        return 2
+    except (MillstreamError, OSError) as error:
+        print(f"logd: {error}", file=sys.stderr)
+        return 1
+    try:
+        await server.open()
+        print(_ready_line(broker, started), flush=True)
+        await stop.wait()
+    except (ConfigError, OSError) as error:
+        print(f"logd: cannot listen: {error}", file=sys.stderr)
+        dead = True
+    finally:
+        await server.close()
+        await broker.stop()
+    log.info("stopped")
+    return 1 if dead else 0
+
+
+def _ready_line(broker: Broker, started: float) -> str:
+    partitions = len(broker.catalog.partitions)
+    seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - started
+    return (
+        f"logd ready at {broker.endpoint} (node {broker.node_id}, cluster {broker.cluster_id}, "
+        f"{partitions} partition{'s' if partitions != 1 else ''}, {seconds:.2f} s)"
+    )
+
+
+def _process_age() -> float:
+    """When this process began, on the boot clock: the start that is reported includes the interpreter's."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        import os
+
+        return int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def raise_open_files_limit() -> None:
+    """Lift the soft limit of open files to the hard one: a log holds several files open."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

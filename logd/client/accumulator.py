@@ -1,0 +1,360 @@
+"""Batches of one partition from `send` to their ack: filling, sequence numbers, order through retries.
+
+No sockets, no clock: `producer` and `produce_node` drive it and pass the time in, in seconds.
+
+How order is kept (idempotent): up to five batches of a partition are in flight. When one fails, none is
+sent until all of those are answered; then the failed ones go back to the front in their old order, with
+their old sequence numbers, so that the broker recognises what it has already (KIP-98). An answer
+OUT_OF_ORDER_SEQUENCE_NUMBER for the first of them is not explained by a batch before it: the broker lost
+our state, or a batch before was given up. Then the epoch is raised and sequences begin at 0 (KIP-360).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from logd.client.metadata import NO_NODE, TopicPartition
+from logd.errors import ErrorCode, KafkaError, MillstreamError
+from logd.records import BatchHeader, Codec, NewRecord, build_batch, read_header, restamp
+
+EPOCH_MAX = 32_767
+SEQUENCE_MASK = 0x7FFF_FFFF
+
+STATE_LOST = (
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+)
+"""The broker's idea of our sequence is not ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who produces: producer id and epoch; -1, -1 without idempotence."""
+
+    producer_id: int = -1
+    epoch: int = -1
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether the broker recognises duplicates of this producer."""
+        return self.producer_id >= 0
+
+
+class Delivery:
+    """One `send`: its future is done when the sender has let go and all the batches it was spread over are
+    acked.
+    """
+
+    __slots__ = ("_answered", "_offset", "_pending", "future")
+
+    def __init__(self, future: asyncio.Future[int | None]) -> None:
+        self.future = future
+        self._pending = 1
+        self._answered = False
+        self._offset: int | None = None
+
+    def hold(self) -> None:
+        """One more batch has records of it."""
+        self._pending += 1
+
+    def release(self) -> None:
+        """The sender has queued all, or one batch is in the log."""
+        self._pending -= 1
+        if self._pending == 0 and not self.future.done():
+            self.future.set_result(self._offset)
+
+    def acked(self, offset: int | None) -> None:
+        """One of its batches is in the log; the first one's offset is the result."""
+        if not self._answered:
+            self._answered, self._offset = True, offset
+        self.release()
+
+    def failed(self, error: MillstreamError) -> None:
+        """One of its batches is given up."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class PendingBatch:
+    """Records (or a batch to pass on) that will be one batch, and who waits for it.
+
+    `deliveries`: (delivery, position of its first record here). `order`: place among the partition's batches.
+    """
+
+    __slots__ = (
+        "created_at",
+        "data",
+        "deliveries",
+        "done",
+        "error",
+        "identity",
+        "order",
+        "raw",
+        "records",
+        "sealed",
+        "sequence",
+        "size",
+    )
+
+    def __init__(self, order: int, now: float) -> None:
+        self.order = order
+        self.created_at = now
+        self.records: list[NewRecord] = []
+        self.raw: tuple[BatchHeader, memoryview] | None = None
+        self.size = 0
+        self.sealed = False
+        self.deliveries: list[tuple[Delivery, int]] = []
+        self.data: bytes | None = None
+        self.identity = Identity()
+        self.sequence = -1
+        self.error: MillstreamError | None = None
+        self.done = False
+
+    @property
+    def count(self) -> int:
+        """How many records."""
+        return self.raw[0].count if self.raw is not None else len(self.records)
+
+    def stamp(self, identity: Identity, sequence: int, codec: Codec, level: int | None) -> None:
+        """Make the bytes to send, under this identity and sequence."""
+        if self.data is None and self.raw is None:
+            self.data = build_batch(
+                self.records,
+                codec=codec,
+                level=level,
+                producer_id=identity.producer_id,
+                producer_epoch=identity.epoch,
+                base_sequence=sequence,
+            )
+        else:
+            header, data = self.raw or (read_header(self.data or b""), self.data or b"")
+            self.data = restamp(
+                data,
+                header,
+                producer_id=identity.producer_id,
+                producer_epoch=identity.epoch,
+                base_sequence=sequence,
+            )
+        self.identity, self.sequence = identity, sequence
+
+    def acked(self, base_offset: int | None) -> None:
+        """The batch is in the log, its first record at `base_offset` (None: not known)."""
+        self.done = True
+        for delivery, first in self.deliveries:
+            delivery.acked(None if base_offset is None else base_offset + first)
+
+    def failed(self, error: MillstreamError) -> None:
+        """The batch is given up."""
+        self.done = True
+        for delivery, _ in self.deliveries:
+            delivery.failed(error)
+
+    def halves(self) -> list[PendingBatch]:
+        """Two batches instead of this one, which the broker found too large; together they keep its
+        sequences.
+        """
+        middle = len(self.records) // 2
+        parts = []
+        for start, records in ((0, self.records[:middle]), (middle, self.records[middle:])):
+            part = PendingBatch(self.order, self.created_at)
+            part.records, part.sealed = records, True
+            part.size = self.size // 2 if start else self.size - self.size // 2
+            if self.sequence >= 0:
+                part.identity, part.sequence = self.identity, (self.sequence + start) & SEQUENCE_MASK
+            for delivery, first in self.deliveries:
+                mine = start <= first < start + len(records)
+                if mine or (start and first < start < self._end_of(first)):
+                    part.deliveries.append((delivery, max(first - start, 0)))
+                    if not mine:
+                        delivery.hold()
+            parts.append(part)
+        return parts
+
+    def _end_of(self, first: int) -> int:
+        """Position after the last record of the delivery that begins at `first`."""
+        return min((f for _, f in self.deliveries if f > first), default=len(self.records))
+
+
+class PartitionQueue:
+    """The batches of one partition, oldest first: waiting, in flight, failed and to be sent again."""
+
+    def __init__(self, tp: TopicPartition, identity: Identity) -> None:
+        self.tp = tp
+        self.identity: Identity | None = identity
+        """None while a new producer id is asked for."""
+        self.node = NO_NODE
+        self.not_before = 0.0
+        self.missing_since: float | None = None
+        self.waiting: deque[PendingBatch] = deque()
+        self.in_flight: list[PendingBatch] = []
+        self._failed: list[PendingBatch] = []
+        self._next_sequence = 0
+        self._next_order = 0
+        self._established = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is waiting or on its way."""
+        return not (self.waiting or self.in_flight or self._failed)
+
+    def batches(self) -> list[PendingBatch]:
+        """All of them."""
+        return [*self.in_flight, *self._failed, *self.waiting]
+
+    # --- filling ---
+
+    def open_batch(self, now: float, limit: int, size: int) -> PendingBatch:
+        """The batch that takes `size` more bytes: the newest if it has room below `limit`, or else a new
+        one.
+        """
+        if self.waiting:
+            newest = self.waiting[-1]
+            if not newest.sealed and newest.size + size <= limit:
+                return newest
+            newest.sealed = True
+        return self.new_batch(now)
+
+    def new_batch(self, now: float) -> PendingBatch:
+        """A new batch behind all others."""
+        if self.waiting:
+            self.waiting[-1].sealed = True
+        batch = PendingBatch(self._next_order, now)
+        self._next_order += 1
+        self.waiting.append(batch)
+        return batch
+
+    def put(self, batch: PendingBatch, records: Sequence[NewRecord], size: int, delivery: Delivery) -> None:
+        """Add records of one delivery to an open batch."""
+        batch.deliveries.append((delivery, len(batch.records)))
+        delivery.hold()
+        batch.records.extend(records)
+        batch.size += size
+
+    def put_raw(self, header: BatchHeader, data: memoryview, now: float, delivery: Delivery) -> PendingBatch:
+        """Add a batch to pass on as it is."""
+        batch = self.new_batch(now)
+        batch.raw, batch.size, batch.sealed = (header, data), header.size, True
+        batch.deliveries.append((delivery, 0))
+        delivery.hold()
+        return batch
+
+    def seal(self) -> None:
+        """The open batch, if there is one, waits for no more records."""
+        if self.waiting:
+            self.waiting[-1].sealed = True
+
+    # --- sending ---
+
+    def due_at(self, linger: float, max_in_flight: int) -> float:
+        """When the next batch may be sent: now (0) if it is full, after the linger, or never (inf)."""
+        if not self.waiting or self._failed or self.identity is None or not self._is_open(max_in_flight):
+            return float("inf")
+        head = self.waiting[0]
+        due = 0.0 if head.sealed or head.data is not None else head.created_at + linger
+        return max(due, self.not_before)
+
+    def _is_open(self, max_in_flight: int) -> bool:
+        """Whether another batch may be in flight: so few that the broker still remembers the oldest one.
+
+        A broker that does not know a producer takes any sequence from it. So the first batch of an
+        identity goes alone, lest one behind it gets in before it.
+        """
+        if not self.in_flight:
+            return True
+        span = self.waiting[0].order - self.in_flight[0].order
+        return self._established and len(self.in_flight) < max_in_flight and span < max_in_flight
+
+    def take(self, codec: Codec, level: int | None) -> PendingBatch:
+        """The next batch, sealed and stamped; it counts as in flight until `acked` or
+        `retry` or `give_up`.
+        """
+        assert self.identity is not None
+        batch = self.waiting.popleft()
+        batch.sealed = True
+        if not self.identity.idempotent:
+            if batch.data is None:
+                batch.stamp(self.identity, -1, codec, level)
+        elif batch.data is None or batch.identity != self.identity:
+            if batch.sequence < 0 or batch.identity != self.identity:
+                batch.sequence = self._next_sequence
+                self._next_sequence = (self._next_sequence + batch.count) & SEQUENCE_MASK
+            batch.stamp(self.identity, batch.sequence, codec, level)
+        self.in_flight.append(batch)
+        return batch
+
+    # --- answers ---
+
+    def acked(self, batch: PendingBatch, base_offset: int | None) -> None:
+        """The broker has the batch."""
+        self.in_flight.remove(batch)
+        self._established = self._established or batch.identity == self.identity
+        if not batch.done:
+            batch.acked(base_offset)
+        self._maybe_resume()
+
+    def give_up(self, batch: PendingBatch, error: MillstreamError) -> None:
+        """Trying again would not help."""
+        self.in_flight.remove(batch)
+        if not batch.done:
+            batch.failed(error)
+        self._maybe_resume()
+
+    def retry(self, batch: PendingBatch, error: MillstreamError) -> None:
+        """To be sent again, in its old place, once everything in flight is answered."""
+        self.in_flight.remove(batch)
+        batch.error = error
+        self._failed.append(batch)
+        self._maybe_resume()
+
+    def split(self, batch: PendingBatch) -> None:
+        """Too large for the broker: two halves take its place."""
+        self.in_flight.remove(batch)
+        self._failed.extend(batch.halves())
+        batch.done = True
+        self._maybe_resume()
+
+    def drop(self, which: Callable[[PendingBatch], bool], error: MillstreamError) -> list[PendingBatch]:
+        """Give up some batches; returns them.
+
+        One that is in flight stays there until its answer comes, to keep its place in the order.
+        """
+        dropped = [batch for batch in self.batches() if not batch.done and which(batch)]
+        for batch in dropped:
+            batch.failed(error)
+            batch.sealed = True
+        if dropped:
+            self._failed = [batch for batch in self._failed if not batch.done]
+            self.waiting = deque(batch for batch in self.waiting if not batch.done)
+            self._maybe_resume()
+        return dropped
+
+    def _maybe_resume(self) -> None:
+        """With nothing in flight, what failed goes to the front again, raising the epoch if
+        that is needed.
+        """
+        if self.in_flight or not self._failed:
+            return
+        again = sorted((batch for batch in self._failed if not batch.done), key=lambda batch: batch.order)
+        self._failed = []
+        self.waiting.extendleft(reversed(again))
+        if again and isinstance(again[0].error, KafkaError) and again[0].error.code in STATE_LOST:
+            self._begin_epoch()
+        for batch in again:
+            batch.error = None
+
+    def _begin_epoch(self) -> None:
+        assert self.identity is not None
+        old = self.identity
+        self.identity = Identity(old.producer_id, old.epoch + 1) if old.epoch < EPOCH_MAX else None
+        self._next_sequence = 0
+        self._established = False
+
+    def renew(self, identity: Identity) -> None:
+        """A new producer id, after the epochs of the old one ran out."""
+        self.identity = identity
+        self._next_sequence = 0
+        self._established = False

@@ -1,0 +1,259 @@
+"""One connection to a broker: frames out, frames in, matched by correlation id.
+
+What the frames say is left to `cluster` (any message), `producer` and `fetcher` (packed by hand).
+
+    frame = int32 length, then the message; a response begins with the int32 correlation id
+
+A frame that fits the receive buffer is copied out of it. A larger one gets a buffer of its own, which
+the caller then owns: fetched record batches are never copied again. The announced length is not
+trusted: buffers grow with what really arrives, and a length above `max_response_bytes` ends the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import struct
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import cast
+
+from logd.errors import ConnectionClosed, MalformedMessage, MillstreamError, RequestTimedOut
+
+RECEIVE_BUFFER = 65_536
+TRUSTED_LENGTH = 1_048_576
+"""A response announcing up to this many bytes gets its buffer at once; beyond it the buffer doubles."""
+
+_LENGTH = struct.Struct(">i")
+
+Frame = bytes | list[bytes | bytearray | memoryview]
+FrameMaker = Callable[[int], Frame]
+"""Makes a whole request frame, length included, given its correlation id."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """A pipelined connection; answers may come in any order.
+
+    `max_in_flight`: requests sent and not answered; further ones wait in `send`.
+    `versions`: API key → (first, last) the broker serves, filled in by whoever negotiates.
+    """
+
+    def __init__(self, *, name: str, max_response_bytes: int, max_in_flight: int) -> None:
+        self.name = name
+        self.versions: Mapping[int, tuple[int, int]] = {}
+        self._max_response_bytes = max_response_bytes
+        self._max_in_flight = max_in_flight
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._correlation_ids = itertools.count(1)
+        self._waiting: dict[int, tuple[asyncio.Future[memoryview], asyncio.TimerHandle]] = {}
+        self._paused = False
+        self._throttled_until = 0.0
+        self._room: deque[asyncio.Future[None]] = deque()
+        self._lost: asyncio.Future[None] = self._loop.create_future()
+        self._closed: MillstreamError | None = None
+        self._small = bytearray(RECEIVE_BUFFER)
+        self._filled = 0
+        self._large: bytearray | None = None
+        self._large_size = 0
+
+    @classmethod
+    async def open(
+        cls, host: str, port: int, *, timeout: float, max_response_bytes: int, max_in_flight: int
+    ) -> Connection:
+        """Connect within `timeout` seconds; ConnectionClosed if that fails."""
+        loop = asyncio.get_running_loop()
+        name = f"{host}:{port}"
+
+        def make() -> Connection:
+            return cls(name=name, max_response_bytes=max_response_bytes, max_in_flight=max_in_flight)
+
+        try:
+            async with asyncio.timeout(timeout):
+                _, protocol = await loop.create_connection(make, host, port)
+        except TimeoutError:
+            raise ConnectionClosed(f"{name} did not accept a connection within {timeout:g} s") from None
+        except OSError as error:
+            raise ConnectionClosed(f"cannot connect to {name}: {error}") from error
+        return protocol
+
+    # --- asking ---
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can still be sent."""
+        return self._closed is None
+
+    @property
+    def in_flight(self) -> int:
+        """Requests sent and not answered."""
+        return len(self._waiting)
+
+    async def send(self, make_frame: FrameMaker, *, timeout: float) -> asyncio.Future[memoryview]:
+        """Send one request, waiting only for room; the future gives the response after its length.
+
+        The future fails with ConnectionClosed or RequestTimedOut. A request that times out takes the
+        connection with it: the broker answers in order, so everything behind it is stuck as well.
+        """
+        await self._wait_for_room()
+        correlation_id = next(self._correlation_ids) & 0x7FFF_FFFF
+        frame = make_frame(correlation_id)
+        future: asyncio.Future[memoryview] = self._loop.create_future()
+        timer = self._loop.call_later(timeout, self._time_out, correlation_id, timeout)
+        self._waiting[correlation_id] = (future, timer)
+        self._write(frame)
+        return future
+
+    async def send_only(self, make_frame: FrameMaker) -> None:
+        """Send a request that gets no answer (Produce with acks=0)."""
+        await self._wait_for_room()
+        self._write(make_frame(next(self._correlation_ids) & 0x7FFF_FFFF))
+
+    async def call(self, make_frame: FrameMaker, *, timeout: float) -> memoryview:
+        """Send one request and wait for its response."""
+        return await (await self.send(make_frame, timeout=timeout))
+
+    def throttle(self, milliseconds: int) -> None:
+        """The broker asked to be left alone that long (KIP-219): `send` waits until it is over."""
+        self._throttled_until = max(self._throttled_until, self._loop.time() + milliseconds / 1000)
+
+    def close(self, reason: str = "closed by this client") -> None:
+        """End the connection; requests not answered fail with ConnectionClosed."""
+        self._fail(ConnectionClosed(f"connection to {self.name}: {reason}"))
+
+    async def wait_closed(self) -> None:
+        """Wait until the socket is gone, after `close`."""
+        await asyncio.shield(self._lost)
+
+    async def _wait_for_room(self) -> None:
+        while self._closed is None and (self._paused or len(self._waiting) >= self._max_in_flight):
+            turn: asyncio.Future[None] = self._loop.create_future()
+            self._room.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if not turn.cancelled():
+                    self._wake(1)
+                raise
+        pause = self._throttled_until - self._loop.time()
+        if pause > 0 and self._closed is None:
+            await asyncio.sleep(pause)
+        if self._closed is not None:
+            raise ConnectionClosed(*self._closed.args)
+
+    def _write(self, frame: Frame) -> None:
+        assert self._transport is not None
+        if isinstance(frame, list):
+            self._transport.writelines(frame)
+        else:
+            self._transport.write(frame)
+
+    def _time_out(self, correlation_id: int, timeout: float) -> None:
+        future, _ = self._waiting.pop(correlation_id)
+        if not future.done():
+            future.set_exception(RequestTimedOut(f"{self.name} did not answer within {timeout:g} s"))
+        self.close("a request timed out")
+
+    # --- asyncio's side ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """asyncio: the socket is connected."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """asyncio: the socket is gone."""
+        self._fail(ConnectionClosed(f"connection to {self.name}: {exc or 'closed by the broker'}"))
+        if not self._lost.done():
+            self._lost.set_result(None)
+
+    def pause_writing(self) -> None:
+        """asyncio: the broker takes nothing more for now."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """asyncio: the broker takes bytes again."""
+        self._paused = False
+        self._wake(self._max_in_flight)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """asyncio: where the next bytes go."""
+        return memoryview(self._large if self._large is not None else self._small)[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """asyncio: so many bytes came."""
+        self._filled += nbytes
+        if self._large is None:
+            self._take_small()
+        elif self._filled == self._large_size:
+            frame = memoryview(self._large)
+            self._large, self._filled = None, 0
+            self._deliver(frame)
+        elif self._filled == len(self._large):
+            self._large = _grown(self._large, self._filled, min(2 * self._filled, self._large_size))
+
+    # --- frames ---
+
+    def _take_small(self) -> None:
+        """Deliver the whole frames in the small buffer; keep, or give a buffer of its own to, what is cut."""
+        buffer, pos, end = self._small, 0, self._filled
+        while end - pos >= 4 and self._closed is None:
+            (size,) = _LENGTH.unpack_from(buffer, pos)
+            if not 4 <= size <= self._max_response_bytes:
+                self._fail(MalformedMessage(f"{self.name} announced a response of {size} bytes"))
+                return
+            after = pos + 4 + size
+            if after > end:
+                if size > RECEIVE_BUFFER - 4:
+                    self._large_size = size
+                    with memoryview(buffer) as view:
+                        self._large = _grown(view[pos + 4 : end], end - pos - 4, min(size, TRUSTED_LENGTH))
+                    self._filled = end - pos - 4
+                    return
+                break
+            self._deliver(memoryview(bytes(memoryview(buffer)[pos + 4 : after])))
+            pos = after
+        rest = end - pos
+        if pos and rest:
+            buffer[:rest] = bytes(memoryview(buffer)[pos:end])
+        self._filled = rest
+
+    def _deliver(self, frame: memoryview) -> None:
+        (correlation_id,) = _LENGTH.unpack_from(frame)
+        found = self._waiting.pop(correlation_id, None)
+        if found is None:
+            self._fail(
+                MalformedMessage(f"{self.name} answered request {correlation_id}, which was not asked")
+            )
+            return
+        future, timer = found
+        timer.cancel()
+        if not future.done():
+            future.set_result(frame)
+        self._wake(1)
+
+    def _wake(self, count: int) -> None:
+        while count and self._room:
+            turn = self._room.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                count -= 1
+
+    def _fail(self, error: MillstreamError) -> None:
+        if self._closed is not None:
+            return
+        self._closed = error
+        waiting, self._waiting = self._waiting, {}
+        for future, timer in waiting.values():
+            timer.cancel()
+            if not future.done():
+                future.set_exception(type(error)(*error.args))
+        self._wake(len(self._room))
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def _grown(part: bytearray | memoryview, filled: int, capacity: int) -> bytearray:
+    """A buffer of `capacity` bytes beginning with the first `filled` of `part`."""
+    grown = bytearray(capacity)
+    grown[:filled] = memoryview(part)[:filled]
+    return grown

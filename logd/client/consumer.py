@@ -1,0 +1,331 @@
+"""A consumer: group member and batch fetcher together, by the consumer protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Self
+
+from logd.client.assignors import COOPERATIVE, Subscription
+from logd.client.cluster import Client
+from logd.client.consumer_protocol import ConsumerProtocol, decode_assignment, partition_counts
+from logd.client.coordinator import commit_offsets, fetch_offsets
+from logd.client.fetched import Fetched
+from logd.client.fetcher import RESET_OFFSETS, BatchFetcher, OffsetReset
+from logd.client.group import GroupMember
+from logd.client.metadata import OffsetAndMetadata, TopicPartition
+from logd.client.offsets import IsolationLevel
+from logd.errors import ConfigError, MillstreamError, OffsetOutOfRange
+
+PartitionsCallback = Callable[[set[TopicPartition]], Awaitable[None] | None]
+
+_MISSING_TOPIC_CHECK_SECONDS = 1.0
+
+
+class Consumer:
+    """Reads its share of the subscribed topics; positions start at the group's committed offsets.
+
+    `assignors`: names in order of preference of "range", "roundrobin", "cooperative-sticky". Partitions are
+    kept during a rebalance only if all of them are cooperative.
+    `auto_offset_reset`: where to begin without a committed offset, and to go on when it is outside the log.
+    `group_id` None: no group, partitions come by `assign`, and `commit` is not offered.
+    `topic_check_ms`: how often to look for new partitions, and for topics that match a pattern.
+
+    Nothing is committed by itself. `commit()` commits what `fetch` has handed out of the partitions that are
+    assigned at that time, so call it when that is processed.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        group_id: str | None = None,
+        *,
+        assignors: Sequence[str] = ("range", "cooperative-sticky"),
+        auto_offset_reset: OffsetReset = "latest",
+        isolation_level: IsolationLevel = "read_uncommitted",
+        session_timeout_ms: int = 45_000,
+        heartbeat_interval_ms: int = 3_000,
+        rebalance_timeout_ms: int = 300_000,
+        group_instance_id: str | None = None,
+        fetch_min_bytes: int = 1,
+        fetch_max_wait_ms: int = 500,
+        fetch_max_bytes: int = 52_428_800,
+        max_partition_fetch_bytes: int = 1_048_576,
+        buffer_max_bytes: int = 67_108_864,
+        topic_check_ms: int = 300_000,
+    ) -> None:
+        self._client = client
+        self._group_id = group_id
+        self._protocols = [ConsumerProtocol(name, client, self._subscription) for name in assignors]
+        self._cooperative = COOPERATIVE.issuperset(assignors)
+        self._auto_offset_reset: OffsetReset = auto_offset_reset
+        self._session_timeout_ms = session_timeout_ms
+        self._heartbeat_interval_ms = heartbeat_interval_ms
+        self._rebalance_timeout_ms = rebalance_timeout_ms
+        self._group_instance_id = group_instance_id
+        self._fetcher = BatchFetcher(
+            client,
+            isolation_level=isolation_level,
+            fetch_min_bytes=fetch_min_bytes,
+            fetch_max_wait_ms=fetch_max_wait_ms,
+            fetch_max_bytes=fetch_max_bytes,
+            max_partition_fetch_bytes=max_partition_fetch_bytes,
+            buffer_max_bytes=buffer_max_bytes,
+            auto_offset_reset=auto_offset_reset,
+        )
+        self._topic_check = topic_check_ms / 1000
+        self._topics: list[str] = []
+        self._pattern: re.Pattern[str] | None = None
+        self._on_assigned: PartitionsCallback | None = None
+        self._on_revoked: PartitionsCallback | None = None
+        self._on_lost: PartitionsCallback | None = None
+        self._member: GroupMember | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self._owned: set[TopicPartition] = set()
+        self._paused: set[TopicPartition] = set()
+
+    # --- what to read ---
+
+    async def subscribe(
+        self,
+        topics: Sequence[str] | re.Pattern[str],
+        *,
+        on_assigned: PartitionsCallback | None = None,
+        on_revoked: PartitionsCallback | None = None,
+        on_lost: PartitionsCallback | None = None,
+    ) -> None:
+        """Join the group for these topics, or for every topic whose whole name matches the pattern.
+
+        Callbacks get the partitions added or taken away and may `seek`, `pause`, `commit`; they run in the
+        member's task, while nothing of those partitions is handed out. `on_lost` (default: `on_revoked`) gets
+        partitions that may be somebody else's already. Returns at once; calling it again changes the
+        subscription.
+        """
+        if self._group_id is None:
+            raise ConfigError("group_id", None, "subscribe needs one; use assign without a group")
+        self._on_assigned, self._on_revoked, self._on_lost = on_assigned, on_revoked, on_lost or on_revoked
+        self._pattern = topics if isinstance(topics, re.Pattern) else None
+        self._topics = [] if isinstance(topics, re.Pattern) else sorted(set(topics))
+        await self._match_pattern()
+        if self._member is not None:
+            self._member.request_rejoin()
+            return
+        self._member = GroupMember(
+            self._client,
+            self._group_id,
+            protocols=self._protocols,
+            on_assigned=self._assigned,
+            on_revoked=self._revoked,
+            on_lost=self._lost,
+            on_failed=self._fetcher.fail,
+            eager=not self._cooperative,
+            session_timeout_ms=self._session_timeout_ms,
+            heartbeat_interval_ms=self._heartbeat_interval_ms,
+            rebalance_timeout_ms=self._rebalance_timeout_ms,
+            group_instance_id=self._group_instance_id,
+        )
+        self._watcher = asyncio.create_task(self._watch(), name=f"topics-{self._group_id}")
+        await self._member.start()
+
+    async def assign(self, positions: Mapping[TopicPartition, int] | Iterable[TopicPartition]) -> None:
+        """Read exactly these partitions, without sharing: at the given offsets, or else the
+        committed ones.
+        """
+        if self._member is not None:
+            raise ConfigError("assign", positions, "not together with subscribe")
+        if not isinstance(positions, Mapping):
+            positions = await self._starting_positions(set(positions))
+        self._fetcher.assign(positions)
+        self._owned = set(positions)
+
+    @property
+    def assignment(self) -> set[TopicPartition]:
+        """The partitions read now."""
+        return set(self._owned)
+
+    @property
+    def member(self) -> GroupMember | None:
+        """The group membership, once subscribed."""
+        return self._member
+
+    async def wait_assigned(self) -> set[TopicPartition]:
+        """Wait for the first assignment (which may be empty); raises what ended the membership."""
+        if self._member is not None:
+            await self._member.wait_joined()
+        return self.assignment
+
+    # --- reading ---
+
+    async def fetch(self, *, timeout_ms: int | None = None, max_bytes: int | None = None) -> list[Fetched]:
+        """What is buffered (up to about `max_bytes`), at least one batch; an empty list once `timeout_ms`
+        is over.
+
+        Errors as `BatchFetcher.fetch`, and what ended the group membership.
+        """
+        return await self._fetcher.fetch(timeout_ms=timeout_ms, max_bytes=max_bytes)
+
+    async def __aiter__(self) -> AsyncIterator[Fetched]:
+        """What is fetched, partition by partition, for ever."""
+        while True:
+            for fetched in await self.fetch():
+                yield fetched
+
+    def position(self, tp: TopicPartition) -> int:
+        """The next offset `fetch` hands out (-2/-1 while earliest/latest is still looked up)."""
+        return self._fetcher.position(tp)
+
+    def seek(self, tp: TopicPartition, offset: int) -> None:
+        """Go on from `offset` (-2 earliest, -1 latest)."""
+        self._fetcher.seek(tp, offset)
+
+    def pause(self, tps: Iterable[TopicPartition]) -> None:
+        """Hand out nothing of these partitions until `resume`, or until they are taken away."""
+        tps = set(tps)
+        self._fetcher.pause(tps)
+        self._paused |= tps
+
+    def resume(self, tps: Iterable[TopicPartition]) -> None:
+        """End a pause."""
+        tps = set(tps)
+        self._fetcher.resume(tps)
+        self._paused -= tps
+
+    # --- offsets ---
+
+    async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
+        """Commit the given offsets, or the position of every partition assigned.
+
+        RebalanceNeeded: these partitions may be somebody else's already; what was read is read again.
+        """
+        if offsets is None:
+            held = {tp: self._fetcher.position(tp) for tp in self._owned}
+            offsets = {tp: position for tp, position in held.items() if position >= 0}
+        if self._member is not None:
+            await self._member.commit(offsets)
+        else:
+            await commit_offsets(self._client, self._group(), offsets)
+
+    async def committed(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The group's committed offsets; partitions without one are left out."""
+        if self._member is not None:
+            return await self._member.committed(tps)
+        return await fetch_offsets(self._client, self._group(), tps)
+
+    # --- life ---
+
+    async def close(self) -> None:
+        """Leave the group and stop fetching. Commits nothing by itself."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.gather(self._watcher, return_exceptions=True)
+        try:
+            if self._member is not None:
+                await self._member.close()
+        finally:
+            await self._fetcher.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+    # --- the group's side ---
+
+    def _group(self) -> str:
+        if self._group_id is None:
+            raise ConfigError("group_id", None, "committed offsets belong to a group")
+        return self._group_id
+
+    def _subscription(self) -> Subscription:
+        generation = self._member.generation if self._member else -1
+        return Subscription(self._topics, sorted(self._owned) if self._cooperative else (), generation)
+
+    async def _assigned(self, assignment: bytes, generation: int) -> None:
+        """Take up what is new; give up what is gone (cooperative only) and join again to say so."""
+        new = set(decode_assignment(assignment))
+        gone, added = self._owned - new, new - self._owned
+        await self._let_go(gone, self._on_revoked)
+        self._owned = new
+        for tp, offset in (await self._starting_positions(added)).items():
+            self._fetcher.add(tp, offset)
+        # Nothing of them is handed out before the callback has had its chance to seek.
+        self._fetcher.pause(added)
+        await _call(self._on_assigned, added)
+        self._fetcher.resume(added - self._paused)
+        if gone and self._member is not None:
+            self._member.request_rejoin()
+
+    async def _revoked(self, assignment: bytes, generation: int) -> None:
+        await self._let_go(self._owned, self._on_revoked)
+
+    async def _lost(self, assignment: bytes, generation: int) -> None:
+        await self._let_go(self._owned, self._on_lost)
+
+    async def _let_go(self, gone: set[TopicPartition], callback: PartitionsCallback | None) -> None:
+        gone = set(gone)
+        if not gone:
+            return
+        self._fetcher.pause(gone)
+        await _call(callback, gone)
+        self._owned -= gone
+        self._paused -= gone
+        for tp in gone:
+            self._fetcher.remove(tp)
+
+    async def _starting_positions(self, tps: set[TopicPartition]) -> dict[TopicPartition, int]:
+        """The committed offsets, else what `auto_offset_reset` says; OffsetOutOfRange if that is "none"."""
+        if not tps:
+            return {}
+        committed = await self.committed(tps) if self._group_id is not None else {}
+        reset = RESET_OFFSETS[self._auto_offset_reset]
+        positions = {}
+        for tp in sorted(tps):
+            offset = committed[tp].offset if tp in committed else reset
+            if offset is None:
+                raise OffsetOutOfRange(
+                    message=f"{tp}: group {self._group_id!r} has committed no offset",
+                    topic=tp.topic,
+                    partition=tp.partition,
+                )
+            positions[tp] = offset
+        return positions
+
+    # --- watching topics ---
+
+    async def _match_pattern(self) -> bool:
+        """Find the topics the pattern matches now; whether they are others than before."""
+        if self._pattern is None:
+            return False
+        known = (await self._client.metadata(refresh=True)).topics.values()
+        matching = sorted(t.name for t in known if not t.is_internal and self._pattern.fullmatch(t.name))
+        changed, self._topics = matching != self._topics, matching
+        return changed
+
+    async def _watch(self) -> None:
+        """Join again when the subscribed topics change: new matches, new partitions, a topic that appears."""
+        pause = min(self._topic_check, _MISSING_TOPIC_CHECK_SECONDS)
+        while True:
+            await asyncio.sleep(pause)
+            try:
+                changed = await self._match_pattern()
+                counts = await partition_counts(self._client, self._topics)
+            except MillstreamError:
+                continue  # Asked again next time; whoever fetches hears of it.
+            member = self._member
+            if member is not None and member.is_leader and member.is_stable:
+                by = next(p.assigned_by_counts for p in self._protocols if p.name == member.protocol)
+                changed = changed or any(by.get(topic, 0) != count for topic, count in counts.items())
+            if changed and member is not None:
+                member.request_rejoin()
+            missing = not self._topics or not all(counts.values())
+            pause = min(self._topic_check, _MISSING_TOPIC_CHECK_SECONDS) if missing else self._topic_check
+
+
+async def _call(callback: PartitionsCallback | None, tps: set[TopicPartition]) -> None:
+    if callback is not None and tps:
+        result = callback(set(tps))
+        if inspect.isawaitable(result):
+            await result

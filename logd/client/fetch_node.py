@@ -1,0 +1,231 @@
+"""Long-polling one broker for the partitions it leads."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from logd.client.cluster import is_retriable
+from logd.client.fetch_position import FetchPosition
+from logd.client.fetched import Fetched, whole_batches
+from logd.client.metadata import NO_NODE, TopicPartition
+from logd.client.offsets import ISOLATION
+from logd.client.versions import highest_common
+from logd.errors import ErrorCode, MillstreamError, OffsetOutOfRange, StaleMetadata, error_for
+from logd.wire import decode_response_header, encode_request
+from logd.wire.fetched import PartitionRecords, decode_fetch_response
+from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+
+if TYPE_CHECKING:
+    from logd.client.fetcher import BatchFetcher
+
+HELD_BACK_WAIT_MS = 50
+"""How long a broker may wait for data while partitions of it are left out because their buffer is full:
+once that is processed they shall not wait for a quiet partition's long poll."""
+
+_OTHER_TOPIC = (ErrorCode.INCONSISTENT_TOPIC_ID, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+"""The topic was made again under another id."""
+
+
+class NodeFetch:
+    """Asks one broker again and again, one request at a time, while there is room in the fetcher's buffer.
+
+    Partitions stand in a row; whoever got data goes to its end, since a broker fills an answer in the
+    order it was asked.
+    """
+
+    def __init__(self, fetcher: BatchFetcher, node: int) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self.requests_sent = 0
+        self._fetcher = fetcher
+        self._client = fetcher.client
+        self._node = node
+        self._woken = asyncio.Event()
+        self._backoff = fetcher.client.backoff()
+        self._served: dict[TopicPartition, int] = {}
+        self._turn = 0
+        self._held_back = False
+        self._retry_at = 0.0
+
+    def wake(self) -> None:
+        """Something changed: look again for partitions to ask for."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Fetch for ever."""
+        while True:
+            self._woken.clear()
+            wanted = self._choose()
+            room = self._room(len(wanted))
+            if room <= 0:
+                await self._wait()
+                continue
+            self._fetcher.reserved_bytes += room
+            try:
+                await self._fetch(wanted, room)
+            except MillstreamError as error:
+                self._failed(wanted, error)
+            finally:
+                self._fetcher.reserved_bytes -= room
+
+    def _room(self, partition_count: int) -> int:
+        """Bytes to ask for now. Paused partitions must not keep the others from being fetched."""
+        fetcher = self._fetcher
+        free = fetcher.buffer_max_bytes - fetcher.reserved_bytes - fetcher.buffered_bytes
+        if (
+            partition_count
+            and free <= 0
+            and not any(h.buffered and not h.paused for h in fetcher.partitions.values())
+        ):
+            fetcher.evict_paused()
+            free = fetcher.buffer_max_bytes - fetcher.reserved_bytes
+        return min(free, fetcher.fetch_max_bytes, partition_count * fetcher.max_partition_fetch_bytes)
+
+    def _choose(self) -> list[FetchPosition]:
+        fetcher = self._fetcher
+        now = asyncio.get_running_loop().time()
+        share = max(
+            fetcher.max_partition_fetch_bytes, fetcher.buffer_max_bytes // len(fetcher.partitions or "1")
+        )
+        chosen = []
+        self._held_back, self._retry_at = False, 0.0
+        for held in fetcher.partitions.values():
+            if held.node != self._node or held.paused or held.parked or held.fetch_offset < 0:
+                continue
+            if held.not_before > now:
+                self._retry_at = min(self._retry_at or held.not_before, held.not_before)
+            elif held.buffered_bytes >= share:
+                self._held_back = True
+            else:
+                chosen.append(held)
+        chosen.sort(key=lambda held: self._served.get(held.tp, 0))
+        return chosen
+
+    async def _wait(self) -> None:
+        pause = self._retry_at - asyncio.get_running_loop().time() if self._retry_at else None
+        try:
+            await asyncio.wait_for(self._woken.wait(), pause)
+        except TimeoutError:
+            pass
+
+    async def _fetch(self, wanted: list[FetchPosition], room: int) -> None:
+        fetcher = self._fetcher
+        connection = await self._client.connection(self._node, lane=fetcher.lane)
+        version = highest_common(
+            FetchRequest.API_KEY, FetchRequest.VERSIONS, connection.versions, connection.name
+        )
+        asked = {held.tp: held.epoch for held in wanted}
+        request = self._request(wanted, room)
+        by_id = {held.topic_id: held.tp.topic for held in wanted}
+        timeout_ms = fetcher.fetch_max_wait_ms + self._client.request_timeout_ms
+        self.requests_sent += 1
+        payload = await connection.call(
+            lambda correlation_id: encode_request(request, version, correlation_id, self._client.client_id),
+            timeout=timeout_ms / 1000,
+        )
+        _, pos = decode_response_header(FetchRequest.API_KEY, version, payload)
+        response = decode_fetch_response(payload, version, pos)
+        if response.throttle_time_ms:
+            connection.throttle(response.throttle_time_ms)
+        if response.error_code:
+            raise error_for(response.error_code, f"Fetch from {connection.name}")
+        failed = False
+        for topic, partitions in response.topics:
+            name = topic if isinstance(topic, str) else by_id.get(topic, "")
+            for came in partitions:
+                tp = TopicPartition(name, came.partition)
+                held = fetcher.partitions.get(tp)
+                if held is None or held.epoch != asked.get(tp):
+                    continue  # Sought or taken away since: what came is of no use any more.
+                if came.error_code:
+                    failed = True
+                    self._refused(held, came.error_code)
+                else:
+                    self._store(held, came)
+        if not failed:
+            self._backoff.reset()
+
+    def _request(self, wanted: list[FetchPosition], room: int) -> FetchRequest:
+        fetcher = self._fetcher
+        topics: dict[str, FetchTopic] = {}
+        for held in wanted:
+            name = held.tp.topic
+            topic = topics.get(name)
+            if topic is None:
+                topic = topics[name] = FetchTopic(topic=name, topic_id=held.topic_id, partitions=[])
+            topic.partitions.append(
+                FetchPartition(
+                    partition=held.tp.partition,
+                    current_leader_epoch=held.leader_epoch,
+                    fetch_offset=held.fetch_offset,
+                    partition_max_bytes=fetcher.max_partition_fetch_bytes,
+                )
+            )
+        wait_ms = fetcher.fetch_max_wait_ms
+        return FetchRequest(
+            max_wait_ms=min(wait_ms, HELD_BACK_WAIT_MS) if self._held_back else wait_ms,
+            min_bytes=fetcher.fetch_min_bytes,
+            max_bytes=room,
+            isolation_level=ISOLATION[fetcher.isolation_level],
+            topics=list(topics.values()),
+        )
+
+    def _store(self, held: FetchPosition, came: PartitionRecords) -> None:
+        fetcher = self._fetcher
+        size, next_offset = whole_batches(came.records)
+        if not size:
+            if len(came.records):
+                error = f"{held.tp}: {len(came.records)} bytes at {held.fetch_offset} hold no whole batch"
+                held.park(error_for(ErrorCode.MESSAGE_TOO_LARGE, error))
+                fetcher.settled()
+            return
+        self._turn += 1
+        self._served[held.tp] = self._turn
+        held.put(
+            Fetched(
+                held.tp,
+                held.fetch_offset,
+                next_offset,
+                came.records[:size],
+                high_watermark=came.high_watermark,
+                last_stable_offset=came.last_stable_offset,
+                log_start_offset=came.log_start_offset,
+                aborted=tuple(came.aborted),
+                topic_id=held.topic_id,
+                committed_only=fetcher.isolation_level == "read_committed",
+            )
+        )
+        if not held.paused:
+            fetcher.settled()
+
+    def _refused(self, held: FetchPosition, code: int) -> None:
+        """One partition's error."""
+        error = error_for(code, f"fetching {held.tp} at {held.fetch_offset}")
+        if isinstance(error, OffsetOutOfRange):
+            self._fetcher.out_of_range(held)
+            return
+        if not is_retriable(error):
+            held.park(error)
+            self._fetcher.settled()
+            return
+        held.not_before = asyncio.get_running_loop().time() + self._backoff.next()
+        if isinstance(error, StaleMetadata) or error.code in _OTHER_TOPIC:
+            self._lose(held)
+
+    def _failed(self, wanted: list[FetchPosition], error: MillstreamError) -> None:
+        """The whole request failed."""
+        retry_at = asyncio.get_running_loop().time() + self._backoff.next()
+        for held in wanted:
+            if self._fetcher.partitions.get(held.tp) is not held:
+                continue
+            if is_retriable(error):
+                held.not_before = retry_at
+                self._lose(held)
+            else:
+                held.park(error)
+                self._fetcher.settled()
+
+    def _lose(self, held: FetchPosition) -> None:
+        held.node = NO_NODE
+        self._client.invalidate_metadata()
+        self._fetcher.look_up()

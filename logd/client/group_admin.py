@@ -1,0 +1,157 @@
+"""Admin calls about consumer groups and their offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from logd.client.cluster import Client
+from logd.client.coordinator import ask_coordinator, commit_offsets, coordinator_error, fetch_offsets
+from logd.client.metadata import OffsetAndMetadata, TopicPartition
+from logd.client.offsets import by_topic
+from logd.errors import ErrorCode, error_for
+from logd.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from logd.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from logd.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from logd.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """A group as ListGroups names it."""
+
+    group_id: str
+    protocol_type: str
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMemberDescription:
+    """A member of a described group, with its metadata and assignment as bytes."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+    group_instance_id: str | None
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A described group; state is Kafka's ("Stable", "Empty", "Dead", ...)."""
+
+    group_id: str
+    state: str
+    protocol_type: str
+    protocol: str
+    members: Sequence[GroupMemberDescription] = ()
+
+
+class GroupAdmin:
+    """Groups and their offsets; see `admin.Admin`."""
+
+    def __init__(self, client: Client, *, timeout_ms: int = 30_000) -> None:
+        self._client = client
+        self._timeout_ms = timeout_ms
+
+    async def list_groups(self) -> list[ListedGroup]:
+        """The groups of every broker."""
+
+        async def ask() -> list[ListedGroup]:
+            groups: dict[str, ListedGroup] = {}
+            for node in (await self._client.metadata((), refresh=True)).brokers:
+                response: ListGroupsResponse = await self._client.request(ListGroupsRequest(), node=node)
+                if response.error_code:
+                    raise error_for(response.error_code, f"groups of broker {node}")
+                for g in response.groups:
+                    groups[g.group_id] = ListedGroup(g.group_id, g.protocol_type, g.group_state)
+            return list(groups.values())
+
+        return await self._client.retrying(ask, timeout_ms=self._timeout_ms)
+
+    async def describe_groups(self, group_ids: Iterable[str]) -> dict[str, GroupDescription]:
+        """State and members of groups; an unknown group is "Dead" and without members."""
+        return {group_id: await self._describe(group_id) for group_id in group_ids}
+
+    async def _describe(self, group_id: str) -> GroupDescription:
+        async def ask() -> GroupDescription:
+            request = DescribeGroupsRequest(groups=[group_id])
+            response: DescribeGroupsResponse = await ask_coordinator(self._client, group_id, request)
+            group = response.groups[0]
+            if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+                return GroupDescription(group_id, "Dead", "", "")
+            if group.error_code:
+                raise coordinator_error(self._client, group_id, group.error_code)
+            members = [
+                GroupMemberDescription(
+                    m.member_id,
+                    m.client_id,
+                    m.client_host,
+                    m.group_instance_id,
+                    m.member_metadata,
+                    m.member_assignment,
+                )
+                for m in group.members
+            ]
+            return GroupDescription(
+                group_id, group.group_state, group.protocol_type, group.protocol_data, members
+            )
+
+        return await self._client.retrying(ask, timeout_ms=self._timeout_ms)
+
+    async def delete_groups(self, group_ids: Iterable[str], *, missing_ok: bool = False) -> None:
+        """Delete groups without members, with their offsets."""
+        for group_id in group_ids:
+            await self._delete(group_id, missing_ok)
+
+    async def _delete(self, group_id: str, missing_ok: bool) -> None:
+        async def ask() -> None:
+            request = DeleteGroupsRequest(groups_names=[group_id])
+            response: DeleteGroupsResponse = await ask_coordinator(self._client, group_id, request)
+            code = response.results[0].error_code
+            if code and not (missing_ok and code == ErrorCode.GROUP_ID_NOT_FOUND):
+                raise coordinator_error(self._client, group_id, code, "deleting it")
+
+        await self._client.retrying(ask, timeout_ms=self._timeout_ms)
+
+    async def delete_offsets(self, group_id: str, tps: Iterable[TopicPartition]) -> None:
+        """Delete a group's committed offsets of partitions nobody in it subscribes to."""
+        topics = [
+            OffsetDeleteRequestTopic(
+                name=name, partitions=[OffsetDeleteRequestPartition(partition_index=p) for p in partitions]
+            )
+            for name, partitions in by_topic(tps).items()
+        ]
+
+        async def ask() -> None:
+            request = OffsetDeleteRequest(group_id=group_id, topics=topics)
+            response: OffsetDeleteResponse = await ask_coordinator(self._client, group_id, request)
+            if response.error_code:
+                raise coordinator_error(self._client, group_id, response.error_code)
+            for topic in response.topics:
+                for p in topic.partitions:
+                    if p.error_code:
+                        tp = TopicPartition(topic.name, p.partition_index)
+                        raise coordinator_error(
+                            self._client, group_id, p.error_code, f"deleting the offset of {tp}"
+                        )
+
+        await self._client.retrying(ask, timeout_ms=self._timeout_ms)
+
+    async def list_group_offsets(
+        self, group_id: str, tps: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """A group's committed offsets (None: all of them); partitions without one are left out."""
+        return await fetch_offsets(self._client, group_id, tps)
+
+    async def alter_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
+    ) -> None:
+        """Set the committed offsets of a group without members."""
+        await commit_offsets(self._client, group_id, offsets)

@@ -1,0 +1,55 @@
+"""A bound on memory: bytes taken and given back, and a queue of those who wait for room."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+
+class Memory:
+    """At most `limit` bytes are taken at a time, first come first served; one alone may take more."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.taken = 0
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    def try_take(self, size: int) -> bool:
+        """Take `size` bytes if they are free and nobody waits."""
+        if self._waiting or not self._fits(size):
+            return False
+        self.taken += size
+        return True
+
+    async def take(self, size: int) -> None:
+        """Take `size` bytes, waiting until they are free."""
+        if self.try_take(size):
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((size, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if (size, turn) in self._waiting:
+                self._waiting.remove((size, turn))
+            self.free(0 if turn.cancelled() else size)
+            raise
+
+    def free(self, size: int) -> None:
+        """Give `size` bytes back; whoever waits first and fits now goes on."""
+        self.taken -= size
+        while self._waiting and self._fits(self._waiting[0][0]):
+            wanted, turn = self._waiting.popleft()
+            if not turn.done():
+                self.taken += wanted
+                turn.set_result(None)
+
+    def fail(self, error: Exception) -> None:
+        """Nobody waits any longer: their `take` raises `error`."""
+        while self._waiting:
+            _, turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_exception(error)
+
+    def _fits(self, size: int) -> bool:
+        return not self.taken or self.taken + size <= self.limit

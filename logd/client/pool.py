@@ -1,0 +1,133 @@
+"""The connections of one client: by address and lane, made when first asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+from logd.client.connection import Connection
+from logd.errors import ConfigError, ConnectionClosed
+
+Address = tuple[str, int]
+
+
+def parse_servers(servers: str | Iterable[str]) -> list[Address]:
+    """ "host:port,[::1]:port" → addresses; ConfigError if there is none or one has no port."""
+    listed = servers.split(",") if isinstance(servers, str) else servers
+    addresses = []
+    for server in (entry.strip() for entry in listed):
+        host, _, port = server.rpartition(":")
+        if not (host and port.isdecimal() and 0 < int(port) < 65_536):
+            raise ConfigError("bootstrap_servers", server, "host:port, several separated by commas")
+        addresses.append((host.strip("[]"), int(port)))
+    return addresses
+
+
+class Backoff:
+    """Waiting times that double from `first` to `limit`, each taken at random from its upper half, in
+    seconds.
+    """
+
+    def __init__(self, first: float, limit: float, random: Callable[[], float]) -> None:
+        self._first, self._limit, self._random = first, limit, random
+        self.failures = 0
+
+    def next(self) -> float:
+        """How long to wait after one more failure."""
+        full = min(self._limit, self._first * float(1 << min(self.failures, 30)))
+        self.failures += 1
+        return full * (0.5 + self._random() / 2)
+
+    def reset(self) -> None:
+        """After a success."""
+        self.failures = 0
+
+
+class ConnectionPool:
+    """At most one connection per address and lane; an address that failed is left alone for a backoff.
+
+    `open_connection` makes a connection ready for use (connected and negotiated).
+    """
+
+    def __init__(
+        self, open_connection: Callable[[Address], Awaitable[Connection]], make_backoff: Callable[[], Backoff]
+    ) -> None:
+        self._open = open_connection
+        self._make_backoff = make_backoff
+        self._connections: dict[tuple[Address, str], Connection] = {}
+        self._opening: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
+        self._backoffs: dict[Address, Backoff] = {}
+        self._not_before: dict[Address, float] = {}
+        self.closed = False
+
+    async def get(self, address: Address, lane: str = "") -> Connection:
+        """The open connection to `address`, made if need be; ConnectionClosed if that fails."""
+        key = (address, lane)
+        connection = self._connections.get(key)
+        if connection is not None and connection.is_open:
+            return connection
+        if self.closed:
+            raise ConnectionClosed("the client is closed")
+        task = self._opening.get(key)
+        if task is None:
+            task = self._opening[key] = asyncio.create_task(self._connect(key), name=f"connect-{address}")
+            task.add_done_callback(_retrieve)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled() and not _being_cancelled():
+                raise ConnectionClosed(
+                    f"connection to {address[0]}:{address[1]} closed by this client"
+                ) from None
+            raise
+
+    def any_open(self) -> Connection | None:
+        """Some open connection of the common lane."""
+        return next((c for (_, lane), c in self._connections.items() if not lane and c.is_open), None)
+
+    async def close_lane(self, lane: str) -> None:
+        """Close a lane's connections, when whoever took it is done."""
+        await self._close([key for key in (*self._connections, *self._opening) if key[1] == lane])
+
+    async def close(self) -> None:
+        """Close all; nothing can be opened any more."""
+        self.closed = True
+        await self._close([*self._connections, *self._opening])
+
+    async def _connect(self, key: tuple[Address, str]) -> Connection:
+        address, _ = key
+        loop = asyncio.get_running_loop()
+        try:
+            await asyncio.sleep(max(0.0, self._not_before.get(address, 0.0) - loop.time()))
+            backoff = self._backoffs.setdefault(address, self._make_backoff())
+            try:
+                connection = await self._open(address)
+            except BaseException:
+                self._not_before[address] = loop.time() + backoff.next()
+                raise
+            backoff.reset()
+            self._connections[key] = connection
+            return connection
+        finally:
+            self._opening.pop(key, None)
+
+    async def _close(self, keys: list[tuple[Address, str]]) -> None:
+        opening = [task for key in keys if (task := self._opening.pop(key, None))]
+        for task in opening:
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
+        closing = [connection for key in keys if (connection := self._connections.pop(key, None))]
+        for connection in closing:
+            connection.close()
+        await asyncio.gather(*(connection.wait_closed() for connection in closing))
+
+
+def _being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _retrieve(task: asyncio.Task[Connection]) -> None:
+    """Whoever waited may be gone; the failure is not news to asyncio."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,245 @@
+"""Sending batches to one broker: several partitions to a request, several requests under way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from logd.client.accumulator import STATE_LOST, PartitionQueue, PendingBatch
+from logd.client.cluster import is_retriable
+from logd.client.connection import Connection
+from logd.client.metadata import TopicPartition
+from logd.client.versions import highest_common
+from logd.errors import ErrorCode, MillstreamError, StaleMetadata, error_for
+from logd.wire import ApiKey, decode, decode_response_header
+from logd.wire.messages.produce import PartitionProduceResponse, ProduceResponse
+from logd.wire.produce import VERSIONS, Buffer, Topic, encode_produce_request
+
+if TYPE_CHECKING:
+    from logd.client.producer import BatchProducer
+
+Sent = list[tuple[PartitionQueue, PendingBatch]]
+
+SPLITTABLE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+"""The topic takes smaller batches than ours: halves may fit."""
+
+
+class ProduceNode:
+    """One broker's sender: a task that packs due batches and sends them, and a task per request under way.
+
+    At most `max_in_flight` requests are under way, with at most one batch of a partition each.
+    """
+
+    def __init__(self, producer: BatchProducer, node: int) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self._producer = producer
+        self._client = producer.client
+        self._node = node
+        self._woken = asyncio.Event()
+        self._answers: set[asyncio.Task[None]] = set()
+        self._backoff = producer.client.backoff()
+        self._turn = 0
+
+    def wake(self) -> None:
+        """A batch may be due, or there is room for another request."""
+        self._woken.set()
+
+    @property
+    def in_flight(self) -> int:
+        """Requests sent and not answered."""
+        return len(self._answers)
+
+    async def run(self) -> None:
+        """Send for ever."""
+        loop = asyncio.get_running_loop()
+        while True:
+            self._woken.clear()
+            now = loop.time()
+            queues, next_due = self._due(now)
+            if queues and len(self._answers) < self._producer.max_in_flight:
+                await self._send(queues)
+                continue
+            timer = loop.call_at(next_due, self.wake) if not queues and next_due < float("inf") else None
+            await self._woken.wait()
+            if timer is not None:
+                timer.cancel()
+
+    async def close(self) -> None:
+        """Stop sending and drop the requests under way."""
+        tasks = [*self._answers, *([self.task] if self.task else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _due(self, now: float) -> tuple[list[PartitionQueue], float]:
+        """The partitions with a batch to send now, and when the next of the others will have one."""
+        producer = self._producer
+        queues, next_due = [], float("inf")
+        for queue in producer.queues.values():
+            if queue.node != self._node:
+                continue
+            due = queue.due_at(producer.linger, producer.max_in_flight_per_partition)
+            if due <= now:
+                queues.append(queue)
+            else:
+                next_due = min(next_due, due)
+        if len(queues) > 1:
+            # A full request leaves partitions out: begin with another one each time.
+            self._turn = (self._turn + 1) % len(queues)
+            queues = queues[self._turn :] + queues[: self._turn]
+        return queues, next_due
+
+    async def _send(self, queues: list[PartitionQueue]) -> None:
+        """Send one request of due batches; its answer is another task's work."""
+        producer = self._producer
+        try:
+            connection = await self._client.connection(self._node, lane=producer.lane)
+            version = highest_common(ApiKey.PRODUCE, VERSIONS, connection.versions, connection.name)
+        except MillstreamError as error:
+            await self._unreachable(queues, error)
+            return
+        sent = self._take(queues)
+        if not sent:
+            return
+
+        def frame(correlation_id: int) -> list[bytes | bytearray | memoryview]:
+            topics: dict[Topic, list[tuple[int, Buffer]]] = defaultdict(list)
+            for queue, batch in sent:
+                topics[queue.tp.topic].append((queue.tp.partition, batch.data or b""))
+            return encode_produce_request(
+                list(topics.items()),
+                version,
+                correlation_id,
+                self._client.client_id,
+                acks=producer.acks,
+                timeout_ms=self._client.request_timeout_ms,
+            )
+
+        counters = producer.counters
+        counters["requests_sent"] += 1
+        counters["batches_sent"] += len(sent)
+        try:
+            if producer.acks == 0:
+                await connection.send_only(frame)
+                self._settle(sent, {})
+                return
+            answer = await connection.send(frame, timeout=self._client.request_timeout_ms / 1000)
+        except MillstreamError as error:
+            self._lost(sent, error)
+            return
+        task = asyncio.create_task(self._receive(connection, answer, version, sent))
+        self._answers.add(task)
+        task.add_done_callback(self._answered)
+
+    def _take(self, queues: list[PartitionQueue]) -> Sent:
+        """Batches for one request, at most `max_request_size` bytes together but at least one."""
+        producer = self._producer
+        taken: Sent = []
+        size = 0
+        now = asyncio.get_running_loop().time()
+        for queue in queues:
+            # Connecting took time: the queue may have changed.
+            if queue.node != self._node:
+                continue
+            if queue.due_at(producer.linger, producer.max_in_flight_per_partition) > now:
+                continue
+            if taken and size + queue.waiting[0].size > producer.max_request_size:
+                continue
+            batch = queue.take(producer.codec, producer.compression_level)
+            taken.append((queue, batch))
+            size += len(batch.data or b"")
+        return taken
+
+    async def _receive(
+        self, connection: Connection, answer: asyncio.Future[memoryview], version: int, sent: Sent
+    ) -> None:
+        try:
+            payload = await answer
+            _, pos = decode_response_header(ApiKey.PRODUCE, version, payload)
+            response = decode(ProduceResponse, version, payload, pos)
+        except MillstreamError as error:
+            self._lost(sent, error)
+            return
+        if response.throttle_time_ms:
+            connection.throttle(response.throttle_time_ms)
+        self._settle(
+            sent,
+            {
+                TopicPartition(topic.name, p.index): p
+                for topic in response.responses
+                for p in topic.partition_responses
+            },
+        )
+
+    def _settle(self, sent: Sent, answers: dict[TopicPartition, PartitionProduceResponse]) -> None:
+        """Act on what the broker said of each batch; with acks=0 it says nothing and that is fine."""
+        failed = False
+        for queue, batch in sent:
+            answer = answers.get(queue.tp)
+            if answer is None:
+                if self._producer.acks == 0:
+                    self._acked(queue, batch, None)
+                else:
+                    failed = True
+                    self._retry(
+                        queue, batch, error_for(ErrorCode.NETWORK_EXCEPTION, f"{queue.tp}: no answer")
+                    )
+            elif not answer.error_code:
+                self._acked(queue, batch, answer.base_offset if answer.base_offset >= 0 else None)
+            elif answer.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+                # It is in the log already, further back than the broker remembers offsets.
+                self._acked(queue, batch, None)
+            else:
+                failed = True
+                self._refused(queue, batch, answer)
+        if not failed:
+            self._backoff.reset()
+
+    def _acked(self, queue: PartitionQueue, batch: PendingBatch, offset: int | None) -> None:
+        queue.acked(batch, offset)
+        self._producer.free(batch)
+
+    def _refused(self, queue: PartitionQueue, batch: PendingBatch, answer: PartitionProduceResponse) -> None:
+        error = error_for(answer.error_code, f"{queue.tp}: {answer.error_message or ''}")
+        if error.code in SPLITTABLE and batch.raw is None and batch.count > 1 and not batch.done:
+            queue.split(batch)
+        elif is_retriable(error) or (batch.identity.idempotent and error.code in STATE_LOST):
+            self._retry(queue, batch, error)
+            if isinstance(error, StaleMetadata):
+                self._producer.look_up(queue)
+        else:
+            queue.give_up(batch, error)
+            self._producer.free(batch)
+
+    def _retry(self, queue: PartitionQueue, batch: PendingBatch, error: MillstreamError) -> None:
+        queue.not_before = asyncio.get_running_loop().time() + self._backoff.next()
+        self._producer.counters["retries"] += 1
+        queue.retry(batch, error)
+
+    def _lost(self, sent: Sent, error: MillstreamError) -> None:
+        """No answer: whether the broker has the batches is not known. With acks=0 nobody asks."""
+        for queue, batch in sent:
+            if self._producer.acks == 0 or not is_retriable(error):
+                queue.give_up(batch, error)
+                self._producer.free(batch)
+            else:
+                self._retry(queue, batch, error)
+                self._producer.look_up(queue)
+
+    async def _unreachable(self, queues: list[PartitionQueue], error: MillstreamError) -> None:
+        """Nothing was sent: leave the batches where they are, and ask who leads the partitions now."""
+        pause = self._backoff.next()
+        for queue in queues:
+            if is_retriable(error):
+                queue.not_before = asyncio.get_running_loop().time() + pause
+                self._producer.look_up(queue)
+            else:
+                for batch in queue.drop(lambda _: True, error):
+                    self._producer.free(batch)
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        self._answers.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._producer.crashed(error)
+        self.wake()

@@ -1,0 +1,407 @@
+"""The batch producer: idempotent, in order per partition, bounded in memory.
+
+`accumulator` holds the batches and their order, `produce_node` sends them; here are the front door, the
+memory bound, leaders, timeouts and the producer id. Transactions come later: they will add a
+transactional id and a coordinator, the batches' way stays the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Sequence
+from typing import Any, Literal, Self
+
+from logd.client.accumulator import Delivery, Identity, PartitionQueue, PendingBatch
+from logd.client.cluster import Client, is_retriable
+from logd.client.memory import Memory
+from logd.client.metadata import NO_NODE, TopicPartition
+from logd.client.partitioner import StickyPartitioner, partition_for_key
+from logd.client.produce_node import ProduceNode
+from logd.errors import (
+    ConfigError,
+    ConnectionClosed,
+    ErrorCode,
+    KafkaError,
+    MillstreamError,
+    RequestTimedOut,
+    error_for,
+)
+from logd.records import Codec, NewRecord, estimate_size, read_header
+from logd.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+
+IN_FLIGHT_MAX = 5
+"""A broker remembers the last five batches of a producer and partition, to recognise duplicates."""
+_EXPIRY_CHECK_SECONDS = 1.0
+
+
+class BatchProducer:
+    """Sends records in batches to their partitions' leaders.
+
+    `acks`: -1 all in-sync replicas, 1 the leader, 0 no answer is waited for. Idempotence needs -1; with
+    other `acks` it is off. Without it a partition has one batch in flight, so that order is kept all the
+    same.
+    `linger_ms`: how long a batch that is not full waits for more. `batch_size`: bytes a batch aims at,
+    before compression. `max_request_size`: bytes of a request; a record bigger than this is refused.
+    `buffer_memory`: bytes of records that may wait for their ack; `send` waits for room.
+    `delivery_timeout_ms`: after this a future fails with RequestTimedOut.
+    `max_in_flight`: requests under way per broker, 1 to 5.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        acks: int = -1,
+        compression_type: CompressionType = "none",
+        compression_level: int | None = None,
+        linger_ms: float = 5,
+        batch_size: int = 262_144,
+        max_request_size: int = 1_048_576,
+        enable_idempotence: bool = True,
+        buffer_memory: int = 33_554_432,
+        delivery_timeout_ms: int = 120_000,
+        max_in_flight: int = IN_FLIGHT_MAX,
+    ) -> None:
+        if acks not in (-1, 0, 1):
+            raise ConfigError("acks", acks, "-1, 0 or 1")
+        if not 1 <= max_in_flight <= IN_FLIGHT_MAX:
+            raise ConfigError("max_in_flight", max_in_flight, f"1 to {IN_FLIGHT_MAX}")
+        if buffer_memory < max_request_size:
+            raise ConfigError(
+                "buffer_memory", buffer_memory, f"at least max_request_size ({max_request_size})"
+            )
+        self.client = client
+        self.acks = acks
+        self.codec = Codec.named(compression_type)
+        self.compression_level = compression_level
+        self.linger = linger_ms / 1000
+        self.max_request_size = max_request_size
+        self.max_in_flight = max_in_flight
+        self.idempotent = enable_idempotence and acks == -1
+        self.max_in_flight_per_partition = max_in_flight if self.idempotent else 1
+        self.lane = client.new_lane("produce")
+        self.queues: dict[TopicPartition, PartitionQueue] = {}
+        """For `ProduceNode`; everybody else uses the methods."""
+        self.counters = {"records_sent": 0, "batches_sent": 0, "requests_sent": 0, "retries": 0}
+        self._batch_size = min(batch_size, max_request_size)
+        self._memory = Memory(buffer_memory)
+        self._delivery_timeout = delivery_timeout_ms / 1000
+        self._identity = Identity()
+        self._nodes: dict[int, ProduceNode] = {}
+        self._undelivered: set[asyncio.Future[int | None]] = set()
+        self._sticky = StickyPartitioner(client.random)
+        self._unsettled = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._failure: BaseException | None = None
+        self._closed = False
+
+    # --- life ---
+
+    async def start(self) -> Self:
+        """Get a producer id (when idempotent). Call before the first `send`."""
+        if self.idempotent:
+            self._identity = await self._new_identity()
+        self._spawn(self._direct(), "produce-director")
+        self._spawn(self._expire(), "produce-expiry")
+        return self
+
+    async def close(self, *, timeout_ms: int | None = None) -> None:
+        """Flush (for at most `timeout_ms`), then stop; what is not acked by then fails with
+        ConnectionClosed.
+        """
+        if self._closed:
+            return
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                await self.flush()
+        except TimeoutError:
+            pass
+        finally:
+            self._closed = True
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(
+                *self._tasks, *(node.close() for node in self._nodes.values()), return_exceptions=True
+            )
+            self._abandon(ConnectionClosed("the producer was closed before the broker acknowledged"))
+            await self.client.close_lane(self.lane)
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+    # --- sending ---
+
+    async def send(
+        self, topic: str, partition: int, records: Sequence[NewRecord]
+    ) -> asyncio.Future[int | None]:
+        """Queue records of one partition in order; waits only for buffer space.
+
+        The future is done when all of them are acked; its result is the first one's offset (None with
+        acks=0, or when a retry found the batch already in the log and its offset forgotten). It fails with
+        KafkaError (UNKNOWN_TOPIC_OR_PARTITION, INVALID_RECORD ...), RequestTimedOut or ConnectionClosed.
+        A record larger than `max_request_size` raises KafkaError MESSAGE_TOO_LARGE here, and nothing is
+        queued.
+        """
+        self._check_open()
+        sizes = [estimate_size(record) for record in records]
+        if sizes and (largest := max(sizes)) > self.max_request_size:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"{topic}-{partition}: a record of {largest} bytes, "
+                f"max_request_size is {self.max_request_size}",
+            )
+        queue = self._queue(TopicPartition(topic, partition))
+        delivery = self._delivery()
+        try:
+            for start, end, size in self._slices(sizes):
+                await self._reserve(size)
+                batch = queue.open_batch(self._now(), self._batch_size, size)
+                whole = end - start == len(records)
+                queue.put(batch, records if whole else records[start:end], size, delivery)
+                self._queued(queue, batch)
+        finally:
+            delivery.release()
+        self.counters["records_sent"] += len(records)
+        return delivery.future
+
+    async def send_batch(
+        self, topic: str, partition: int, batch: bytes | memoryview
+    ) -> asyncio.Future[int | None]:
+        """Pass on an already built batch, still compressed: re-stamped with our producer id, epoch and
+        sequence.
+
+        Raises KafkaError INVALID_RECORD for what a broker refuses of a client: control batches, and batches
+        with gaps (compacted ones: decode and `send` those); MESSAGE_TOO_LARGE above `max_request_size`.
+        """
+        self._check_open()
+        view = memoryview(batch)
+        header = read_header(view)
+        tp = TopicPartition(topic, partition)
+        if header.size > self.max_request_size:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"{tp}: a batch of {header.size} bytes, max_request_size is {self.max_request_size}",
+            )
+        if header.is_control or header.last_offset_delta + 1 != header.count or header.size > len(view):
+            raise KafkaError(ErrorCode.INVALID_RECORD, f"{tp}: a control batch, or one with gaps, or cut off")
+        queue = self._queue(tp)
+        delivery = self._delivery()
+        try:
+            await self._reserve(header.size)
+            self._queued(queue, queue.put_raw(header, view[: header.size], self._now(), delivery))
+        finally:
+            delivery.release()
+        self.counters["records_sent"] += header.count
+        return delivery.future
+
+    async def flush(self) -> None:
+        """Wait until everything sent so far is acked or has failed. Failures show in the
+        futures, not here.
+        """
+        for queue in self.queues.values():
+            queue.seal()
+        self._wake_all()
+        if self._undelivered:
+            await asyncio.wait(self._undelivered)
+
+    def partition_for(self, topic: str, key: bytes | None, partition_count: int) -> int:
+        """Kafka's default partitioner: murmur2 of the key; null keys stick to one partition per batch."""
+        if key is not None:
+            return partition_for_key(key, partition_count)
+        return self._sticky.partition(topic, partition_count)
+
+    def statistics(self) -> dict[str, int]:
+        """buffered_bytes, in_flight_requests, records_sent, batches_sent, requests_sent, retries."""
+        return {
+            "buffered_bytes": self._memory.taken,
+            "in_flight_requests": sum(node.in_flight for node in self._nodes.values()),
+            **self.counters,
+        }
+
+    # --- queues and memory ---
+
+    def _queue(self, tp: TopicPartition) -> PartitionQueue:
+        queue = self.queues.get(tp)
+        if queue is None:
+            queue = self.queues[tp] = PartitionQueue(tp, self._identity)
+        return queue
+
+    def _delivery(self) -> Delivery:
+        future: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        self._undelivered.add(future)
+        future.add_done_callback(self._undelivered.discard)
+        return Delivery(future)
+
+    def _queued(self, queue: PartitionQueue, batch: PendingBatch) -> None:
+        if queue.node == NO_NODE:
+            self._unsettled.set()
+        elif batch.sealed or len(queue.waiting) > 1 or len(batch.deliveries) == 1:
+            # Full, or new: the sender sends it, or sets its timer.
+            self._nodes[queue.node].wake()
+        if batch.sealed or len(queue.waiting) > 1:
+            self._sticky.batch_full(*queue.tp)
+
+    def _slices(self, sizes: list[int]) -> Iterator[tuple[int, int, int]]:
+        """Cut records of these sizes into what fits a batch each: (start, end, bytes)."""
+        total = sum(sizes)
+        if total <= self._batch_size:
+            if sizes:
+                yield 0, len(sizes), total
+            return
+        start, filled = 0, 0
+        for end, size in enumerate(sizes):
+            if filled and filled + size > self._batch_size:
+                yield start, end, filled
+                start, filled = end, 0
+            filled += size
+        yield start, len(sizes), filled
+
+    async def _reserve(self, size: int) -> None:
+        """Wait for room in the buffer; until there is, nothing lingers."""
+        if not self._memory.try_take(size):
+            for queue in self.queues.values():
+                queue.seal()
+            self._wake_all()
+            await self._memory.take(size)
+
+    def _check_open(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._closed:
+            raise ConnectionClosed("the producer is closed")
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _wake_all(self) -> None:
+        for node in self._nodes.values():
+            node.wake()
+
+    # --- for ProduceNode ---
+
+    def free(self, batch: PendingBatch) -> None:
+        """The batch is acked or given up: its memory can be used again."""
+        size, batch.size = batch.size, 0
+        self._memory.free(size)
+
+    def look_up(self, queue: PartitionQueue) -> None:
+        """The partition's leader is not where it was."""
+        queue.node = NO_NODE
+        self.client.invalidate_metadata()
+        self._unsettled.set()
+
+    def crashed(self, error: BaseException) -> None:
+        """A task of ours ended by a bug: say so to everybody who waits or comes."""
+        self._failure = error
+        self._abandon(ConnectionClosed(f"the producer failed: {error!r}"))
+
+    # --- tasks ---
+
+    async def _direct(self) -> None:
+        """Find leaders, and new producer ids, whenever something is unsettled, with a backoff while that
+        fails.
+        """
+        backoff = self.client.backoff()
+        while True:
+            await self._unsettled.wait()
+            self._unsettled.clear()
+            try:
+                await self._find_leaders()
+                await self._renew_identities()
+            except MillstreamError as error:
+                if not is_retriable(error) or self.client.closed:
+                    self._abandon(error)
+                self.client.invalidate_metadata()
+            if any(self._is_unsettled(queue) for queue in self.queues.values()):
+                self._unsettled.set()
+                await asyncio.sleep(backoff.next())
+            else:
+                backoff.reset()
+
+    def _is_unsettled(self, queue: PartitionQueue) -> bool:
+        return not queue.idle and (queue.node == NO_NODE or queue.identity is None)
+
+    async def _find_leaders(self) -> None:
+        homeless = [queue for queue in self.queues.values() if queue.node == NO_NODE and not queue.idle]
+        if not homeless:
+            return
+        metadata = await self.client.metadata({queue.tp.topic for queue in homeless}, allow_missing=True)
+        for queue in homeless:
+            topic = metadata.topics.get(queue.tp.topic)
+            partition = topic.partitions.get(queue.tp.partition) if topic else None
+            if partition is None:
+                self._note_missing(queue)
+            elif partition.leader not in metadata.brokers:
+                self.client.invalidate_metadata()
+            else:
+                queue.node, queue.missing_since = partition.leader, None
+                self._node(partition.leader).wake()
+
+    def _node(self, number: int) -> ProduceNode:
+        node = self._nodes.get(number)
+        if node is None:
+            node = self._nodes[number] = ProduceNode(self, number)
+            node.task = self._spawn(node.run(), f"produce-node-{number}")
+        return node
+
+    def _note_missing(self, queue: PartitionQueue) -> None:
+        """A topic just made may show up; what is sent to one that stays away fails."""
+        self.client.invalidate_metadata()
+        now = self._now()
+        if queue.missing_since is None:
+            queue.missing_since = now
+        elif now - queue.missing_since > self.client.missing_topic_wait_ms / 1000:
+            queue.missing_since = None
+            error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{queue.tp} does not exist")
+            for batch in queue.drop(lambda _: True, error):
+                self.free(batch)
+
+    async def _renew_identities(self) -> None:
+        for queue in self.queues.values():
+            if queue.identity is None:
+                queue.renew(await self._new_identity())
+                self._wake_all()
+
+    async def _new_identity(self) -> Identity:
+        async def ask() -> Identity:
+            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
+            response: InitProducerIdResponse = await self.client.request(request)
+            if response.error_code:
+                raise error_for(response.error_code, "InitProducerId")
+            return Identity(response.producer_id, response.producer_epoch)
+
+        return await self.client.retrying(ask)
+
+    async def _expire(self) -> None:
+        """Fail what waits longer than the delivery timeout."""
+        pause = min(_EXPIRY_CHECK_SECONDS, self._delivery_timeout / 4)
+        while True:
+            await asyncio.sleep(pause)
+            oldest = self._now() - self._delivery_timeout
+            for queue in self.queues.values():
+                error = RequestTimedOut(f"{queue.tp}: not acknowledged within {self._delivery_timeout:g} s")
+                for batch in queue.drop(lambda batch: batch.created_at <= oldest, error):  # noqa: B023
+                    self.free(batch)
+            self._wake_all()
+
+    def _abandon(self, error: MillstreamError) -> None:
+        """Fail everything that is queued or under way, and whoever waits for room."""
+        for queue in self.queues.values():
+            for batch in queue.drop(lambda _: True, error):
+                self.free(batch)
+        self._memory.fail(error)
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=name)
+        task.add_done_callback(self._note_end)
+        self._tasks.append(task)
+        return task
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.crashed(error)

@@ -1,0 +1,252 @@
+"""The settings of the broker, under Kafka's keys.
+
+Defaults of topics (``log.segment.bytes`` and its like) are not repeated here: they follow from the
+broker-level names ``TopicConfig`` declares, and their values are gathered in ``topic_defaults``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from logd.config.setting import (
+    INT_MAX,
+    LONG_MAX,
+    Allowed,
+    Kind,
+    Setting,
+    at_least,
+    between,
+    one_of,
+    setting,
+    settings_of,
+)
+from logd.config.topic import TOPIC_SETTINGS, TopicConfig
+from logd.errors import ConfigError
+
+B, S, I, L, T, LI = Kind.BOOLEAN, Kind.STRING, Kind.INT, Kind.LONG, Kind.SHORT, Kind.LIST  # noqa: E741
+
+_POSITIVE = at_least(1)
+_NOT_NEGATIVE = at_least(0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """Effective settings of one broker; ``BrokerConfig.of`` builds and checks it from Kafka's keys."""
+
+    # Identity and addresses
+    node_id: int = setting(I, 1, "The number this broker goes by.", allowed=_NOT_NEGATIVE)
+    broker_rack: str | None = setting(S, None, "The rack this broker stands in.", nullable=True)
+    listeners: tuple[str, ...] = setting(
+        LI,
+        ("PLAINTEXT://:9092",),
+        "Where to accept connections: NAME://host:port, an empty host meaning all.",
+    )
+    advertised_listeners: tuple[str, ...] | None = setting(
+        LI, None, "The addresses clients are told, where they differ from the listeners.", nullable=True
+    )
+    listener_security_protocol_map: tuple[str, ...] = setting(
+        LI,
+        ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT", "SASL_SSL:SASL_SSL"),
+        "Which security protocol each listener name stands for.",
+    )
+    controller_listener_names: tuple[str, ...] = setting(
+        LI, (), "Listeners meant for a controller quorum; this broker does not open them."
+    )
+    log_dirs: tuple[str, ...] = setting(
+        LI,
+        ("/tmp/millstream-logs",),
+        "The folders that hold the logs.",
+        allowed=Allowed(check=bool, text="at least one folder"),
+    )
+
+    # Topics
+    num_partitions: int = setting(I, 1, "Partitions of a topic created without a number.", allowed=_POSITIVE)
+    default_replication_factor: int = setting(
+        I, 1, "Replicas of a topic created without a number.", allowed=_POSITIVE
+    )
+    auto_create_topics_enable: bool = setting(B, True, "Create a topic when a client asks for its metadata.")
+    delete_topic_enable: bool = setting(B, True, "Allow topics to be deleted.")
+
+    # Connections
+    socket_request_max_bytes: int = setting(I, 104_857_600, "Largest request accepted.", allowed=_POSITIVE)
+    socket_send_buffer_bytes: int = setting(
+        I, 102_400, "SO_SNDBUF; -1 leaves it to the system.", allowed=at_least(-1)
+    )
+    socket_receive_buffer_bytes: int = setting(
+        I, 102_400, "SO_RCVBUF; -1 leaves it to the system.", allowed=at_least(-1)
+    )
+    socket_listen_backlog_size: int = setting(
+        I, 50, "Connections the kernel may hold for us.", allowed=_POSITIVE
+    )
+    connections_max_idle_ms: int = setting(L, 600_000, "A connection without traffic for so long is closed.")
+    max_connections: int = setting(
+        I, INT_MAX, "Connections at one time.", allowed=_NOT_NEGATIVE, dynamic=True
+    )
+    max_connections_per_ip: int = setting(
+        I, INT_MAX, "Connections at one time from one address.", allowed=_NOT_NEGATIVE, dynamic=True
+    )
+    fetch_max_bytes: int = setting(
+        I, 57_671_680, "Most bytes one fetch is answered with.", allowed=at_least(1024)
+    )
+    millstream_fetch_send: str = setting(
+        S,
+        "sendfile",
+        "How fetched bytes reach the socket: from the page cache, or read and sent.",
+        allowed=one_of("sendfile", "copy"),
+    )
+    background_threads: int = setting(I, 10, "Threads for fsync and deletes.", allowed=_POSITIVE)
+
+    # Log housekeeping
+    log_retention_check_interval_ms: int = setting(
+        L, 300_000, "How often segments are checked against retention.", allowed=_POSITIVE
+    )
+    log_retention_minutes: int | None = setting(
+        I, None, "Retention in minutes.", nullable=True, allowed=at_least(-1)
+    )
+    log_retention_hours: int = setting(I, 168, "Retention in hours.", allowed=at_least(-1))
+    log_roll_hours: int = setting(I, 168, "Longest life of an open segment, in hours.", allowed=_POSITIVE)
+    log_roll_jitter_hours: int = setting(I, 0, "Jitter of log.roll.hours.", allowed=_NOT_NEGATIVE)
+    log_flush_scheduler_interval_ms: int = setting(
+        L, LONG_MAX, "How often logs are checked for a flush that is due.", allowed=_POSITIVE
+    )
+    log_flush_offset_checkpoint_interval_ms: int = setting(
+        I, 60_000, "How often recovery points are written.", allowed=_NOT_NEGATIVE
+    )
+    log_flush_start_offset_checkpoint_interval_ms: int = setting(
+        I, 60_000, "How often log start offsets are written.", allowed=_NOT_NEGATIVE
+    )
+    log_cleaner_enable: bool = setting(B, True, "Compact topics whose cleanup.policy says so.")
+    num_recovery_threads_per_data_dir: int = setting(
+        I, 2, "Threads that recover one folder.", allowed=_POSITIVE
+    )
+    producer_id_expiration_ms: int = setting(
+        I, 86_400_000, "A producer silent for so long is forgotten.", allowed=_POSITIVE, dynamic=True
+    )
+
+    # Groups and their offsets
+    offsets_topic_num_partitions: int = setting(I, 50, "Partitions of __consumer_offsets.", allowed=_POSITIVE)
+    offsets_topic_replication_factor: int = setting(
+        T, 1, "Replicas of __consumer_offsets.", allowed=_POSITIVE
+    )
+    offsets_topic_segment_bytes: int = setting(
+        I, 104_857_600, "segment.bytes of __consumer_offsets.", allowed=_POSITIVE
+    )
+    offsets_topic_compression_codec: int = setting(
+        I, 0, "Codec of __consumer_offsets.", allowed=between(0, 4)
+    )
+    offsets_retention_minutes: int = setting(
+        I, 10_080, "How long an empty group's offsets are kept.", allowed=_POSITIVE
+    )
+    offsets_retention_check_interval_ms: int = setting(
+        L, 600_000, "How often expired offsets are looked for.", allowed=_POSITIVE
+    )
+    offsets_load_buffer_size: int = setting(
+        I, 5_242_880, "Bytes read at a time to load groups.", allowed=_POSITIVE
+    )
+    offsets_commit_timeout_ms: int = setting(I, 5_000, "How long a commit may take.", allowed=_POSITIVE)
+    offset_metadata_max_bytes: int = setting(I, 4_096, "Longest metadata of a committed offset.")
+    group_initial_rebalance_delay_ms: int = setting(
+        I, 3_000, "How long a new group waits for more members.", allowed=_NOT_NEGATIVE
+    )
+    group_min_session_timeout_ms: int = setting(I, 6_000, "Shortest session timeout of a member.")
+    group_max_session_timeout_ms: int = setting(I, 1_800_000, "Longest session timeout of a member.")
+    group_max_size: int = setting(I, INT_MAX, "Members of one group.", allowed=_POSITIVE)
+
+    # Transactions
+    transaction_state_log_num_partitions: int = setting(
+        I, 50, "Partitions of __transaction_state.", allowed=_POSITIVE
+    )
+    transaction_state_log_replication_factor: int = setting(
+        T, 1, "Replicas of __transaction_state.", allowed=_POSITIVE
+    )
+    transaction_state_log_min_isr: int = setting(
+        I, 1, "min.insync.replicas of __transaction_state.", allowed=_POSITIVE
+    )
+    transaction_state_log_segment_bytes: int = setting(
+        I, 104_857_600, "segment.bytes of __transaction_state.", allowed=_POSITIVE
+    )
+    transaction_max_timeout_ms: int = setting(I, 900_000, "Longest transaction timeout.", allowed=_POSITIVE)
+    transactional_id_expiration_ms: int = setting(
+        I, 604_800_000, "A transactional id unused for so long is forgotten.", allowed=_POSITIVE
+    )
+
+    topic_defaults: TopicConfig = dataclasses.field(default_factory=TopicConfig)
+    """What a topic has where it overrides nothing."""
+    given: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """The keys that were set, as text."""
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> BrokerConfig:
+        """Settings from Kafka's keys as text; keys that are not declared are left aside.
+
+        ConfigError names the key, the value and what is allowed.
+        """
+        values: dict[str, Any] = {}
+        topic_values: dict[str, Any] = {}
+        for key, text in properties.items():
+            declared = BROKER_SETTINGS.get(key)
+            if declared is None:
+                continue
+            value = declared.parse(text)
+            if key in _OWN_SETTINGS:
+                values[declared.field] = value
+            if key in TOPIC_FIELD_OF and value is not None:
+                topic_values[TOPIC_FIELD_OF[key]] = value
+        config = cls(**values, given=dict(properties))
+        defaults = TopicConfig(**{**config._defaults_in_coarse_units(), **topic_values})
+        config = dataclasses.replace(config, topic_defaults=defaults)
+        config.validate()
+        return config
+
+    def _defaults_in_coarse_units(self) -> dict[str, int]:
+        """Topic defaults that also go by minutes or hours; a key in milliseconds is stronger."""
+        retention = self.log_retention_hours * 3_600_000
+        if self.log_retention_minutes is not None:
+            retention = self.log_retention_minutes * 60_000
+        return {
+            "retention_ms": max(retention, -1),
+            "segment_ms": self.log_roll_hours * 3_600_000,
+            "segment_jitter_ms": self.log_roll_jitter_hours * 3_600_000,
+            "flush_ms": self.log_flush_scheduler_interval_ms,
+        }
+
+    def validate(self) -> None:
+        """Check what no key can be checked for alone."""
+        for key in ("default.replication.factor", "offsets.topic.replication.factor"):
+            if (factor := getattr(self, key.replace(".", "_"))) > 1:
+                raise ConfigError(key, factor, "1, since embedded coordination knows one broker")
+        if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
+            raise ConfigError(
+                "group.min.session.timeout.ms",
+                self.group_min_session_timeout_ms,
+                f"at most group.max.session.timeout.ms, which is {self.group_max_session_timeout_ms}",
+            )
+
+
+def _derived_settings() -> tuple[dict[str, Setting], dict[str, str]]:
+    """The broker-level names of topic settings, and the topic field each one fills."""
+    derived: dict[str, Setting] = {}
+    fields: dict[str, str] = {}
+    for topic_setting in TOPIC_SETTINGS.values():
+        if not topic_setting.broker_keys:
+            continue
+        key, *coarser = topic_setting.broker_keys
+        fields[key] = topic_setting.field
+        derived[key] = dataclasses.replace(
+            topic_setting,
+            key=key,
+            default=None if coarser else topic_setting.default,
+            nullable=bool(coarser),
+            broker_keys=tuple(coarser),
+            dynamic=True,
+        )
+    return derived, fields
+
+
+_OWN_SETTINGS: Mapping[str, Setting] = settings_of(BrokerConfig)
+_DERIVED, TOPIC_FIELD_OF = _derived_settings()
+
+BROKER_SETTINGS: Mapping[str, Setting] = dict(sorted({**_DERIVED, **_OWN_SETTINGS}.items()))
+"""Every key the broker acts on."""

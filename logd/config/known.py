@@ -1,0 +1,70 @@
+"""Kafka's keys that ``logd`` does not act on: taken without a warning, but said to have no effect.
+
+Stock ``server.properties`` files are full of them. A key that is neither here, nor declared, nor an old name
+is taken for a typing error.
+"""
+
+from __future__ import annotations
+
+_KEYS = """
+add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
+alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
+alter.log.dirs.replication.quota.window.size.seconds auto.leader.rebalance.enable
+broker.heartbeat.interval.ms broker.id.generation.enable broker.session.timeout.ms
+connection.failed.authentication.delay.ms connections.max.reauth.ms control.plane.listener.name
+controlled.shutdown.enable controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
+controller.quorum.append.linger.ms controller.quorum.bootstrap.servers
+controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
+controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms
+controller.quorum.voters controller.quota.window.num controller.quota.window.size.seconds
+controller.socket.timeout.ms create.topic.policy.class.name
+delete.records.purgatory.purge.interval.requests early.start.listeners
+fetch.purgatory.purge.interval.requests group.consumer.assignors group.consumer.heartbeat.interval.ms
+group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms group.consumer.max.size
+group.consumer.migration.policy group.consumer.min.heartbeat.interval.ms
+group.consumer.min.session.timeout.ms group.consumer.session.timeout.ms group.coordinator.append.linger.ms
+group.coordinator.rebalance.protocols group.coordinator.threads initial.broker.registration.timeout.ms
+inter.broker.listener.name inter.broker.protocol.version kafka.metrics.polling.interval.secs
+kafka.metrics.reporters leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
+log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor
+log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads
+log.dir.failure.timeout.ms log.message.downconversion.enable log.message.format.version
+max.connection.creation.rate max.connections.per.ip.overrides max.incremental.fetch.session.cache.slots
+max.request.partition.size.limit metadata.log.dir metadata.log.max.record.bytes.between.snapshots
+metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes metadata.log.segment.ms
+metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
+metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
+num.replica.alter.log.dirs.threads num.replica.fetchers offsets.commit.required.acks
+principal.builder.class process.roles producer.purgatory.purge.interval.requests queued.max.request.bytes
+queued.max.requests quota.window.num quota.window.size.seconds replica.fetch.backoff.ms
+replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
+replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms replica.selector.class
+replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.window.num
+replication.quota.window.size.seconds request.timeout.ms reserved.broker.max.id
+security.inter.broker.protocol security.providers socket.connection.setup.timeout.max.ms
+socket.connection.setup.timeout.ms telemetry.max.bytes
+transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.partition.verification.enable
+transaction.remove.expired.transaction.cleanup.interval.ms transaction.state.log.load.buffer.size
+transaction.two.phase.commit.enable
+"""
+
+WITHOUT_EFFECT = frozenset(_KEYS.split())
+
+PREFIXES_WITHOUT_EFFECT = (
+    "confluent.",
+    "delegation.token.",
+    "group.share.",
+    "group.streams.",
+    "remote.",
+    "rlmm.config.",
+    "rsm.config.",
+    "share.",
+)
+
+REFUSED_PREFIXES = ("authorizer.", "sasl.", "ssl.", "super.users", "listener.name.")
+"""Security settings: leaving them aside silently would open what the operator believes closed."""
+
+
+def has_no_effect(key: str) -> bool:
+    """Whether ``key`` is a Kafka key that changes nothing here."""
+    return key in WITHOUT_EFFECT or key.startswith(PREFIXES_WITHOUT_EFFECT)

@@ -1,0 +1,61 @@
+"""From a properties file and overrides to ``BrokerConfig``, with notes on what was odd about the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from logd.config.broker import BROKER_SETTINGS, BrokerConfig
+from logd.config.known import REFUSED_PREFIXES, has_no_effect
+from logd.config.properties import parse_overrides, parse_properties
+from logd.config.renamed import NOTES, with_todays_names
+from logd.errors import ConfigError
+
+
+class Loaded(NamedTuple):
+    """The settings; notes on old names and keys without effect; warnings for keys nobody knows."""
+
+    config: BrokerConfig
+    notes: list[str]
+    warnings: list[str]
+
+
+def load_config(path: Path | None, overrides: Iterable[str] = ()) -> Loaded:
+    """Read a ``server.properties`` file, if any, put ``key=value`` overrides on top and check everything."""
+    properties: dict[str, str] = {}
+    if path is not None:
+        try:
+            properties = parse_properties(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError("--config", path, f"a readable properties file ({error})") from None
+    properties.update(parse_overrides(overrides))
+    return from_properties(properties)
+
+
+def from_properties(properties: Mapping[str, str]) -> Loaded:
+    """Settings from keys as given, old names included; ConfigError for a value that is not allowed."""
+    notes: list[str] = []
+    warnings: list[str] = []
+    today = with_todays_names(properties, notes)
+    for key, value in today.items():
+        if key in BROKER_SETTINGS or key in NOTES:
+            continue
+        if key.startswith("zookeeper."):
+            notes.append(f"{key}: no effect, this broker coordinates itself")
+        elif key.startswith(REFUSED_PREFIXES):
+            raise ConfigError(
+                key, value, "nothing: this broker serves PLAINTEXT listeners without authorization"
+            )
+        elif has_no_effect(key):
+            notes.append(f"{key}: no effect in logd")
+        else:
+            warnings.append(_unknown(key))
+    return Loaded(BrokerConfig.of(today), notes, warnings)
+
+
+def _unknown(key: str) -> str:
+    import difflib  # only where a key is unknown: start-up is measured
+
+    nearest = difflib.get_close_matches(key, BROKER_SETTINGS, n=1, cutoff=0.5)
+    return f"unknown setting {key}" + (f"; did you mean {nearest[0]}?" if nearest else "")

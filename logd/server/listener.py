@@ -1,0 +1,112 @@
+"""One listening socket: its connections, how many there may be, and closing the idle ones."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from logd.config.listeners import Endpoint
+from logd.server.connection import Connection
+
+if TYPE_CHECKING:
+    from logd.broker.broker import Broker
+
+SHRINK_AFTER = 10.0
+"""Seconds without traffic after which a large receive buffer is given back."""
+SWEEP_SECONDS_MAX = 10.0
+
+
+class Listener:
+    """Made by ``Server``; ``advertised`` is what clients that came in here are told."""
+
+    def __init__(self, broker: Broker, bound: Endpoint) -> None:
+        config = broker.config
+        self.broker = broker
+        self.bound = bound
+        self.advertised = bound
+        self.loop = asyncio.get_running_loop()
+        self.request_bytes_max = config.socket_request_max_bytes
+        self.copies = config.millstream_fetch_send == "copy"
+        self._idle_seconds = config.connections_max_idle_ms / 1000
+        self._connections: set[Connection] = set()
+        self._per_host: Counter[str] = Counter()
+        self._socket: socket.socket | None = None
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    def bind(self) -> None:
+        """Take the address; ``bound`` then carries the real port. OSError when it is taken by another."""
+        config = self.broker.config
+        sock = _listening_socket(self.bound)
+        if config.socket_send_buffer_bytes >= 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, config.socket_send_buffer_bytes)
+        if config.socket_receive_buffer_bytes >= 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.socket_receive_buffer_bytes)
+        self.bound = self.bound._replace(port=sock.getsockname()[1])
+        self._socket = sock
+
+    async def accept(self) -> None:
+        """Accept connections, once ``advertised`` is known."""
+        assert self._socket is not None, "bind first"
+        self._server = await self.loop.create_server(
+            lambda: Connection(self), sock=self._socket, backlog=self.broker.config.socket_listen_backlog_size
+        )
+        self._sweep()
+
+    async def close(self) -> None:
+        """Stop accepting and close every connection."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if self._server is not None:
+            self._server.close()
+        elif self._socket is not None:
+            self._socket.close()
+        for connection in tuple(self._connections):
+            connection.close()
+        await asyncio.sleep(0)
+
+    def admit(self, connection: Connection) -> str | None:
+        """Count a connection in; what is wrong with it when there are too many."""
+        config = self.broker.config
+        self._connections.add(connection)
+        self._per_host[connection.host] += 1
+        if len(self._connections) > config.max_connections:
+            return f"more than max.connections={config.max_connections}"
+        if self._per_host[connection.host] > config.max_connections_per_ip:
+            return f"more than max.connections.per.ip={config.max_connections_per_ip}"
+        return None
+
+    def forget(self, connection: Connection) -> None:
+        """Count a connection out."""
+        self._connections.discard(connection)
+        self._per_host[connection.host] -= 1
+        if self._per_host[connection.host] <= 0:
+            del self._per_host[connection.host]
+
+    def _sweep(self) -> None:
+        """Close idle connections and shrink quiet ones' buffers, every so often."""
+        now = self.loop.time()
+        for connection in tuple(self._connections):
+            quiet = now - connection.last_active
+            if 0 < self._idle_seconds < quiet:
+                connection.close_idle(quiet)
+            elif quiet > SHRINK_AFTER:
+                connection.shrink()
+        interval = min(max(self._idle_seconds / 4, 0.05), SWEEP_SECONDS_MAX)
+        self._sweeper = self.loop.call_later(interval, self._sweep)
+
+
+def _listening_socket(endpoint: Endpoint) -> socket.socket:
+    family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setblocking(False)
+        sock.bind((endpoint.host, endpoint.port))
+    except OSError:
+        sock.close()
+        raise
+    return sock

@@ -1,0 +1,162 @@
+"""The sending side of one connection: bytes and file slices, in order, straight to the socket.
+
+Sending does not go through the transport. It holds a duplicate of the connection's descriptor: uvloop does
+not let a transport's own descriptor be watched, and one sender alone keeps bytes and ``sendfile`` in order.
+What the socket does not take at once waits here; the connection serves nothing new meanwhile, so that what
+waits is bounded by what one turn produces (``FLUSH_AT`` and one response).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+from logd.records.slice import FileSlice
+
+Part: TypeAlias = bytes | FileSlice
+
+FLUSH_AT = 256 * 1024
+"""Bytes of answers gathered in one turn before they are sent without waiting for the turn's end."""
+TURN_BYTES = 4 * 1024 * 1024
+"""Most bytes sent to one client before others get their turn."""
+COPY_BYTES = 256 * 1024
+"""Bytes read at a time where slices are copied."""
+
+_WOULD_BLOCK = (BlockingIOError, InterruptedError)
+
+
+class Output:
+    """``drained`` is called when nothing waits any more, ``failed`` when waiting parts could not be sent."""
+
+    __slots__ = (
+        "_copy",
+        "_drained",
+        "_failed",
+        "_loop",
+        "_opened",
+        "_parts",
+        "_position",
+        "_socket",
+        "_watching",
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        copy: bool,
+        drained: Callable[[], None],
+        failed: Callable[[OSError], None],
+    ) -> None:
+        self._loop = loop
+        self._copy = copy
+        self._drained = drained
+        self._failed = failed
+        self._opened = False
+        self._parts: deque[Part] = deque()
+        self._position = 0  # how much of the first part has been sent
+        self._watching = False
+        self._socket: socket.socket
+
+    def open(self, descriptor: int) -> None:
+        """Send to a duplicate of the connection's ``descriptor``. OSError when there is none to be had."""
+        self._socket = socket.socket(fileno=os.dup(descriptor))
+        self._socket.setblocking(False)
+        self._opened = True
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether something waits for the client to read."""
+        return self._watching
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send ``data`` after all that waits. Raises OSError when the connection is gone."""
+        if not self._parts:
+            try:
+                sent = self._socket.send(data)
+            except _WOULD_BLOCK:
+                sent = 0
+            if sent == len(data):
+                return
+            self._position = sent
+        self._parts.append(data)
+        self._watch()
+
+    def send(self, parts: list[Part]) -> None:
+        """Send ``parts`` in order after all that waits. Raises OSError when the connection is gone."""
+        self._parts.extend(parts)
+        if not self._watching:
+            self._advance()
+
+    def close(self) -> None:
+        """Drop what waits and let go of the descriptor."""
+        self._stop_watching()
+        self._parts.clear()
+        if self._opened:
+            self._socket.close()
+
+    def _advance(self) -> None:
+        """Send until nothing is left, the socket takes no more, or it is somebody else's turn."""
+        budget = TURN_BYTES
+        parts = self._parts
+        try:
+            while parts and budget > 0:
+                part = parts[0]
+                if isinstance(part, FileSlice):
+                    size = part.length - self._position
+                    sent = self._send_slice(part)
+                else:
+                    size = len(part) - self._position
+                    sent = self._send_part(part)
+                budget -= sent
+                if sent < size:
+                    self._position += sent
+                else:
+                    self._position = 0
+                    parts.popleft()
+        except _WOULD_BLOCK:
+            pass
+        if parts:
+            self._watch()
+
+    def _send_part(self, part: bytes) -> int:
+        more = socket.MSG_MORE if len(self._parts) > 1 else 0
+        return self._socket.send(memoryview(part)[self._position :], more)
+
+    def _send_slice(self, part: FileSlice) -> int:
+        offset = part.position + self._position
+        size = part.length - self._position
+        if self._copy:
+            data = os.pread(part.fd, min(size, COPY_BYTES), offset)
+            sent = self._socket.send(data) if data else 0
+        else:
+            sent = os.sendfile(self._socket.fileno(), part.fd, offset, size)
+        if sent == 0:
+            raise OSError(f"file ends at {offset}, {size} bytes short of what was promised")
+        return sent
+
+    def _watch(self) -> None:
+        if not self._watching:
+            self._watching = True
+            self._loop.add_writer(self._socket.fileno(), self._on_writable)
+
+    def _stop_watching(self) -> None:
+        if self._watching:
+            self._watching = False
+            self._loop.remove_writer(self._socket.fileno())
+
+    def _on_writable(self) -> None:
+        try:
+            self._advance()
+        except OSError as error:
+            self._parts.clear()
+            self._stop_watching()
+            self._failed(error)
+            return
+        if not self._parts:
+            self._stop_watching()
+            self._drained()

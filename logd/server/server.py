@@ -1,0 +1,36 @@
+"""All listeners of a broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logd.config.listeners import advertised_endpoints, bound_endpoints
+from logd.server.listener import Listener
+
+if TYPE_CHECKING:
+    from logd.broker.broker import Broker
+
+
+class Server:
+    """``open`` once the broker has started, ``close`` before it stops."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._listeners = [Listener(broker, endpoint) for endpoint in bound_endpoints(broker.config)]
+
+    async def open(self) -> None:
+        """Bind every listener and tell the broker the addresses it goes by. OSError, ConfigError."""
+        for listener in self._listeners:
+            listener.bind()
+        bound = [listener.bound for listener in self._listeners]
+        advertised = advertised_endpoints(self._broker.config, bound)
+        for listener, endpoint in zip(self._listeners, advertised, strict=True):
+            listener.advertised = endpoint
+        self._broker.endpoints = advertised
+        for listener in self._listeners:
+            await listener.accept()
+
+    async def close(self) -> None:
+        """Close listeners and connections."""
+        for listener in self._listeners:
+            await listener.close()

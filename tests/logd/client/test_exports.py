@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import inspect
+
+import logd.client
+
+
+def test_everything_exported_is_there_and_documented() -> None:
+    assert logd.client.__all__ == sorted(logd.client.__all__)
+    for name in logd.client.__all__:
+        exported = getattr(logd.client, name)
+        if inspect.isclass(exported):
+            assert exported.__doc__, name
+            for member, function in inspect.getmembers(exported, inspect.isfunction):
+                if not member.startswith("_") and function.__module__.startswith("logd.client"):
+                    assert function.__doc__, f"{name}.{member}"

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from aiokafka.partitioner import murmur2 as untyped
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logd.client.partitioner import StickyPartitioner, murmur2, partition_for_key
+
+reference: Callable[[bytes], int] = untyped
+
+
+@given(st.binary(max_size=100))
+def test_murmur2_is_kafkas(key: bytes) -> None:
+    assert murmur2(key) == reference(key) & 0xFFFF_FFFF
+    assert partition_for_key(key, 7) == (reference(key) & 0x7FFF_FFFF) % 7
+
+
+@pytest.mark.parametrize(
+    ("key", "signed"),
+    [(b"21", -973932308), (b"foobar", -790332482), (b"a-little-bit-longer-string", -1486304829)],
+)
+def test_values_of_kafkas_own_test(key: bytes, signed: int) -> None:
+    assert murmur2(key) == signed & 0xFFFF_FFFF
+
+
+def test_keyless_records_stay_until_a_batch_is_full() -> None:
+    numbers = iter([0.0, 0.99, 0.5, 0.0])
+    sticky = StickyPartitioner(lambda: next(numbers))
+    assert [sticky.partition("t", 3) for _ in range(4)] == [0, 0, 0, 0]
+    sticky.batch_full("t", 2)
+    assert sticky.partition("t", 3) == 0
+    sticky.batch_full("t", 0)
+    assert sticky.partition("t", 3) == 2
+    sticky.batch_full("t", 2)
+    assert sticky.partition("t", 3) == 1
+
+
+def test_every_other_partition_can_be_next() -> None:
+    chosen = set()
+    for step in range(20):
+        numbers = iter([0.0, step / 20])
+        sticky = StickyPartitioner(lambda numbers=numbers: next(numbers))  # type: ignore[misc]
+        assert sticky.partition("t", 4) == 0
+        sticky.batch_full("t", 0)
+        chosen.add(sticky.partition("t", 4))
+    assert chosen == {1, 2, 3}
+
+
+def test_one_partition_is_always_the_choice() -> None:
+    sticky = StickyPartitioner(lambda: 0.7)
+    for _ in range(3):
+        assert sticky.partition("t", 1) == 0
+        sticky.batch_full("t", 0)

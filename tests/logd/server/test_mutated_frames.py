@@ -1,0 +1,114 @@
+"""Any bytes at all, in the place of a request: an answer, or `Refused`; never another error."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from logd.api.context import RequestContext
+from logd.api.dispatch import Refused, serve
+from logd.api.table import APIS
+from logd.broker.broker import Broker
+from logd.broker.delayed import Delayed
+from logd.config.listeners import Endpoint
+from logd.config.load import from_properties
+from logd.records import build_batch
+from logd.wire import encode_request, request_class
+from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from logd.wire.messages.metadata import MetadataRequest
+from logd.wire.produce import encode_produce_request
+
+LATE = 0.02
+"""Seconds an answer is waited for; a request may rightly wait for longer."""
+
+
+def originals() -> list[bytes]:
+    """One plain request of every API and version, and some with something in them."""
+    found = [
+        encode_request(request_class(api.key)(), version, 7, "client")[4:]
+        for api in APIS.values()
+        for version in range(api.serves_from, api.last + 1)
+    ]
+    batch = build_batch([(1, b"k", b"v", (("h", b"x"),))])
+    wanted = FetchTopic(topic="t", partitions=[FetchPartition(partition_max_bytes=1000)])
+    for version in (3, 9, 13):
+        topic = b"?" * 16 if version == 13 else "t"
+        chunks = encode_produce_request([(topic, [(0, batch)])], version, 7, "client")
+        found.append(b"".join(bytes(chunk) for chunk in chunks)[4:])
+    found += [encode_request(FetchRequest(topics=[wanted]), version, 7, "client")[4:] for version in (4, 12)]
+    return found
+
+
+ORIGINALS = originals()
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> bytes:
+    """A request with bytes replaced, inserted, cut out, or its end cut off."""
+    data = bytearray(draw(st.sampled_from(ORIGINALS)))
+    for _ in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(0, len(data)))
+        size = draw(st.integers(0, 4))
+        data[at : at + size] = draw(st.binary(max_size=6))
+    return bytes(data[: draw(st.integers(0, len(data)))] if draw(st.booleans()) else data)
+
+
+class Served:
+    """A broker in this process, its loop run for one request at a time."""
+
+    def __init__(self, runner: asyncio.Runner, broker: Broker) -> None:
+        self._runner = runner
+        self.context = RequestContext(broker)
+
+    def serve(self, request: bytes) -> None:
+        self._runner.run(self._serve(request))
+
+    async def _serve(self, request: bytes) -> None:
+        try:
+            answer = serve(memoryview(request), 0, len(request), self.context)
+            if isinstance(answer, Delayed):
+                answer.start(lambda _: None)
+                answer.on_append()
+                answer.cancel()
+            elif inspect.iscoroutine(answer):
+                async with asyncio.timeout(LATE):
+                    await answer
+        except (Refused, TimeoutError):
+            pass
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("mutated")
+    config = from_properties({"log.dirs": str(folder), "offsets.topic.num.partitions": "1"}).config
+    with asyncio.Runner() as runner:
+        broker = Broker(config)
+        runner.run(broker.start())
+        broker.endpoints = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
+        runner.run(broker.auto_create("t"))
+        yield Served(runner, broker)
+        runner.run(broker.stop())
+
+
+@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@given(request=mutated())
+def test_mutated_requests(served: Served, request: bytes) -> None:
+    served.serve(request)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(key=st.integers(-1, 100), version=st.integers(-1, 20), body=st.binary(max_size=100))
+def test_random_bodies(served: Served, key: int, version: int, body: bytes) -> None:
+    head = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True)
+    served.serve(head + b"\0\0\0\7\xff\xff" + body)
+
+
+def test_every_version_of_every_api_is_answered(served: Served) -> None:
+    for request in ORIGINALS:
+        served.serve(request)
+    served.serve(encode_request(MetadataRequest(topics=None), 12, 7, "client")[4:])

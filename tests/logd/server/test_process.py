@@ -1,0 +1,172 @@
+"""The process: its ready line, signals, restarts, locks, and settings it refuses."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from logd.records import decode_records
+from logd.wire.messages.init_producer_id import InitProducerIdRequest
+from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.logd_process import LogdProcess
+from tests.support.raw_client import RawClient
+
+
+def make(client: RawClient, name: str) -> bytes:
+    topic: bytes = (
+        client.request(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 12).topics[0].topic_id
+    )
+    return topic
+
+
+def test_one_line_when_ready(tmp_path: Path) -> None:
+    with LogdProcess(tmp_path, {"node.id": "7"}) as logd:
+        pattern = r"logd ready at 127\.0\.0\.1:\d+ \(node 7, cluster [\w-]{22}, 0 partitions, \d+\.\d\d s\)"
+        assert re.fullmatch(pattern, logd.log.strip())
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+def test_a_clean_stop_leaves_the_marker_and_everything_is_there_again(
+    tmp_path: Path, signal_number: signal.Signals
+) -> None:
+    logd = LogdProcess(tmp_path)
+    with logd:
+        with RawClient(logd.port) as client:
+            topic_id = make(client, "t")
+            client.produce("t", [(1, b"k", b"v", ())])
+            first_producer = client.request(InitProducerIdRequest(), 4).producer_id
+            client.send_fetch("t", 1, max_wait_ms=60_000)
+            import os
+
+            os.kill(logd.pid, signal_number)
+            assert logd.wait() == 0
+        assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+        logd.start()
+        assert not (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+        with RawClient(logd.port) as client:
+            assert make(client, "t") == topic_id
+            assert decode_records(client.fetch("t").records)[0][3] == b"v"
+            assert client.produce("t", [(1, b"k", b"w", ())]).base_offset == 1
+            assert client.request(InitProducerIdRequest(), 4).producer_id != first_producer
+    assert "Traceback" not in logd.log
+
+
+def test_after_a_kill_it_recovers_what_was_acknowledged(tmp_path: Path) -> None:
+    logd = LogdProcess(tmp_path)
+    with logd:
+        with RawClient(logd.port) as client:
+            topic_id = make(client, "t")
+            for number in range(100):
+                assert client.produce("t", [(1, b"k", b"%d" % number, ())]).base_offset == number
+        logd.kill()
+        with (tmp_path / "data" / "t-0" / f"{0:020}.log").open("ab") as segment:
+            segment.write(b"\0" * 30)
+        logd.start()
+        with RawClient(logd.port) as client:
+            assert make(client, "t") == topic_id
+            assert client.fetch("t").high_watermark == 100
+            assert client.produce("t", [(1, b"k", b"v", ())]).base_offset == 100
+
+
+def test_idempotence_survives_a_kill(tmp_path: Path) -> None:
+    from logd.records import build_batch
+
+    def batch(producer_id: int, sequence: int) -> bytes:
+        return build_batch(
+            [(1, None, b"v", ())], producer_id=producer_id, producer_epoch=0, base_sequence=sequence
+        )
+
+    logd = LogdProcess(tmp_path)
+    with logd:
+        with RawClient(logd.port) as client:
+            make(client, "t")
+            producer_id = client.request(InitProducerIdRequest(), 4).producer_id
+            assert client.produce("t", batch(producer_id, 0)).base_offset == 0
+            assert client.produce("t", batch(producer_id, 1)).base_offset == 1
+        logd.kill()
+        logd.start()
+        with RawClient(logd.port) as client:
+            assert client.produce("t", batch(producer_id, 1)).base_offset == 1
+            assert client.produce("t", batch(producer_id, 2)).base_offset == 2
+            assert client.fetch("t").high_watermark == 3
+
+
+def test_topics_created_and_deleted_before_a_kill(tmp_path: Path) -> None:
+    from logd.wire.messages.delete_topics import DeleteTopicsRequest
+
+    logd = LogdProcess(tmp_path)
+    with logd:
+        with RawClient(logd.port) as client:
+            make(client, "kept")
+            make(client, "deleted")
+            client.request(DeleteTopicsRequest(topic_names=["deleted"]), 5)
+        logd.kill()
+        logd.start()
+        with RawClient(logd.port) as client:
+            names = [topic.name for topic in client.request(MetadataRequest(topics=None), 12).topics]
+            assert names == ["kept"]
+
+
+def test_topics_found_on_disk_alone_are_taken_in(tmp_path: Path) -> None:
+    """As in a folder that Apache Kafka wrote: logs and topic ids are there, our journal is not."""
+    logd = LogdProcess(tmp_path)
+    with logd:
+        with RawClient(logd.port) as client:
+            topic_id = make(client, "t")
+            client.produce("t", [(1, b"k", b"v", ())])
+        assert logd.stop() == 0
+        (tmp_path / "data" / "metadata.journal").unlink()
+        logd.start()
+        with RawClient(logd.port) as client:
+            assert make(client, "t") == topic_id
+            assert decode_records(client.fetch("t").records)[0][3] == b"v"
+
+
+def test_a_second_process_on_the_same_folder_is_refused(tmp_path: Path) -> None:
+    with LogdProcess(tmp_path / "one", {"log.dirs": tmp_path / "data"}) as first:
+        second = LogdProcess(tmp_path / "two", {"log.dirs": tmp_path / "data"})
+        second.spawn()
+        assert second.wait() == 1
+        assert f"in use by process {first.pid}" in second.log
+        assert "Traceback" not in second.log
+        with RawClient(first.port) as client:
+            make(client, "t")
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with LogdProcess(tmp_path / "one") as first:
+        second = LogdProcess(tmp_path / "two", {"listeners": f"PLAINTEXT://127.0.0.1:{first.port}"})
+        second.spawn()
+        assert second.wait() == 1
+        assert "cannot listen" in second.log
+        assert "Traceback" not in second.log
+    assert (tmp_path / "two" / "data" / ".kafka_cleanshutdown").exists()
+
+
+def test_a_bad_value_names_key_value_and_what_is_allowed(tmp_path: Path) -> None:
+    logd = LogdProcess(tmp_path, {"num.partitions": "few"})
+    logd.spawn()
+    assert logd.wait() == 2
+    assert logd.log.strip() == "logd: num.partitions=few is not allowed: a whole number of 32 bits, 1 or more"
+
+
+def test_notes_and_warnings_stand_in_the_log(tmp_path: Path) -> None:
+    with LogdProcess(tmp_path, {"num.partition": "1", "replica.lag.max.messages": "4000"}) as logd:
+        assert "unknown setting num.partition; did you mean num.partitions?" in logd.log
+        assert "replica.lag.time.max.ms" in logd.log
+
+
+def test_a_properties_file_and_several_folders(tmp_path: Path) -> None:
+    properties = tmp_path / "server.properties"
+    properties.write_text(f"num.partitions=4\nlog.dirs={tmp_path}/a,{tmp_path}/b\n")
+    logd = LogdProcess(tmp_path, config=properties)
+    del logd.overrides["log.dirs"]
+    with logd:
+        with RawClient(logd.port) as client:
+            make(client, "t")
+        assert logd.stop() == 0
+    for folder in ("a", "b"):
+        assert len(list((tmp_path / folder).glob("t-*"))) == 2

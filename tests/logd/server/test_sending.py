@@ -1,0 +1,112 @@
+"""The way out: sendfile and copying, clients that do not read, connections that are closed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from logd.records import build_batch, decode_records, iter_batches
+from logd.wire import encode_request
+from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.logd_process import LogdProcess
+from tests.support.raw_client import RawClient
+
+VALUE_BYTES = 500_000
+BATCHES = 20
+
+
+@pytest.fixture(params=["sendfile", "copy"])
+def filled(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LogdProcess]:
+    """A broker with a topic ``t`` of 10 MB, sending either way, that closes what idles for two seconds."""
+    overrides = {"millstream.fetch.send": request.param, "connections.max.idle.ms": "2000"}
+    with LogdProcess(tmp_path, overrides) as logd:
+        with RawClient(logd.port) as client:
+            client.request(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
+            for number in range(BATCHES):
+                value = bytes([number]) * VALUE_BYTES
+                assert client.produce("t", build_batch([(number, None, value, ())])).error_code == 0
+        yield logd
+
+
+def test_a_response_larger_than_every_buffer_arrives_whole(filled: LogdProcess) -> None:
+    with RawClient(filled.port) as client:
+        records = client.fetch("t", partition_max_bytes=1 << 26).records
+        values = [decode_records(records, pos)[0][3] for pos, _ in iter_batches(records)]
+        assert values == [bytes([number]) * VALUE_BYTES for number in range(BATCHES)]
+
+
+def test_many_responses_stay_in_order_behind_a_slow_reader(filled: LogdProcess) -> None:
+    with RawClient(filled.port) as client:
+        for offset in range(BATCHES):
+            client.send_fetch("t", offset, partition_max_bytes=1)
+            client.send(encode_request(MetadataRequest(topics=[]), 9, 7, "raw"))
+        for offset in range(BATCHES):
+            records = client.receive(1, 12).responses[0].partitions[0].records
+            assert decode_records(records)[0][:1] == (offset,)
+            assert client.receive(3, 9).brokers
+
+
+def test_a_client_that_never_reads_costs_little_and_is_closed(filled: LogdProcess) -> None:
+    with RawClient(filled.port) as reader:
+        reader.fetch("t")
+        before = filled.rss_bytes
+        with RawClient(filled.port) as greedy:
+            for _ in range(200):
+                greedy.send_fetch("t", partition_max_bytes=1 << 26)
+            reader.fetch("t", max_wait_ms=10)
+            assert filled.rss_bytes - before < 20_000_000
+            filled.wait_for_log("the client does not read")
+
+
+def test_an_idle_connection_is_closed(filled: LogdProcess) -> None:
+    with RawClient(filled.port) as client:
+        assert client.is_closed_by_peer()
+    filled.wait_for_log("idle for")
+
+
+def test_clients_that_leave_in_the_middle(filled: LogdProcess) -> None:
+    descriptors = Path(f"/proc/{filled.pid}/fd")
+    with RawClient(filled.port) as reader:
+        reader.fetch("t")
+        before = len(os.listdir(descriptors))
+        for _ in range(30):
+            with RawClient(filled.port) as client:
+                client.send_fetch("t", partition_max_bytes=1 << 26)
+            with RawClient(filled.port) as waiting:
+                waiting.send_fetch("t", BATCHES, max_wait_ms=100_000)
+        for _ in range(1000):
+            reader.fetch("t", partition_max_bytes=1)
+            if len(os.listdir(descriptors)) <= before:
+                break
+        assert len(os.listdir(descriptors)) <= before
+    assert "Traceback" not in filled.log
+
+
+def test_a_topic_deleted_while_it_is_being_sent(filled: LogdProcess) -> None:
+    from logd.wire.messages.delete_topics import DeleteTopicsRequest
+
+    with RawClient(filled.port) as reader, RawClient(filled.port) as admin:
+        reader.send_fetch("t", partition_max_bytes=1 << 26)
+        assert admin.request(DeleteTopicsRequest(topic_names=["t"]), 5).responses[0].error_code == 0
+        records = reader.receive(1, 12).responses[0].partitions[0].records
+        assert len(list(iter_batches(records))) == BATCHES
+
+
+def test_too_many_connections(tmp_path: Path) -> None:
+    with LogdProcess(tmp_path, {"max.connections.per.ip": "2"}) as logd:
+        first, second, third = (RawClient(logd.port) for _ in range(3))
+        assert third.is_closed_by_peer()
+        third.close()
+        first.close()
+        for _ in range(1000):
+            with RawClient(logd.port) as again:
+                again.send(encode_request(MetadataRequest(topics=[]), 9, 7, "raw"))
+                if again.receive_frame() is not None:
+                    break
+        else:
+            pytest.fail("the place of a connection that left is not given again")
+        second.close()
+        logd.wait_for_log("max.connections.per.ip=2")

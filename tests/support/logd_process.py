@@ -1,0 +1,169 @@
+"""``logd`` as a real process, for tests of every package.
+
+    with LogdProcess(tmp_path / "logd") as logd:
+        producer = Producer({"bootstrap.servers": logd.bootstrap})
+
+The port is free, taken at the first start and kept over restarts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+READY_SECONDS = 30.0
+STOP_SECONDS = 20.0
+_READY = re.compile(r"^logd ready at (?P<host>.+):(?P<port>\d+) \(", re.MULTILINE)
+
+QUICK_GROUPS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
+"""What makes groups form at once; an override of the same key wins."""
+
+
+class LogdProcess:
+    """A broker in ``folder``: data in ``folder/data``, its output in ``folder/logd.log``.
+
+    ``overrides`` are Kafka's keys; ``node_id`` is 1 unless overridden. As a context manager it is started,
+    and killed in the end if it still runs.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        overrides: Mapping[str, object] | None = None,
+        *,
+        config: Path | None = None,
+        python: Sequence[str] = (),
+    ) -> None:
+        self.folder = folder
+        self.port = 0
+        self.overrides: dict[str, object] = {
+            "log.dirs": folder / "data",
+            **QUICK_GROUPS,
+            **(overrides or {}),
+        }
+        self._command = [sys.executable, *python, "-m", "logd"]
+        if config is not None:
+            self._command += ["--config", str(config)]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log = folder / "logd.log"
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port`` for clients."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process that runs now, or ran last."""
+        assert self._process is not None, "never started"
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """All output of all starts."""
+        return self._log.read_text(encoding="utf-8", errors="replace") if self._log.exists() else ""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    def spawn(self) -> None:
+        """Begin a start without waiting for it to be ready."""
+        assert not self.is_running, "already running"
+        settings = {"listeners": f"PLAINTEXT://127.0.0.1:{self.port}", **self.overrides}
+        arguments = [part for key, value in settings.items() for part in ("--override", f"{key}={value}")]
+        with self._log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [*self._command, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+
+    def start(self) -> Self:
+        """Start and wait until it is ready; AssertionError with its output when it does not get there."""
+        before = len(self.log)
+        self.spawn()
+        deadline = time.monotonic() + READY_SECONDS
+        while (ready := _READY.search(self.log[before:])) is None:
+            assert self.is_running, f"logd ended with status {self.returncode}:\n{self.log[before:]}"
+            assert time.monotonic() < deadline, f"logd is not ready:\n{self.log[before:]}"
+            time.sleep(0.01)
+        self.port = int(ready["port"])
+        return self
+
+    def stop(self, seconds: float = STOP_SECONDS) -> int:
+        """Stop cleanly by SIGTERM; the exit status."""
+        assert self._process is not None
+        if self.is_running:
+            self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(seconds)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(STOP_SECONDS)
+
+    def wait(self, seconds: float = STOP_SECONDS) -> int:
+        """Wait until it ends by itself; the exit status."""
+        assert self._process is not None
+        return self._process.wait(seconds)
+
+    def wait_for_log(self, text: str, seconds: float = 10.0) -> None:
+        """Wait until ``text`` stands in the output."""
+        deadline = time.monotonic() + seconds
+        while text not in self.log:
+            assert time.monotonic() < deadline, f"{text!r} is not in the output:\n{self.log}"
+            time.sleep(0.01)
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status, None while it runs."""
+        return self._process.poll() if self._process is not None else None
+
+    @property
+    def rss_bytes(self) -> int:
+        """Resident memory."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) * 1024
+
+    @property
+    def cpu_seconds(self) -> float:
+        """User and system time used so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def connect(self, seconds: float = 10.0) -> socket.socket:
+        """A raw connection."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=seconds)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.kill()
+
+
+def free_port() -> int:
+    """A port nobody listens on just now."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
