@@ -266,7 +266,10 @@ class RebalanceNeeded(KafkaError):
 
 
 class OffsetOutOfRange(KafkaError):
-    """The position is outside the log; `topic`, `partition`, `offset`, `start` and `end` say how far (-1: unknown)."""
+    """The position is outside the log.
+
+    `topic`, `partition`, `offset`, `start` and `end` say how far; -1 where it is not known.
+    """
 
     def __init__(
         self,

@@ -1,0 +1,167 @@
+"""`mm2.properties`, MirrorMaker 2's own config, as settings of links.
+
+    clusters = a, b
+    a.bootstrap.servers = localhost:9092
+    b.bootstrap.servers = localhost:9093
+    a->b.enabled = true
+    a->b.topics = flights, airline-.*
+
+A key of a flow is looked up as `a->b.key`, then as `key`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from logd.errors import ConfigError
+from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, TOPICS_EXCLUDE, NameFilter, TopicFilter, patterns
+from mirror.policy import ReplicationPolicy, policy_named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A cluster by its alias."""
+
+    alias: str
+    bootstrap_servers: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkSettings:
+    """One flow, from `source` to `target`."""
+
+    source: Cluster
+    target: Cluster
+    policy: ReplicationPolicy
+    topics: TopicFilter
+    replication_factor: int = 2
+    """Of remote topics; -1 leaves it to the target's default."""
+    refresh_topics: bool = True
+    refresh_topics_interval_seconds: float = 600
+    sync_topic_configs: bool = True
+    config_exclude: tuple[re.Pattern[str], ...] = patterns("", CONFIG_PROPERTIES_EXCLUDE)
+    offset_syncs_location: Literal["source", "target"] = "source"
+    offset_syncs_replication_factor: int = 3
+    emit_offset_syncs_interval_seconds: float = 1
+    """How often a partition's sync is written; a restart reads the source from the last one on."""
+    auto_offset_reset: Literal["earliest", "latest"] = "earliest"
+    """Where a partition starts that was never copied."""
+
+    @property
+    def name(self) -> str:
+        """`a->b`."""
+        return f"{self.source.alias}->{self.target.alias}"
+
+    @property
+    def offset_syncs_topic(self) -> str:
+        """Named after the other cluster, as in MirrorMaker 2."""
+        other = self.target.alias if self.offset_syncs_location == "source" else self.source.alias
+        return f"mm2-offset-syncs.{other}.internal"
+
+
+def parse_links(properties: Mapping[str, str]) -> list[LinkSettings]:
+    """The enabled flows; ConfigError when there is none, or a setting cannot be used."""
+    aliases = _list(properties.get("clusters", ""))
+    if len(aliases) < 2:
+        raise ConfigError(
+            "clusters", properties.get("clusters", ""), "at least two aliases, separated by commas"
+        )
+    clusters = {alias: _cluster(properties, alias) for alias in aliases}
+    flows = [(a, b) for a in aliases for b in aliases if a != b]
+    links = [
+        _link(properties, clusters[a], clusters[b], frozenset(aliases))
+        for a, b in flows
+        if _boolean(f"{a}->{b}.enabled", properties.get(f"{a}->{b}.enabled", "false"))
+    ]
+    if not links:
+        raise ConfigError(
+            "enabled", "", f"set one to true of {', '.join(f'{a}->{b}.enabled' for a, b in flows)}"
+        )
+    return links
+
+
+def _cluster(properties: Mapping[str, str], alias: str) -> Cluster:
+    key = f"{alias}.bootstrap.servers"
+    if not properties.get(key):
+        raise ConfigError(key, "", "host:port, separated by commas")
+    protocol = properties.get(f"{alias}.security.protocol", "PLAINTEXT")
+    if protocol.upper() != "PLAINTEXT":
+        raise ConfigError(f"{alias}.security.protocol", protocol, "only PLAINTEXT for now")
+    return Cluster(alias=alias, bootstrap_servers=properties[key])
+
+
+def _link(
+    properties: Mapping[str, str], source: Cluster, target: Cluster, aliases: frozenset[str]
+) -> LinkSettings:
+    flow = _Flow(properties, f"{source.alias}->{target.alias}.")
+    policy = policy_named(
+        flow.text("replication.policy.class", "DefaultReplicationPolicy"),
+        flow.text("replication.policy.separator", "."),
+        aliases,
+    )
+    names = NameFilter(
+        patterns("topics", flow.text("topics", ".*")),
+        patterns("topics.exclude", flow.text("topics.exclude", TOPICS_EXCLUDE)),
+    )
+    return LinkSettings(
+        source=source,
+        target=target,
+        policy=policy,
+        topics=TopicFilter(names, policy, target.alias),
+        replication_factor=flow.number("replication.factor", 2),
+        refresh_topics=flow.boolean("refresh.topics.enabled", True),
+        refresh_topics_interval_seconds=flow.number("refresh.topics.interval.seconds", 600),
+        sync_topic_configs=flow.boolean("sync.topic.configs.enabled", True),
+        config_exclude=patterns(
+            "config.properties.exclude", flow.text("config.properties.exclude", CONFIG_PROPERTIES_EXCLUDE)
+        ),
+        offset_syncs_location="target"
+        if flow.choice("offset-syncs.topic.location", "source", "target")
+        else "source",
+        offset_syncs_replication_factor=flow.number("offset-syncs.topic.replication.factor", 3),
+        auto_offset_reset="latest" if flow.choice("auto.offset.reset", "earliest", "latest") else "earliest",
+    )
+
+
+class _Flow:
+    """Values of one flow's keys: its own before everybody's; a consumer's keys stand behind `consumer.`."""
+
+    def __init__(self, properties: Mapping[str, str], prefix: str) -> None:
+        self._properties = properties
+        self._prefix = prefix
+
+    def text(self, key: str, default: str) -> str:
+        for name in (self._prefix + key, key, f"consumer.{key}"):
+            if name in self._properties:
+                return self._properties[name]
+        return default
+
+    def number(self, key: str, default: int) -> int:
+        text = self.text(key, str(default))
+        try:
+            return int(text)
+        except ValueError:
+            raise ConfigError(key, text, "a whole number") from None
+
+    def boolean(self, key: str, default: bool) -> bool:
+        return _boolean(key, self.text(key, str(default)))
+
+    def choice(self, key: str, first: str, second: str) -> int:
+        """0 for the first, which is the default, 1 for the second."""
+        text = self.text(key, first).lower()
+        if text not in (first, second):
+            raise ConfigError(key, text, f"{first} or {second}")
+        return (first, second).index(text)
+
+
+def _boolean(key: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ConfigError(key, text, "true or false")
+    return text.lower() == "true"
+
+
+def _list(text: str) -> list[str]:
+    return [part for part in (part.strip() for part in text.split(",")) if part]

@@ -1,0 +1,123 @@
+"""The offset-syncs topic: which record of the source became which of the target, now and then.
+
+    mm2-offset-syncs.<other cluster>.internal     one partition, compacted, MirrorMaker 2's format:
+    key      topic STRING │ partition INT32       of the source (STRING: int16 length, UTF-8)
+    value    upstream INT64 │ downstream INT64
+    headers  topic-id 16 bytes │ next             ours: MirrorMaker does not look at headers
+
+A sync (U, D) says: the record at U of the source is, or will be, the one at D of the target. `next` is a
+pair like the value, the first that is not copied yet: what the target holds from there on are the source's
+records from there on, in order. Without it (MirrorMaker wrote the sync) the pair itself serves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
+from logd.records import Headers, NewRecord
+
+TOPIC_ID_HEADER = "topic-id"
+NEXT_HEADER = "next"
+_NO_ID = bytes(16)
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_VALUE = struct.Struct(">qq")
+
+
+class OffsetSync(NamedTuple):
+    """Offsets of one source partition and its remote one that belong together.
+
+    `upstream` and `downstream` are of one record, the `next_` ones of what was not copied yet.
+    `topic_id` is the source topic's, zeros where it is not known.
+    """
+
+    tp: TopicPartition
+    upstream: int
+    downstream: int
+    next_upstream: int
+    next_downstream: int
+    topic_id: bytes = _NO_ID
+
+
+def encode_sync(sync: OffsetSync, timestamp_ms: int) -> NewRecord:
+    """The sync as a record."""
+    name = sync.tp.topic.encode()
+    key = _INT16.pack(len(name)) + name + _INT32.pack(sync.tp.partition)
+    headers: Headers = (
+        (TOPIC_ID_HEADER, sync.topic_id),
+        (NEXT_HEADER, _VALUE.pack(sync.next_upstream, sync.next_downstream)),
+    )
+    return timestamp_ms, key, _VALUE.pack(sync.upstream, sync.downstream), headers
+
+
+def decode_sync(key: bytes, value: bytes, headers: Headers = ()) -> OffsetSync:
+    """The sync a record holds; ValueError if it holds none."""
+    try:
+        (size,) = _INT16.unpack_from(key)
+        (partition,) = _INT32.unpack_from(key, 2 + size)
+        upstream, downstream = _VALUE.unpack(value)
+        next_upstream, next_downstream = _VALUE.unpack(dict(headers).get(NEXT_HEADER) or value)
+    except struct.error as e:
+        raise ValueError(f"no offset sync: {e}") from None
+    topic_id = dict(headers).get(TOPIC_ID_HEADER) or _NO_ID
+    tp = TopicPartition(key[2 : 2 + size].decode(), partition)
+    return OffsetSync(tp, upstream, downstream, next_upstream, next_downstream, topic_id)
+
+
+class OffsetSyncs:
+    """The syncs of one link: read once at the start, written as the copy goes on.
+
+    `client` is of the cluster that holds the topic. Call `open` first, `close` in the end.
+    """
+
+    def __init__(self, client: Client, topic: str, replication_factor: int) -> None:
+        self._client = client
+        self._topic = topic
+        self._replication_factor = replication_factor
+        self._producer = BatchProducer(client)
+        self._latest: dict[TopicPartition, OffsetSync] = {}
+
+    async def open(self) -> Mapping[TopicPartition, OffsetSync]:
+        """Create the topic if need be and read it to its end: the latest sync of every partition."""
+        new = NewTopic(self._topic, 1, self._replication_factor, {"cleanup.policy": "compact"})
+        await Admin(self._client).create_topics([new], exist_ok=True)
+        await self._read()
+        await self._producer.start()
+        return self._latest
+
+    def latest(self, tp: TopicPartition) -> OffsetSync | None:
+        """The sync written last, by us or before."""
+        return self._latest.get(tp)
+
+    async def write(self, sync: OffsetSync, timestamp_ms: int) -> asyncio.Future[int | None]:
+        """Write a sync; the future is done when it is acked. Waits for buffer space only."""
+        self._latest[sync.tp] = sync
+        return await self._producer.send(self._topic, 0, [encode_sync(sync, timestamp_ms)])
+
+    async def flush(self) -> None:
+        """Wait until the syncs written so far are acked."""
+        await self._producer.flush()
+
+    async def close(self) -> None:
+        """Flush and stop."""
+        await self._producer.close()
+
+    async def _read(self) -> None:
+        tp = TopicPartition(self._topic, 0)
+        admin = Admin(self._client)
+        end = (await admin.list_offsets({tp: "latest"}))[tp].offset
+        position = (await admin.list_offsets({tp: "earliest"}))[tp].offset
+        async with BatchFetcher(self._client) as fetcher:
+            fetcher.add(tp, position)
+            while position < end:
+                for fetched in await fetcher.fetch():
+                    for _, _, key, value, headers in fetched.records():
+                        if key is not None and value is not None:
+                            sync = decode_sync(key, value, headers)
+                            self._latest[sync.tp] = sync
+                    position = fetched.next_offset

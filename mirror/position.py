@@ -1,0 +1,130 @@
+"""Where a copy goes on: exact, whenever and however the last one ended.
+
+A sync's pair (U, D) of what was not copied yet, and the target's end L, are enough. Only the mirror writes
+to the remote topic, and it passes every record on, in order; so the target's records D … L−1 are the
+source's next L−D records from U on, and the copy goes on behind them. The source's batches are walked from
+U to count them (headers only), and the last of them is compared with the target's last, record by record:
+that is the proof that no compaction, retention or foreign write came between. Syncs are written every
+second or so, which bounds the walk.
+
+A record acknowledged by the target is thus never copied again, and one that was not is copied: exactly
+once, without transactions, after SIGKILL too. What this rests on is asserted while copying: every batch
+must get the offset after the one before (`ForeignWrite`; a killed mirror's last request, should it still
+be on its way when the next one looks, would be found so too).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from logd.client import BatchFetcher, Client, TopicPartition
+from logd.records import iter_batches
+from mirror.errors import (
+    PositionUnprovable,
+    SourcePurged,
+    SourceRecreated,
+    TargetNotEmpty,
+    TargetTruncated,
+)
+from mirror.offsets import OffsetSync
+from mirror.passing import record_count, same_records
+
+PROOF_BYTES = 1 << 20
+FETCH_SECONDS = 30
+
+
+class LogEnds(NamedTuple):
+    """Log start and end of a partition; for a source the end is the last stable offset."""
+
+    start: int
+    end: int
+
+
+class Position(NamedTuple):
+    """The next offset to read of the source, and the one it will have in the target."""
+
+    upstream: int
+    downstream: int
+
+
+def check_sync(
+    tp: TopicPartition, sync: OffsetSync | None, topic_id: bytes, source: LogEnds, target: LogEnds
+) -> int:
+    """How many source records from the sync on the target holds already; what cannot be is raised.
+
+    Raises TargetNotEmpty, TargetTruncated, SourcePurged, SourceRecreated.
+    """
+    if sync is None:
+        if target.end > 0:
+            raise TargetNotEmpty(tp, f"the target has {target.end} records and there is no offset sync")
+        return 0
+    if any(sync.topic_id) and any(topic_id) and sync.topic_id != topic_id:
+        raise SourceRecreated(
+            tp, f"topic id {topic_id.hex()}, it was {sync.topic_id.hex()} when it was copied"
+        )
+    if target.end < sync.next_downstream:
+        raise TargetTruncated(
+            tp, f"the target ends at {target.end}, {sync.next_downstream} records were copied"
+        )
+    if source.end < sync.next_upstream:
+        raise SourceRecreated(
+            tp, f"the source ends at {source.end}, it was copied up to {sync.next_upstream}"
+        )
+    if target.end > sync.next_downstream and source.start > sync.next_upstream:
+        raise SourcePurged(
+            tp, f"the source starts at {source.start}, the last sync is at {sync.next_upstream}"
+        )
+    return target.end - sync.next_downstream
+
+
+async def resume(
+    source: Client,
+    target: Client,
+    tp: TopicPartition,
+    remote: TopicPartition,
+    sync: OffsetSync,
+    copied: int,
+    ends: tuple[LogEnds, LogEnds],
+) -> Position:
+    """The position after the `copied` records behind the sync (see `check_sync`), or PositionUnprovable."""
+    source_ends, target_ends = ends
+    if not copied:
+        return Position(sync.next_upstream, target_ends.end)
+    counted, position, last = await _walk(source, sync, copied, source_ends.end)
+    if counted != copied:
+        raise PositionUnprovable(
+            tp, f"the target holds {copied} records since the last sync, the source's batches give {counted}"
+        )
+    if not await _is_last(target, remote, target_ends, last, sync.next_upstream):
+        raise PositionUnprovable(tp, f"the target's last record is not the source's at {position - 1}")
+    return Position(position, target_ends.end)
+
+
+async def _walk(source: Client, sync: OffsetSync, copied: int, end: int) -> tuple[int, int, memoryview]:
+    """Batches from the sync on until they hold `copied` records: how many, the offset behind, the last."""
+    counted, position = 0, sync.next_upstream
+    async with BatchFetcher(source, isolation_level="read_committed") as fetcher:
+        fetcher.add(sync.tp, position)
+        while position < end:
+            for fetched in await fetcher.fetch():
+                for header, batch in fetched.batches():
+                    counted += record_count(header, batch, sync.next_upstream)
+                    if counted >= copied:
+                        return counted, header.next_offset, batch
+                position = fetched.next_offset
+    return counted, position, memoryview(b"")
+
+
+async def _is_last(
+    target: Client, remote: TopicPartition, ends: LogEnds, batch: memoryview, position: int
+) -> bool:
+    """Whether the target's last batch is what was made of `batch`; taken on trust if it was deleted there."""
+    if ends.start >= ends.end:
+        return True
+    async with BatchFetcher(target, max_partition_fetch_bytes=PROOF_BYTES) as fetcher:
+        fetcher.add(remote, ends.end - 1)
+        for fetched in await fetcher.fetch(timeout_ms=FETCH_SECONDS * 1000):
+            for at, header in iter_batches(fetched.buffer):
+                if header.next_offset == ends.end:
+                    return same_records(batch, fetched.buffer[at : at + header.size], position)
+    return False

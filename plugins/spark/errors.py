@@ -1,0 +1,64 @@
+"""What goes wrong between the log, Spark and the table, by what the caller does next.
+
+ConnectError
+├── DataLost            records the position needs are gone from the log: choose a new position
+├── TopicRecreated      the topic is another one of the same name: point the sink at a new table
+├── Fenced              another writer took the table over: stop
+├── VerificationFailed  what Spark wrote is not what was planned: nothing was committed
+├── JobFailed           Spark refused or failed the job; says what Spark said
+└── RetriableError
+    └── DriverDied      the driver process ended: the same call starts a new one
+"""
+
+from __future__ import annotations
+
+from connect.errors import ConnectError, RetriableError
+
+
+class DataLost(ConnectError):
+    """Offset `wanted` is not in the log of `topic`-`partition`; the nearest it has is `available`."""
+
+    def __init__(self, topic: str, partition: int, wanted: int, available: int) -> None:
+        super().__init__(topic, partition, wanted, available)
+        self.topic = topic
+        self.partition = partition
+        self.wanted = wanted
+        self.available = available
+
+    def __str__(self) -> str:
+        return (
+            f"{self.topic}-{self.partition}: offset {self.wanted} is wanted, the log has {self.available}; "
+            "records between them are lost (failOnDataLoss=false goes on without them)"
+        )
+
+
+class TopicRecreated(ConnectError):
+    """The table holds offsets of another topic of this name."""
+
+    def __init__(self, topic: str, known: str, found: str) -> None:
+        super().__init__(topic, known, found)
+        self.topic = topic
+        self.known = known
+        self.found = found
+
+    def __str__(self) -> str:
+        return (
+            f"topic {self.topic} was made again: the table was fed from topic id {self.known}, "
+            f"the cluster now has {self.found}; its offsets do not continue"
+        )
+
+
+class Fenced(ConnectError):
+    """Another writer claimed the table after this one did."""
+
+
+class VerificationFailed(ConnectError):
+    """Rows or offsets in the written files differ from the plan."""
+
+
+class JobFailed(ConnectError):
+    """A call to the driver failed inside Spark."""
+
+
+class DriverDied(RetriableError):
+    """The driver process, or its JVM, ended before it answered."""

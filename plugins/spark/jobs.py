@@ -1,0 +1,127 @@
+"""What the driver process does when asked: `version`, `write` and `sql` take a session and JSON arguments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from plugins.spark.calls import PlannedRange, WriteRequest, WriteResult, WrittenRange
+from plugins.spark.manifest import DataFile
+from plugins.spark.reading import read_table
+from plugins.spark.rows import shape_rows, value_schema_of
+from plugins.spark.settings import RowShape, file_url, local_path
+
+
+def version(spark: SparkSession) -> str:
+    """Spark's version; answered once Spark is up."""
+    return str(spark.version)
+
+
+def write(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
+    """Read ranges of the log, write them as Parquet, and say what the files hold (see `WriteRequest`)."""
+    asked = msgspec.convert(request, WriteRequest)
+    records = _read_ranges(spark, asked)
+    value_schema = value_schema_of(spark, records, asked.shape, asked.value_schema)
+    rows = shape_rows(records, asked.shape, value_schema)
+    observed = Observation()
+    partition_columns = [column.name for column in asked.shape.partition_by]
+    writer = rows.observe(observed, F.count(F.lit(1)).alias("rows"))
+    if partition_columns:
+        writer = writer.repartition(*partition_columns)
+    writer.write.partitionBy(*partition_columns).parquet(file_url(Path(asked.directory)))
+    result = WriteResult(
+        rows_read=int(observed.get["rows"]),
+        files=_written_files(asked.directory, asked.file_root),
+        ranges=_written_ranges(asked.directory, asked.shape),
+        value_schema=None if value_schema is None else value_schema.json(),
+        table_schema=rows.schema.json(),
+    )
+    return dict(msgspec.to_builtins(result))
+
+
+def sql(spark: SparkSession, query: str, tables: Mapping[str, str], limit: int) -> list[dict[str, Any]]:
+    """The first rows of a query over tables of ours, under their view names and as `<name>_latest`."""
+    for name, location in tables.items():
+        table = read_table(spark, local_path(location))
+        table.createOrReplaceTempView(name)
+        latest_rows(table).createOrReplaceTempView(f"{name}_latest")
+    return [row.asDict(recursive=True) for row in spark.sql(query).limit(limit).collect()]
+
+
+def latest_rows(table: DataFrame) -> DataFrame:
+    """Of a topic of updates: for each key the row with the highest offset (names unprefixed)."""
+    if not {"topic", "partition", "key", "offset"} <= set(table.columns):
+        return table
+    newest = table.groupBy("topic", "partition", "key").agg(F.max_by(F.struct("*"), "offset").alias("row"))
+    return newest.select("row.*")
+
+
+def _read_ranges(spark: SparkSession, asked: WriteRequest) -> DataFrame:
+    def offsets(end: bool) -> str:
+        chosen: dict[str, dict[str, int]] = {}
+        for r in asked.ranges:
+            chosen.setdefault(r.topic, {})[str(r.partition)] = r.end if end else r.start
+        return msgspec.json.encode(chosen).decode()
+
+    return (
+        spark.read.format("millstream")
+        .options(**asked.client_options)
+        .option("kafka.bootstrap.servers", asked.bootstrap_servers)
+        .option("assign", msgspec.json.encode(_assigned(asked.ranges)).decode())
+        .option("startingOffsets", offsets(end=False))
+        .option("endingOffsets", offsets(end=True))
+        .option("failOnDataLoss", str(asked.fail_on_data_loss).lower())
+        .load()
+    )
+
+
+def _assigned(ranges: tuple[PlannedRange, ...]) -> dict[str, list[int]]:
+    assigned: dict[str, list[int]] = {}
+    for r in ranges:
+        assigned.setdefault(r.topic, []).append(r.partition)
+    return assigned
+
+
+def _parquet_paths(directory: str) -> list[Path]:
+    return sorted(path for path in Path(directory).rglob("*.parquet") if not path.name.startswith((".", "_")))
+
+
+def _written_files(directory: str, root: str) -> tuple[DataFile, ...]:
+    """The files with the rows their footers say, synced to the disk with their folders."""
+    files = []
+    for path in _parquet_paths(directory):
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+        rows = pq.read_metadata(path).num_rows
+        files.append(DataFile(path=str(path.relative_to(root)), rows=rows, size=path.stat().st_size))
+    return tuple(files)
+
+
+def _written_ranges(directory: str, shape: RowShape) -> tuple[WrittenRange, ...]:
+    """Rows, first and last offset per topic-partition, from the record columns of the files."""
+    topic, partition, offset = (shape.record_prefix + name for name in ("topic", "partition", "offset"))
+    paths = [str(path) for path in _parquet_paths(directory)]
+    if not paths:
+        return ()
+    columns = ds.dataset(paths, format="parquet").to_table(columns=[topic, partition, offset])
+    counted = columns.group_by([topic, partition]).aggregate(
+        [(offset, "count"), (offset, "min"), (offset, "max")]
+    )
+    return tuple(
+        WrittenRange(
+            topic=row[topic],
+            partition=row[partition],
+            rows=row[f"{offset}_count"],
+            first_offset=row[f"{offset}_min"],
+            last_offset=row[f"{offset}_max"],
+        )
+        for row in counted.to_pylist()
+    )

@@ -1,0 +1,199 @@
+"""The options of `format("millstream")`: those of Spark's Kafka source, by the same names (any case).
+
+Offsets are chosen per partition as a `Wanted`; finding out what they are in the log is `ranges`' work.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from logd.errors import ConfigError
+
+_T = TypeVar("_T")
+
+DEFAULT_POLL_TIMEOUT_MS = 120_000
+
+
+class Wanted(NamedTuple):
+    """An offset as the user names it: an end of the log, a number, or the first at or after a time in ms."""
+
+    kind: Literal["earliest", "latest", "offset", "timestamp"]
+    value: int = -1
+
+
+EARLIEST = Wanted("earliest")
+LATEST = Wanted("latest")
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetChoice:
+    """The wanted offset of every partition: one for all, or one each (which then has to name them all)."""
+
+    everywhere: Wanted | None = None
+    each: Mapping[tuple[str, int], Wanted] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """Parsed options; exactly one of `topics`, `pattern` and `assigned` is set."""
+
+    bootstrap_servers: str
+    topics: tuple[str, ...] | None
+    pattern: str | None
+    assigned: Mapping[str, tuple[int, ...]] | None
+    starting: OffsetChoice
+    ending: OffsetChoice
+    no_match_is_latest: bool
+    fail_on_data_loss: bool
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    include_headers: bool
+    poll_timeout_ms: int
+    isolation_level: Literal["read_uncommitted", "read_committed"]
+    client_id: str
+    fetch: Mapping[str, Any]
+    """Keyword arguments of `BatchFetcher`."""
+
+
+_FETCH = {
+    "kafka.fetch.min.bytes": "fetch_min_bytes",
+    "kafka.fetch.max.wait.ms": "fetch_max_wait_ms",
+    "kafka.fetch.max.bytes": "fetch_max_bytes",
+    "kafka.max.partition.fetch.bytes": "max_partition_fetch_bytes",
+}
+
+
+def parse_options(options: Mapping[str, str]) -> ReadOptions:
+    """Options of a batch read; ConfigError names the key, the value and what is allowed."""
+    given = {key.lower(): value for key, value in options.items()}
+    topics, pattern, assigned = _subscription(given)
+    starting = _choice(given, "starting", EARLIEST)
+    ending = _choice(given, "ending", LATEST)
+    if starting.everywhere == LATEST:
+        raise ConfigError("startingOffsets", "latest", "a batch read may start at earliest or at offsets")
+    if ending.everywhere == EARLIEST:
+        raise ConfigError("endingOffsets", "earliest", "a batch read may end at latest or at offsets")
+    isolation = given.get("kafka.isolation.level", "read_uncommitted")
+    if isolation not in ("read_uncommitted", "read_committed"):
+        raise ConfigError("kafka.isolation.level", isolation, "read_uncommitted or read_committed")
+    if given.get("kafka.security.protocol", "PLAINTEXT").upper() != "PLAINTEXT":
+        raise ConfigError(
+            "kafka.security.protocol", given["kafka.security.protocol"], "only PLAINTEXT for now"
+        )
+    return ReadOptions(
+        bootstrap_servers=_required(given, "kafka.bootstrap.servers"),
+        topics=topics,
+        pattern=pattern,
+        assigned=assigned,
+        starting=starting,
+        ending=ending,
+        no_match_is_latest=_no_match_is_latest(given),
+        fail_on_data_loss=_boolean(given, "failOnDataLoss", True),
+        min_partitions=_positive(given, "minPartitions"),
+        max_records_per_partition=_positive(given, "maxRecordsPerPartition"),
+        include_headers=_boolean(given, "includeHeaders", False),
+        poll_timeout_ms=_positive(given, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
+        isolation_level=isolation,  # type: ignore[arg-type]
+        client_id=given.get("kafka.client.id", "millstream-spark"),
+        fetch={name: value for key, name in _FETCH.items() if (value := _positive(given, key)) is not None},
+    )
+
+
+def _subscription(
+    given: Mapping[str, str],
+) -> tuple[tuple[str, ...] | None, str | None, Mapping[str, tuple[int, ...]] | None]:
+    named = [key for key in ("subscribe", "subscribePattern", "assign") if key.lower() in given]
+    if len(named) != 1:
+        raise ConfigError(
+            "subscribe", ", ".join(named), "set exactly one of subscribe, subscribePattern and assign"
+        )
+    value = given[named[0].lower()]
+    if named[0] == "subscribe":
+        return tuple(topic.strip() for topic in value.split(",") if topic.strip()), None, None
+    if named[0] == "subscribePattern":
+        return None, value, None
+    assigned = _json(named[0], value, lambda found: {str(t): tuple(map(int, ps)) for t, ps in found.items()})
+    return None, None, assigned
+
+
+def _choice(given: Mapping[str, str], which: Literal["starting", "ending"], default: Wanted) -> OffsetChoice:
+    """`…Timestamp` goes before `…OffsetsByTimestamp`, that before `…Offsets`, as in Spark."""
+    moment = given.get(f"{which}timestamp")
+    if moment is not None:
+        return OffsetChoice(everywhere=Wanted("timestamp", _number(f"{which}Timestamp", moment)))
+    moments = given.get(f"{which}offsetsbytimestamp")
+    if moments is not None:
+        return OffsetChoice(
+            each=_each(f"{which}OffsetsByTimestamp", moments, lambda ms: Wanted("timestamp", ms))
+        )
+    offsets = given.get(f"{which}offsets")
+    if offsets is None:
+        return OffsetChoice(everywhere=default)
+    if offsets.lower() in ("earliest", "latest"):
+        return OffsetChoice(everywhere=EARLIEST if offsets.lower() == "earliest" else LATEST)
+    return OffsetChoice(each=_each(f"{which}Offsets", offsets, _wanted_offset))
+
+
+def _wanted_offset(number: int) -> Wanted:
+    return {-2: EARLIEST, -1: LATEST}.get(number, Wanted("offset", number))
+
+
+def _each(key: str, text: str, wanted: Callable[[int], Wanted]) -> dict[tuple[str, int], Wanted]:
+    return _json(
+        key,
+        text,
+        lambda found: {
+            (str(topic), int(partition)): wanted(int(number))
+            for topic, numbers in found.items()
+            for partition, number in numbers.items()
+        },
+    )
+
+
+def _json(key: str, text: str, read: Callable[[Any], _T]) -> _T:
+    try:
+        return read(json.loads(text))
+    except (ValueError, TypeError, AttributeError):
+        example = '{"topic": [0, 1]}' if key == "assign" else '{"topic": {"0": 23, "1": -2}}'
+        raise ConfigError(key, text, f"JSON such as {example} is wanted") from None
+
+
+def _no_match_is_latest(given: Mapping[str, str]) -> bool:
+    key = "startingOffsetsByTimestampStrategy"
+    strategy = given.get(key.lower(), "error").lower()
+    if strategy not in ("error", "latest"):
+        raise ConfigError(key, strategy, "error or latest")
+    return strategy == "latest"
+
+
+def _required(given: Mapping[str, str], key: str) -> str:
+    if not given.get(key.lower()):
+        raise ConfigError(key, "", "is required")
+    return given[key.lower()]
+
+
+def _boolean(given: Mapping[str, str], key: str, default: bool) -> bool:
+    text = given.get(key.lower(), str(default)).lower()
+    if text not in ("true", "false"):
+        raise ConfigError(key, text, "true or false")
+    return text == "true"
+
+
+def _number(key: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ConfigError(key, text, "a whole number is wanted") from None
+
+
+def _positive(given: Mapping[str, str], key: str) -> int | None:
+    text = given.get(key.lower())
+    if text is None:
+        return None
+    number = _number(key, text)
+    if number < 1:
+        raise ConfigError(key, text, "a number above 0 is wanted")
+    return number

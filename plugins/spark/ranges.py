@@ -1,0 +1,150 @@
+"""From wanted offsets to offset ranges: asks the cluster, checks for lost data, splits large ranges.
+
+This runs where Spark plans a read; what comes out are explicit offsets, so that every task, and every
+second run of a task, reads the same records.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from logd.client import Admin, Client, OffsetSpec, TopicPartition
+from logd.errors import ConfigError
+from plugins.spark.errors import DataLost
+from plugins.spark.options import OffsetChoice, ReadOptions, Wanted
+
+
+class LogRange(NamedTuple):
+    """Offsets of one partition from `start` up to, without, `end`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+async def resolve_ranges(options: ReadOptions) -> list[LogRange]:
+    """The ranges to read, without empty ones, by topic and partition.
+
+    Raises DataLost when an offset given as a number is not in the log (unless failOnDataLoss is off: then
+    the range is cut to what is there), ConfigError when offsets do not fit the partitions, KafkaError.
+    """
+    async with Client(options.bootstrap_servers, client_id=options.client_id) as client:
+        tps = await _partitions(client, options)
+        admin = Admin(client)
+        earliest = await _listed(admin, dict.fromkeys(tps, "earliest"), options)
+        latest = await _listed(admin, dict.fromkeys(tps, "latest"), options)
+        starts = await _offsets(admin, options, "starting", tps, earliest, latest)
+        ends = await _offsets(admin, options, "ending", tps, earliest, latest)
+    found = (LogRange(tp.topic, tp.partition, starts[tp], ends[tp]) for tp in tps)
+    return [within_log(r, earliest[_tp(r)], latest[_tp(r)], options.fail_on_data_loss) for r in found]
+
+
+def within_log(wanted: LogRange, earliest: int, latest: int, fail_on_data_loss: bool) -> LogRange:
+    """The range, if the log holds it; else DataLost, or what the log holds of it."""
+    if fail_on_data_loss and wanted.start < wanted.end:
+        if wanted.start < earliest:
+            raise DataLost(wanted.topic, wanted.partition, wanted.start, earliest)
+        if wanted.end > latest:
+            raise DataLost(wanted.topic, wanted.partition, wanted.end, latest)
+    start = min(max(wanted.start, earliest), latest)
+    return wanted._replace(start=start, end=min(max(wanted.end, start), latest))
+
+
+def split_ranges(
+    ranges: Iterable[LogRange], min_partitions: int | None = None, max_records: int | None = None
+) -> list[LogRange]:
+    """One range per partition, or more: none above `max_records`, and about `min_partitions` in all.
+
+    As in Spark's Kafka source, large ranges are split and get their share of the tasks by size.
+    """
+    wanted = [r for r in ranges if r.start < r.end]
+    pieces = [
+        piece for r in wanted for piece in _cut(r, -(-(r.end - r.start) // max_records) if max_records else 1)
+    ]
+    if not min_partitions or len(pieces) >= min_partitions:
+        return pieces
+    total = sum(r.end - r.start for r in pieces)
+    return [piece for r in pieces for piece in _cut(r, round((r.end - r.start) / total * min_partitions))]
+
+
+def _cut(whole: LogRange, count: int) -> list[LogRange]:
+    count = max(1, min(count, whole.end - whole.start))
+    size = whole.end - whole.start
+    edges = [whole.start + size * i // count for i in range(count + 1)]
+    return [whole._replace(start=a, end=b) for a, b in pairwise(edges)]
+
+
+def _tp(r: LogRange) -> TopicPartition:
+    return TopicPartition(r.topic, r.partition)
+
+
+async def _partitions(client: Client, options: ReadOptions) -> list[TopicPartition]:
+    if options.assigned is not None:
+        chosen = [
+            TopicPartition(topic, p) for topic, ps in sorted(options.assigned.items()) for p in sorted(ps)
+        ]
+        known = set((await client.metadata(options.assigned)).partitions())
+        missing = [str(tp) for tp in chosen if tp not in known]
+        if missing:
+            raise ConfigError("assign", ", ".join(missing), "no such partition")
+        return chosen
+    if options.pattern is not None:
+        pattern = re.compile(options.pattern)
+        everything = await client.metadata()
+        names = [
+            name
+            for name, topic in everything.topics.items()
+            if not topic.is_internal and pattern.fullmatch(name)
+        ]
+        return everything.partitions(sorted(names))
+    assert options.topics is not None
+    return (await client.metadata(options.topics)).partitions(options.topics)
+
+
+async def _offsets(
+    admin: Admin,
+    options: ReadOptions,
+    which: str,
+    tps: Sequence[TopicPartition],
+    earliest: Mapping[TopicPartition, int],
+    latest: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    choice = options.starting if which == "starting" else options.ending
+    wanted = {tp: _wanted(choice, tp, f"{which}Offsets") for tp in tps}
+    moments: dict[TopicPartition, OffsetSpec] = {
+        tp: want.value for tp, want in wanted.items() if want.kind == "timestamp"
+    }
+    by_time = await _listed(admin, moments, options) if moments else {}
+    offsets = {}
+    for tp, want in wanted.items():
+        if want.kind != "timestamp":
+            offsets[tp] = {"earliest": earliest[tp], "latest": latest[tp]}.get(want.kind, want.value)
+        elif by_time[tp] >= 0:
+            offsets[tp] = by_time[tp]
+        elif which == "ending" or options.no_match_is_latest:
+            offsets[tp] = latest[tp]
+        else:
+            raise ConfigError("startingTimestamp", want.value, f"{tp} has no record at or after it")
+    return offsets
+
+
+def _wanted(choice: OffsetChoice, tp: TopicPartition, key: str) -> Wanted:
+    if choice.everywhere is not None:
+        return choice.everywhere
+    found = (choice.each or {}).get((tp.topic, tp.partition))
+    if found is None:
+        raise ConfigError(
+            key, "", f"names no offset for {tp}; name all partitions, -2 is earliest, -1 latest"
+        )
+    return found
+
+
+async def _listed(
+    admin: Admin, specs: Mapping[TopicPartition, OffsetSpec], options: ReadOptions
+) -> dict[TopicPartition, int]:
+    listed = await admin.list_offsets(specs, isolation_level=options.isolation_level)
+    return {tp: found.offset for tp, found in listed.items()}

@@ -1,0 +1,34 @@
+"""Reading the sink's table: only what is committed, whatever else lies in its folder."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from plugins.spark.settings import BATCH_COLUMN, file_url, local_path
+from plugins.spark.table import ParquetTable
+
+_GLOB = re.compile(r"[*?\[\]{}\\]")
+"""Characters Spark would read as patterns in a path."""
+
+
+def read_table(spark: SparkSession, path: Path | str) -> DataFrame:
+    """The committed rows of the table at `path`, as of now; a later commit shows in a later call.
+
+    FileNotFoundError if there is no table, or nothing was written to it yet.
+    """
+    table = ParquetTable(local_path(str(path)))
+    manifest = table.latest()
+    if manifest is None or manifest.table_schema is None:
+        raise FileNotFoundError(f"{path}: no committed table")
+    schema = StructType.fromJson(json.loads(manifest.table_schema))
+    files = [_GLOB.sub(r"\\\g<0>", file_url(table.path / file.path)) for file in table.files()]
+    if not files:
+        return spark.createDataFrame([], schema)
+    with_batch = StructType([*schema.fields, StructField(BATCH_COLUMN, StringType())])
+    reader = spark.read.schema(with_batch).option("basePath", file_url(table.data_path))
+    return reader.parquet(*files).drop(BATCH_COLUMN)

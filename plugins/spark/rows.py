@@ -1,0 +1,70 @@
+"""Records of the log into rows of a table: the record's columns, the value's, the partition columns."""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from plugins.spark.settings import RowShape
+
+RECORD_COLUMNS = ("key", "topic", "partition", "offset", "timestamp")
+INFERRED_FROM = 10_000
+"""Rows of the first batch a schema is inferred from."""
+
+
+def value_schema_of(
+    spark: SparkSession, records: DataFrame, shape: RowShape, known: str | None
+) -> StructType | None:
+    """The schema JSON values are read by: the declared one, else the known one, else inferred.
+
+    The caller keeps an inferred schema and gives it back as `known`: every batch has the same columns.
+    """
+    if shape.value_format != "json":
+        return None
+    if shape.value_schema is not None:
+        return _struct(StructType.fromDDL(shape.value_schema))
+    if known is not None:
+        return StructType.fromJson(json.loads(known))
+    rows = records.select(F.col("value").cast("string")).limit(INFERRED_FROM).collect()
+    sample = spark.sparkContext.parallelize([row[0] for row in rows if row[0] is not None], 1)
+    return spark.read.json(sample).schema
+
+
+def _struct(schema: object) -> StructType:
+    if not isinstance(schema, StructType):
+        raise ValueError(f"value.schema must name columns: `carrier STRING, delay DOUBLE`, not {schema}")
+    return schema
+
+
+def shape_rows(records: DataFrame, shape: RowShape, value_schema: StructType | None) -> DataFrame:
+    """The table's rows: one per record, tombstones too (their fields are null).
+
+    ValueError when a field of the value is called like a column of the record.
+    """
+    text = F.col("value").cast("string")
+    columns = {shape.record_prefix + name: F.col(name) for name in RECORD_COLUMNS}
+    if shape.key_format == "string":
+        columns[shape.record_prefix + "key"] = F.col("key").cast("string")
+    if value_schema is not None:
+        parsed = records.withColumn("value", F.from_json(text, value_schema))
+        _add(columns, {field.name: F.col("value").getField(field.name) for field in value_schema.fields})
+    else:
+        parsed = records
+        _add(columns, {"value": text if shape.value_format == "string" else F.col("value")})
+    rows = parsed.select(*(column.alias(name) for name, column in columns.items()))
+    for partition in shape.partition_by:
+        rows = rows.withColumn(partition.name, F.expr(partition.expression))
+    return rows
+
+
+def _add(columns: dict[str, Column], fields: dict[str, Column]) -> None:
+    clashes = sorted(set(columns) & set(fields))
+    if clashes:
+        raise ValueError(
+            f"the value's fields {', '.join(clashes)} are called like columns of the record: "
+            "set record.columns.prefix"
+        )
+    columns.update(fields)

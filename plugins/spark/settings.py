@@ -1,0 +1,169 @@
+"""Settings of the Spark session and of the sink connector."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
+
+from connect.api import ConfigError, setting
+from connect.config import SinkConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSettings:
+    """What a driver process needs to know. Equal settings may share one driver."""
+
+    master: str = "local[2]"
+    """`local[N]` or `spark://…`."""
+    memory: str = "1g"
+    """Heap of the driver's JVM; with a local master the executors live in it too."""
+    conf: tuple[tuple[str, str], ...] = ()
+    """Further `spark.*` settings, over ours."""
+    socket: str | None = None
+    """Path of a Unix socket to serve calls on, so that other processes may query; None: a private one."""
+    log_file: str | None = None
+    """Where Spark's output goes; None: a temporary file that is quoted when the driver dies."""
+
+    @classmethod
+    def from_config(cls, raw: Mapping[str, Any]) -> SparkSettings:
+        """From a connector's keys: every `spark.*` one, and those of the driver."""
+        conf = {key: str(value) for key, value in raw.items() if key.startswith("spark.")}
+        return cls(
+            master=conf.pop("spark.master", "local[2]"),
+            memory=conf.pop("spark.driver.memory", "1g"),
+            conf=tuple(sorted(conf.items())),
+            socket=raw.get("driver.socket") or None,
+            log_file=raw.get("driver.log.file") or None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionColumn:
+    """A column that names the table's folders, and the SQL expression it is made of."""
+
+    name: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowShape:
+    """How a record becomes a row: which columns, of what types."""
+
+    key_format: Literal["binary", "string"] = "binary"
+    value_format: Literal["json", "string", "binary"] = "json"
+    value_schema: str | None = None
+    """DDL of the JSON values (`carrier STRING, delay DOUBLE`); None infers it from the first batch."""
+    record_prefix: str = ""
+    """Put before the record's own columns key, topic, partition, offset, timestamp."""
+    partition_by: tuple[PartitionColumn, ...] = field(default=())
+
+
+_IDENTIFIER = re.compile(r"\w+")
+
+
+def parse_partition_by(text: str) -> tuple[PartitionColumn, ...]:
+    """`month=date_format(timestamp,'yyyy-MM'); carrier`: columns, or names with an expression."""
+    columns = []
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        name, _, expression = (piece.strip() for piece in part.partition("="))
+        if not _IDENTIFIER.fullmatch(name):
+            raise ValueError("must be `column` or `name=SQL expression`, separated by semicolons")
+        columns.append(PartitionColumn(name=name, expression=expression or name))
+    return tuple(columns)
+
+
+def local_path(location: str) -> Path:
+    """A folder of this machine from a path or a file: URL; ValueError for anything else."""
+    parts = urlsplit(location)
+    if parts.scheme not in ("", "file"):
+        raise ValueError("must be a path or a file: URL")
+    return Path(unquote(parts.path)).absolute()
+
+
+def file_url(path: Path) -> str:
+    """The path as Hadoop wants it: a file: URL with nothing escaped, unlike `Path.as_uri`."""
+    return f"file://{path}"
+
+
+def _check_path(value: str) -> None:
+    local_path(value)
+
+
+def _check_partition_by(value: str) -> None:
+    parse_partition_by(value)
+
+
+def _check_positive(value: int | None) -> None:
+    if value is not None and value < 1:
+        raise ValueError("must be at least 1")
+
+
+class SparkSinkConfig(SinkConfig):
+    """Hands offset ranges to Spark, which writes a Parquet table; `spark.*` keys go to the session."""
+
+    path: str = setting("Folder of the table, a path or a file: URL.", importance="HIGH", check=_check_path)
+    value_format: Literal["json", "string", "binary"] = setting(
+        "json: an object whose fields become columns; string, binary: one column `value`.", default="json"
+    )
+    value_schema: str | None = setting(
+        "Columns of the JSON values as Spark DDL, e.g. `carrier STRING, delay DOUBLE`; if not set, "
+        "inferred from the first batch and then kept.",
+        default=None,
+    )
+    key_format: Literal["binary", "string"] = setting("Type of the column `key`.", default="binary")
+    record_columns_prefix: str = setting(
+        "Put before the names key, topic, partition, offset and timestamp, for values with such fields.",
+        default="",
+    )
+    partition_by: str = setting(
+        "Columns, or `name=SQL expression`, that name the table's folders, separated by semicolons; e.g. "
+        "`month=date_format(timestamp,'yyyy-MM')`.",
+        default="",
+        check=_check_partition_by,
+    )
+    fail_on_data_loss: bool = setting(
+        "Fail when records the table still needs are gone from the log.", default=True
+    )
+    min_offsets_per_trigger: int = setting(
+        "Wait until so many records are there, or max.trigger.delay.ms is over.",
+        default=1,
+        check=_check_positive,
+    )
+    max_offsets_per_trigger: int | None = setting(
+        "Records in one batch at most, shared out by what each partition has.",
+        default=None,
+        check=_check_positive,
+    )
+    max_trigger_delay_ms: int = setting(
+        "How long fewer records wait.", default=900_000, check=_check_positive
+    )
+    spark_master: str = setting("`local[N]` or `spark://…`.", default="local[2]", importance="HIGH")
+    driver_socket: str | None = setting(
+        "Unix socket on which other processes may query the table through this connector's Spark.",
+        default=None,
+    )
+    driver_log_file: str | None = setting("Where Spark's own output goes.", default=None)
+
+    def check(self) -> None:
+        """Topics, and a partition column must not be called like the one that separates batches."""
+        super().check()
+        if any(column.name == BATCH_COLUMN for column in parse_partition_by(self.partition_by)):
+            raise ConfigError("partition.by", self.partition_by, f"{BATCH_COLUMN} is the table's own column")
+
+    def row_shape(self) -> RowShape:
+        """The part that says how a record becomes a row."""
+        return RowShape(
+            key_format=self.key_format,
+            value_format=self.value_format,
+            value_schema=self.value_schema,
+            record_prefix=self.record_columns_prefix,
+            partition_by=parse_partition_by(self.partition_by),
+        )
+
+
+BATCH_COLUMN = "_batch"
+"""Every batch of the table lies in a folder `_batch=…`: Spark takes it for a partition column."""

@@ -1,0 +1,173 @@
+"""The sink connector: a coordinator that plans offset ranges, has Spark write them, verifies and commits.
+
+    1  position   from the table's newest manifest, never from memory
+    2  plan       [position, last stable offset) per partition
+    3  write      Spark's executors read the log and write files into a folder of this attempt
+    4  verify     rows and offsets in the files against the plan
+    5  commit     one manifest names the files and the next offsets
+    6  answer     the positions, so that the group's offsets follow, for lag tools only
+
+A crash after any step leaves either the old table or the new one. Folders no manifest names are removed
+at the next start, after the table was claimed (see `table`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from connect.api import (
+    ConnectError,
+    OffsetRange,
+    RangeSinkTask,
+    SinkConnector,
+    TopicPartition,
+)
+from plugins.spark.calls import PlannedRange, WriteRequest, WriteResult
+from plugins.spark.driver import SparkDriver, acquire_driver, release_driver
+from plugins.spark.environment import java_found
+from plugins.spark.errors import Fenced, VerificationFailed
+from plugins.spark.manifest import Manifest
+from plugins.spark.planning import plan_batch
+from plugins.spark.settings import SparkSettings, SparkSinkConfig, local_path
+from plugins.spark.table import ParquetTable
+
+log = logging.getLogger(__name__)
+
+
+class SparkSinkTask(RangeSinkTask):
+    """The coordinator of one table. Plain methods: the worker runs them in a thread of the task's own."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._driver: SparkDriver | None = None
+        self._waiting_since: float | None = None
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Claim the table, remove orphans, and begin to start Spark."""
+        self.config = SparkSinkConfig.parse(config)
+        if not java_found():
+            raise ConnectError("Spark needs Java 17 or newer: neither JAVA_HOME nor the path has one")
+        self._driver = acquire_driver(SparkSettings.from_config(config))
+        self.table = ParquetTable(local_path(self.config.path))
+        self.table.create()
+        self._writer = self.table.claim().writer
+        orphans = self.table.collect_orphans()
+        if orphans:
+            log.info("%s: removed %d orphans of an interrupted batch", self.table.path, orphans)
+
+    def run_once(self, ends: Mapping[TopicPartition, OffsetRange]) -> Mapping[TopicPartition, int]:
+        """Bring the table forward by one batch, if enough is there or has waited long enough."""
+        state = self._state()
+        plan = plan_batch(
+            state,
+            ends,
+            max_records=self.config.max_offsets_per_trigger,
+            fail_on_data_loss=self.config.fail_on_data_loss,
+        )
+        if self._due(plan.pending):
+            state = self._write_batch(state, plan.ranges, plan.topic_ids)
+        return {tp: offset for tp in ends if (offset := state.position(*tp)) is not None}
+
+    def stop(self) -> None:
+        """Give the driver back; the last task of the worker ends it."""
+        if self._driver is not None:
+            release_driver(self._driver)
+            self._driver = None
+
+    def _state(self) -> Manifest:
+        state = self.table.latest()
+        if state is None or state.writer != self._writer:
+            raise Fenced(f"{self.table.path}: another writer has claimed the table")
+        return state
+
+    def _due(self, pending: int) -> bool:
+        if not pending:
+            self._waiting_since = None
+            return False
+        if self._waiting_since is None:
+            self._waiting_since = self._clock()
+        waited_ms = (self._clock() - self._waiting_since) * 1000
+        return pending >= self.config.min_offsets_per_trigger or waited_ms >= self.config.max_trigger_delay_ms
+
+    def _write_batch(
+        self, state: Manifest, ranges: tuple[PlannedRange, ...], topic_ids: Mapping[str, str]
+    ) -> Manifest:
+        assert self._driver is not None
+        directory = self.table.batch_directory(state.number + 1)
+        began = self._clock()
+        result = self._driver.write(
+            WriteRequest(
+                bootstrap_servers=self.context.bootstrap_servers,
+                ranges=ranges,
+                directory=str(directory),
+                file_root=str(self.table.path),
+                shape=self.config.row_shape(),
+                value_schema=state.value_schema,
+                fail_on_data_loss=self.config.fail_on_data_loss,
+                client_options=self._client_options(),
+            )
+        )
+        verify(result, ranges)
+        committed = self._next(state, ranges, topic_ids, result)
+        self.table.commit(committed)
+        self._waiting_since = None
+        log.info(
+            "%s: batch %d, %d rows in %d files, %.1f s",
+            self.table.path,
+            committed.number,
+            result.rows_read,
+            len(result.files),
+            self._clock() - began,
+        )
+        return committed
+
+    def _next(
+        self,
+        state: Manifest,
+        ranges: tuple[PlannedRange, ...],
+        topic_ids: Mapping[str, str],
+        result: WriteResult,
+    ) -> Manifest:
+        return Manifest(
+            number=state.number + 1,
+            writer=self._writer,
+            committed_at_ms=int(self._clock() * 1000),
+            rows=state.rows + sum(file.rows for file in result.files),
+            files=result.files,
+            positions=state.positions_after({(r.topic, r.partition): r.end for r in ranges}, topic_ids),
+            value_schema=result.value_schema,
+            table_schema=result.table_schema,
+        )
+
+    def _client_options(self) -> dict[str, str]:
+        """Options of the source: the context's consumer keys, but committed records only."""
+        options = {f"kafka.{key}": str(value) for key, value in self.context.client_settings.items()}
+        return options | {"kafka.isolation.level": "read_committed"}
+
+
+class SparkSink(SinkConnector):
+    """`connector.class=spark`: topics into a Parquet table, written by Spark."""
+
+    CONFIG = SparkSinkConfig
+    VERSION = "1"
+    task_class = SparkSinkTask
+
+
+def verify(result: WriteResult, planned: Sequence[PlannedRange]) -> None:
+    """Raise VerificationFailed unless the files hold what Spark read, and nothing outside the plan.
+
+    Offsets have gaps where a topic is compacted or transactional, so fewer rows than offsets are no fault;
+    more are, and so is a row that Spark counted on its way and the files do not have.
+    """
+    wanted = {(r.topic, r.partition): r for r in planned}
+    in_files = sum(file.rows for file in result.files)
+    if not in_files == sum(r.rows for r in result.ranges) == result.rows_read:
+        raise VerificationFailed(f"Spark read {result.rows_read} rows, the files hold {in_files}")
+    for found in result.ranges:
+        plan = wanted.get((found.topic, found.partition))
+        if plan is None or not plan.start <= found.first_offset <= found.last_offset < plan.end:
+            raise VerificationFailed(f"offsets outside of the plan: {found}, planned {plan}")
+        if found.rows > found.last_offset - found.first_offset + 1:
+            raise VerificationFailed(f"rows written twice: {found}")

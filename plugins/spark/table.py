@@ -1,0 +1,139 @@
+"""A Parquet table that one writer at a time adds to, atomically.
+
+    <table>/_manifests/00000001.json …            what is committed: files, rows, next offsets
+    <table>/data/_batch=00000002-1f3a9c/…         one folder per attempt to write a batch
+    <table>/data/_batch=…/month=2013-01/part-….parquet
+
+Invariants:
+- A row is in the table if and only if a manifest names its file; readers go by the manifests.
+- Manifest N+1 is made only where manifest N is the newest, and exists whole or not at all: it is written
+  aside, synced, and linked to its name, which fails if the name is taken.
+- A writer claims the table by a manifest without files before it removes anything. Whoever wrote before can
+  then no longer commit, so a folder that no manifest names will never be named: it is an orphan.
+
+Spark and the log are not known here.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from plugins.spark.errors import Fenced
+from plugins.spark.manifest import DataFile, Manifest, decode, encode
+from plugins.spark.settings import BATCH_COLUMN
+
+MANIFESTS = "_manifests"
+DATA = "data"
+
+
+class ParquetTable:
+    """The table in a folder of this machine."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.data_path = path / DATA
+        self._manifests_path = path / MANIFESTS
+
+    def create(self) -> None:
+        """Make the table's folders where they are missing."""
+        self.data_path.mkdir(parents=True, exist_ok=True)
+        self._manifests_path.mkdir(exist_ok=True)
+
+    def numbers(self) -> list[int]:
+        """Numbers of the committed manifests, in order."""
+        with suppress(FileNotFoundError):
+            return sorted(
+                int(name[:-5]) for name in os.listdir(self._manifests_path) if name.endswith(".json")
+            )
+        return []
+
+    def manifests(self) -> Iterator[Manifest]:
+        """Every committed manifest, oldest first."""
+        return map(self._read, self.numbers())
+
+    def latest(self) -> Manifest | None:
+        """The newest manifest: the table's state and positions. None for a new table."""
+        numbers = self.numbers()
+        return self._read(numbers[-1]) if numbers else None
+
+    def files(self) -> list[DataFile]:
+        """Every file of the table, in order of commit."""
+        return [file for manifest in self.manifests() for file in manifest.files]
+
+    def claim(self) -> Manifest:
+        """Become the table's writer: from now on no other writer's commit succeeds. Returns the new state."""
+        while True:
+            latest = self.latest()
+            claim = Manifest(
+                number=1 if latest is None else latest.number + 1,
+                writer=secrets.token_hex(8),
+                committed_at_ms=int(time.time() * 1000),
+                rows=0 if latest is None else latest.rows,
+                positions={} if latest is None else latest.positions,
+                value_schema=None if latest is None else latest.value_schema,
+                table_schema=None if latest is None else latest.table_schema,
+            )
+            with suppress(Fenced):
+                self.commit(claim)
+                return claim
+
+    def commit(self, manifest: Manifest) -> None:
+        """Make `manifest` the newest; Fenced if its number is taken.
+
+        After a crash in here the table says what happened: look at `latest`.
+        """
+        for folder in {self.path / file.path for file in manifest.files}:
+            self._sync_above(folder)
+        name = f"{manifest.number:08d}.json"
+        aside = self._manifests_path / f".{name}.{secrets.token_hex(4)}"
+        with open(aside, "xb") as file:
+            file.write(encode(manifest))
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(aside, self._manifests_path / name)
+        except FileExistsError:
+            raise Fenced(f"{self.path}: manifest {manifest.number} was committed by another writer") from None
+        finally:
+            aside.unlink()
+        sync_directory(self._manifests_path)
+
+    def batch_directory(self, number: int) -> Path:
+        """A folder, not made yet, for the files that manifest `number` is to name."""
+        return self.data_path / f"{BATCH_COLUMN}={number:08d}-{secrets.token_hex(3)}"
+
+    def collect_orphans(self) -> int:
+        """Remove batch folders no manifest names, and torn manifests; returns how many. Claim first."""
+        kept = {Path(file.path).parts[1] for file in self.files()}
+        orphans = [folder for folder in self.data_path.iterdir() if folder.name not in kept]
+        for folder in orphans:
+            shutil.rmtree(folder)
+        aside = [path for path in self._manifests_path.iterdir() if path.name.startswith(".")]
+        for path in aside:
+            path.unlink(missing_ok=True)
+        return len(orphans) + len(aside)
+
+    def _sync_above(self, file: Path) -> None:
+        """Have the folders from the file up to the table's survive, with what they name."""
+        for folder in file.parents:
+            sync_directory(folder)
+            if folder == self.path:
+                return
+
+    def _read(self, number: int) -> Manifest:
+        return decode((self._manifests_path / f"{number:08d}.json").read_bytes())
+
+
+def sync_directory(path: Path) -> None:
+    """Have the directory's entries survive a power loss."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

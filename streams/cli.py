@@ -1,0 +1,127 @@
+"""``millstream streams``: print a topology, or run it.
+
+A topology is named ``module:name``: a Topology, a StreamsBuilder, or a function that returns one. ``run``
+writes one JSON object a line to stdout when its state changes, and every ``--status-interval`` seconds:
+
+    {"event": "status", "state": "RUNNING", "tasks": ["0_0", ...], "records_in": ..., "records_out": ...,
+     "dropped_records": ..., "late_records": ..., "lag": 0}
+
+and ``{"event": "stopped", ...}`` with the same in the end (``lag`` on the timed lines only).
+Warnings and errors go to stderr by ``logging``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import json
+import logging
+import signal
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from logd.errors import MillstreamError
+from streams.config import StreamsConfig
+from streams.dsl import StreamsBuilder
+from streams.runtime.app import KafkaStreams
+from streams.runtime.status import State
+from streams.topology import Topology
+
+app = typer.Typer(help="Streams: describe and run stream topologies.", no_args_is_help=True)
+
+GC_THRESHOLD = 50_000
+"""Objects between two collections: records in flight are many, and almost never in cycles."""
+
+TopologyName = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="where the topology is")]
+
+
+@app.command()
+def describe(topology: TopologyName) -> None:
+    """Print a topology, as Kafka's Topology.describe() does."""
+    typer.echo(_load(topology).describe(), nl=False)
+
+
+@app.command()
+def run(
+    topology: TopologyName,
+    bootstrap_server: Annotated[str, typer.Option(help="host:port[,host:port]")],
+    application_id: Annotated[str, typer.Option(help="group id and prefix of internal topics")],
+    override: Annotated[
+        list[str] | None, typer.Option(help="a setting by Kafka's name, key=value; may be repeated")
+    ] = None,
+    exit_when_caught_up: Annotated[
+        bool, typer.Option(help="end once all there is in the inputs is processed and committed")
+    ] = False,
+    status_interval: Annotated[float, typer.Option(help="seconds between status lines; 0: only changes")] = 0,
+    log_level: Annotated[str, typer.Option(help="what stderr tells")] = "WARNING",
+) -> None:
+    """Run one instance of an application. Ends cleanly on SIGTERM or Ctrl-C, everything committed."""
+    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    gc.set_threshold(GC_THRESHOLD)
+    properties: dict[str, Any] = dict(_pair(each) for each in override or [])
+    properties |= {"bootstrap.servers": bootstrap_server, "application.id": application_id}
+    try:
+        streams = KafkaStreams(_load(topology), StreamsConfig.from_properties(properties))
+        asyncio.run(_run(streams, exit_when_caught_up=exit_when_caught_up, status_interval=status_interval))
+    except MillstreamError as error:
+        typer.echo(f"streams: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise typer.BadParameter(f"{text!r} is not key=value")
+    return key.strip(), value.strip()
+
+
+def _load(name: str) -> Topology:
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        raise typer.BadParameter(f"{name!r} is not module:name")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found: Any = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise typer.BadParameter(f"{name}: {error}") from error
+    if not isinstance(found, Topology | StreamsBuilder) and callable(found):
+        found = found()
+    if isinstance(found, StreamsBuilder):
+        found = found.build()
+    if not isinstance(found, Topology):
+        raise typer.BadParameter(f"{name} is no topology but {type(found).__name__}")
+    return found
+
+
+async def _run(streams: KafkaStreams, *, exit_when_caught_up: bool, status_interval: float) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    streams.add_state_listener(lambda new, old: _say("status", streams, new))
+    async with streams:
+        ends = [asyncio.create_task(stop.wait()), asyncio.create_task(streams.wait_ended())]
+        if exit_when_caught_up:
+            ends.append(asyncio.create_task(streams.wait_until_caught_up()))
+        reporter = asyncio.create_task(_report(streams, status_interval)) if status_interval else None
+        done, pending = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for task in (*pending, *([reporter] if reporter else [])):
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        for task in done:
+            task.result()
+    _say("stopped", streams, streams.state)
+
+
+async def _report(streams: KafkaStreams, interval: float) -> None:
+    while True:
+        await asyncio.sleep(interval)
+        _say("status", streams, streams.state, lag=await streams.lag())
+
+
+def _say(event: str, streams: KafkaStreams, state: State, **more: Any) -> None:
+    facts = {"event": event, "state": state.value, **streams.summary(), **more}
+    typer.echo(json.dumps(facts))

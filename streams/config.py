@@ -1,0 +1,109 @@
+"""Settings of a streams application, named as Kafka's: ``commit.interval.ms`` ↔ ``commit_interval_ms``."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, get_type_hints
+
+from logd.errors import ConfigError
+
+ExceptionAnswer = Literal["fail", "continue"]
+ExceptionHandler = Callable[[Exception], ExceptionAnswer]
+
+
+def log_and_fail(error: Exception) -> ExceptionAnswer:
+    """Stop the application on the first bad record: the default."""
+    return "fail"
+
+
+def log_and_continue(error: Exception) -> ExceptionAnswer:
+    """Leave bad records out; they are logged and counted as dropped."""
+    return "continue"
+
+
+def default_state_dir() -> str:
+    """Where state is kept when nothing is said: under the system's temporary folder, as in Kafka Streams."""
+    return os.path.join(tempfile.gettempdir(), "millstream-streams")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsConfig:
+    """What one instance of an application needs to know besides its topology."""
+
+    application_id: str
+    """The group id, and the prefix of internal topics and of the folder under ``state_dir``."""
+    bootstrap_servers: str
+    """``host:port``, several divided by commas."""
+    client_id: str = ""
+    """What brokers log this instance as; the application id when empty."""
+    state_dir: str = field(default_factory=default_state_dir)
+    """Folder for RocksDB stores; one process at a time works in one application's folder under it."""
+    commit_interval_ms: int = 30_000
+    """How often positions and state are committed; cached tables are forwarded at the same moments."""
+    statestore_cache_max_bytes: int = 64 * 1024 * 1024
+    """About how much memory the stores' caches take, all tasks together; more forces an early commit."""
+    auto_offset_reset: Literal["earliest", "latest", "none"] = "earliest"
+    """Where a source without a committed position begins, unless it says so itself."""
+    max_task_idle_ms: int = 0
+    """How long a task waits for an input that is empty at the broker too; -1 waits for none (KIP-695)."""
+    buffered_records_per_partition: int = 20_000
+    """Above this many records waiting, a partition is not fetched further."""
+    poll_ms: int = 100
+    """How long to wait for data when there is none; also how long one slice of processing may take."""
+    replication_factor: int = -1
+    """Replicas of internal topics; -1 is the broker's default."""
+    max_request_size: int = 1_048_576
+    """Largest batch sent; a task's changes to a store go out as one batch when they fit."""
+    compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
+    """Codec of everything produced."""
+    session_timeout_ms: int = 45_000
+    """After this long without a heartbeat the tasks go to other members."""
+    heartbeat_interval_ms: int = 3_000
+    """How often the group hears from this member."""
+    rebalance_timeout_ms: int = 300_000
+    """How long a rebalance waits for this member to commit and give up its tasks."""
+    group_instance_id: str | None = None
+    """Static membership: a restart under the same name gets its tasks back without a rebalance."""
+    deserialization_exception_handler: ExceptionHandler = log_and_fail
+    """What to do with a record whose bytes do not fit its serde."""
+    production_exception_handler: ExceptionHandler = log_and_fail
+    """What to do with a record that cannot be serialized or is refused by the broker."""
+
+    def __post_init__(self) -> None:
+        self.validate()
+
+    def validate(self) -> None:
+        """Raise ConfigError for the first value that is not allowed."""
+        if not self.application_id or any(c in self.application_id for c in "/\\ :,"):
+            raise ConfigError("application.id", self.application_id, "letters, digits, '.', '_' and '-'")
+        if not self.bootstrap_servers:
+            raise ConfigError("bootstrap.servers", self.bootstrap_servers, "host:port[,host:port]")
+        for name in ("commit_interval_ms", "statestore_cache_max_bytes"):
+            if getattr(self, name) < 0:
+                raise ConfigError(name.replace("_", "."), getattr(self, name), "0 or more")
+        for name in ("buffered_records_per_partition", "poll_ms", "max_request_size"):
+            if getattr(self, name) < 1:
+                raise ConfigError(name.replace("_", "."), getattr(self, name), "1 or more")
+        if self.auto_offset_reset not in ("earliest", "latest", "none"):
+            raise ConfigError("auto.offset.reset", self.auto_offset_reset, "earliest, latest or none")
+        if self.max_task_idle_ms < -1:
+            raise ConfigError("max.task.idle.ms", self.max_task_idle_ms, "-1 or more")
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, Any]) -> Self:
+        """Read Kafka's dotted keys; text is converted to each setting's type. Unknown keys are an error."""
+        hints = get_type_hints(cls)
+        values: dict[str, Any] = {}
+        for key, value in properties.items():
+            name = key.replace(".", "_").replace("-", "_")
+            if name not in {each.name for each in dataclasses.fields(cls)}:
+                raise ConfigError(key, value, "one of " + ", ".join(sorted(hints)).replace("_", "."))
+            try:
+                values[name] = int(value) if hints[name] is int else value
+            except ValueError:
+                raise ConfigError(key, value, "a whole number") from None
+        return cls(**values)

@@ -1,0 +1,89 @@
+"""Settings of single operators, as dataclasses to share, or as keywords of the operator itself.
+
+``builder.stream("flights", key_serde=str, value_serde=Flight)`` and
+``builder.stream("flights", Consumed(key_serde=str, value_serde=Flight))`` are the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from streams.graph import OffsetReset, TimestampExtractor
+from streams.processors.windows import Duration
+from streams.serdes import SerdeLike
+
+Options = TypeVar("Options")
+
+
+def settle(given: Options | None, default: type[Options], **keywords: Any) -> Options:
+    """The options given, with the keywords that were given too put over them."""
+    base = default() if given is None else given
+    changes = {name: value for name, value in keywords.items() if value is not None}
+    return dataclasses.replace(base, **changes) if changes else base  # type: ignore[type-var]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumed:
+    """How a topic is read. ``timestamp_extractor(key, value, record_timestamp)`` gives the event time, ms."""
+
+    key_serde: SerdeLike | None = None
+    value_serde: SerdeLike | None = None
+    timestamp_extractor: TimestampExtractor | None = None
+    reset: OffsetReset | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Produced:
+    """How a topic is written."""
+
+    key_serde: SerdeLike | None = None
+    value_serde: SerdeLike | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouped:
+    """How records are grouped; the name goes to the repartition topic, if one is needed."""
+
+    key_serde: SerdeLike | None = None
+    value_serde: SerdeLike | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """How a stream is joined; serdes are those of the stream, for the repartition topic, if one is needed."""
+
+    key_serde: SerdeLike | None = None
+    value_serde: SerdeLike | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Materialized:
+    """How a table is kept.
+
+    `name`: the store's; also names the changelog topic, and the repartition topic if one is needed.
+    `persistent`: RocksDB, otherwise memory. `logging`: keep a changelog topic, so that a restart elsewhere
+    has the state; `changelog_config` goes to that topic. `caching`: downstream hears of the last value per
+    key at each commit, otherwise of every update. `retention`: window stores only, by stream time; at least
+    window size and grace, which is also the default.
+    """
+
+    name: str | None = None
+    key_serde: SerdeLike | None = None
+    value_serde: SerdeLike | None = None
+    persistent: bool = True
+    logging: bool = True
+    caching: bool = True
+    retention: Duration | None = None
+    changelog_config: Mapping[str, str] = field(default_factory=dict)
+
+
+def materialized(store: str | Materialized | None) -> Materialized:
+    """A store's name alone stands for a store with that name."""
+    return store if isinstance(store, Materialized) else Materialized(name=store)

@@ -1,0 +1,96 @@
+"""What streams, tables and groupings share: the graph, default serdes, repartition topics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streams.dsl.options import Materialized
+from streams.errors import TopologyError
+from streams.graph import Graph, Names, ProcessorNode, SinkNode, SourceNode
+from streams.processors.stateless import drop_null_keys
+from streams.processors.wiring import Operator
+from streams.serdes import Serde, SerdeLike, serde_for
+from streams.state import StoreKind, StoreSpec
+
+
+class Weaver:
+    """One builder's graph and the ways to add to it."""
+
+    def __init__(self, graph: Graph, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None) -> None:
+        self.graph = graph
+        self._key_serde = key_serde
+        self._value_serde = value_serde
+
+    @property
+    def names(self) -> Names:
+        """The builder's name counter."""
+        return self.graph.names
+
+    def add_processor(
+        self, name: str, parents: tuple[str, ...], operator: Operator, stores: tuple[str, ...] = ()
+    ) -> str:
+        """Add a node that runs an operator; returns its name."""
+        self.graph.add(ProcessorNode(name=name, parents=parents, operator=operator, stores=list(stores)))
+        return name
+
+    def key_serde(self, node: str, *wanted: SerdeLike | None) -> Serde[Any]:
+        """The first key serde that is known, else the builder's; TopologyError if there is none."""
+        return _first(node, "key", (*wanted, self._key_serde))
+
+    def value_serde(self, node: str, *wanted: SerdeLike | None) -> Serde[Any]:
+        """The first value serde that is known, else the builder's; TopologyError if there is none."""
+        return _first(node, "value", (*wanted, self._value_serde))
+
+    def store_spec(
+        self,
+        name: str,
+        kept: Materialized,
+        *,
+        key_serde: SerdeLike | None,
+        value_serde: SerdeLike | None,
+        node: str,
+        kind: StoreKind = "key_value",
+        window_size_ms: int = 0,
+        retention_ms: int = 0,
+    ) -> StoreSpec:
+        """A store as `Materialized` says, its serdes first and these second."""
+        return StoreSpec(
+            name=name,
+            kind=kind,
+            key_serde=self.key_serde(node, kept.key_serde, key_serde),
+            value_serde=self.value_serde(node, kept.value_serde, value_serde),
+            persistent=kept.persistent,
+            logged=kept.logging,
+            cached=kept.caching,
+            window_size_ms=window_size_ms,
+            retention_ms=retention_ms,
+            changelog_config=kept.changelog_config,
+        )
+
+    def repartition(
+        self, parent: str, topic: str, *, named: bool, key_serde: Serde[Any], value_serde: Serde[Any]
+    ) -> str:
+        """Send a stream through a topic by its new key; returns the source it comes back from.
+
+        With a name of the user's in it (``named``) the nodes are called after the topic; the numbers are
+        spent all the same, as in Kafka.
+        """
+        names = self.names
+        sink, keep, source = (names.node(f"KSTREAM-{what}-") for what in ("SINK", "FILTER", "SOURCE"))
+        if named:
+            sink, keep, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
+        self.add_processor(keep, (parent,), drop_null_keys())
+        serdes: dict[str, Any] = {"key_serde": key_serde, "value_serde": value_serde}
+        self.graph.add(SinkNode(name=sink, parents=(keep,), topic=topic, internal=True, **serdes))
+        self.graph.add(SourceNode(name=source, topics=(topic,), internal=True, **serdes))
+        return source
+
+
+def _first(node: str, what: str, candidates: tuple[SerdeLike | None, ...]) -> Serde[Any]:
+    for candidate in candidates:
+        serde = serde_for(candidate)
+        if serde is not None:
+            return serde
+    raise TopologyError(
+        f"{node} needs a {what} serde and none is known: say {what}_serde= here, or in StreamsBuilder()"
+    )

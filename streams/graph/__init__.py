@@ -1,0 +1,18 @@
+"""The graph under a topology: nodes and their names, without I/O."""
+
+from __future__ import annotations
+
+from streams.graph.graph import Graph
+from streams.graph.names import Names
+from streams.graph.node import Node, OffsetReset, ProcessorNode, SinkNode, SourceNode, TimestampExtractor
+
+__all__ = [
+    "Graph",
+    "Names",
+    "Node",
+    "OffsetReset",
+    "ProcessorNode",
+    "SinkNode",
+    "SourceNode",
+    "TimestampExtractor",
+]

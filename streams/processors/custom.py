@@ -1,0 +1,121 @@
+"""The processor API: a class of your own as a node, with stores, punctuation and choice of child."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from streams.errors import TopologyError
+from streams.processors.record import Headers, Process, Record
+from streams.processors.windows import Duration, milliseconds
+from streams.processors.wiring import Operator, Punctuation, PunctuationType, Wiring
+from streams.state import CachedStore
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordMetadata:
+    """Where the record being processed came from."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class ProcessorContext:
+    """What a processor may do: forward, use its stores, ask for the time and be called at times."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+        self._task = wiring.task
+
+    @property
+    def task_id(self) -> str:
+        """``<sub-topology>_<partition>``."""
+        return self._task.task_id
+
+    @property
+    def stream_time(self) -> int:
+        """Highest record timestamp the task has seen, ms; -1 before the first."""
+        return self._task.stream_time
+
+    @property
+    def wall_clock(self) -> int:
+        """The task's clock, ms since the epoch; read this instead of the system's, tests move it."""
+        return self._task.wall_clock
+
+    @property
+    def record_metadata(self) -> RecordMetadata:
+        """Topic, partition and offset of the record being processed."""
+        return RecordMetadata(self._task.topic, self._task.partition, self._task.offset)
+
+    def store(self, name: str) -> CachedStore:
+        """A store named in ``stores=`` where this node was made."""
+        return self._wiring.store(name)
+
+    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
+        """Send a record to all children, or to the one of that name."""
+        if child is None:
+            target = self._wiring.forward
+        elif child in self._wiring.children:
+            target = self._wiring.children[child]
+        else:
+            raise TopologyError(f"{self._wiring.node} has no child {child!r}")
+        target(record.key, record.value, record.timestamp, record.headers)
+
+    def schedule(
+        self, interval: Duration, callback: Callable[[int], None], *, on: PunctuationType = "stream_time"
+    ) -> Callable[[], None]:
+        """Call ``callback(now)`` every interval of stream time or wall clock; returns what cancels it."""
+        interval_ms = milliseconds(interval)
+        if interval_ms <= 0:
+            raise ValueError("the interval must be longer than 0")
+        punctuation = Punctuation(interval_ms, on, callback)
+        if on == "wall_clock":
+            punctuation.next_at = self._task.wall_clock + interval_ms
+        punctuations = self._task.punctuations
+        punctuations.append(punctuation)
+
+        def cancel() -> None:
+            if punctuation in punctuations:
+                punctuations.remove(punctuation)
+
+        return cancel
+
+
+class Processor(ABC, Generic[K, V]):
+    """Base of processors of your own; one instance is made per task."""
+
+    context: ProcessorContext
+
+    def init(self, context: ProcessorContext) -> None:
+        """Called once before the first record; keep this call when you override it."""
+        self.context = context
+
+    @abstractmethod
+    def process(self, record: Record[K, V]) -> None:
+        """Take one record; forward what should go on."""
+
+    def close(self) -> None:
+        """Called when the task goes; nothing can be forwarded any more."""
+
+
+def run_processor(supplier: Callable[[], Processor[Any, Any]]) -> Operator:
+    """A node that runs what the supplier makes."""
+
+    def build(wiring: Wiring) -> Process:
+        processor = supplier()
+        processor.init(ProcessorContext(wiring))
+        wiring.task.closers.append(processor.close)
+        process_record = processor.process
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            process_record(Record(key, value, timestamp, headers))
+
+        return process
+
+    return build

@@ -1,0 +1,33 @@
+"""Counters of one node of one task; read at any time, summed by the application."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class NodeMetrics:
+    """Plain numbers. Sources and sinks count every record, other nodes only what they drop.
+
+    `process_total`: records in (source) or out (sink). `dropped_records_total`: records left out, for a null
+    key or value, bytes that do not fit, or lateness. `late_records_total`: the late ones among them.
+    """
+
+    process_total: int = 0
+    dropped_records_total: int = 0
+    late_records_total: int = 0
+
+    def dropped(self) -> None:
+        """Count one record left out."""
+        self.dropped_records_total += 1
+
+    def late(self) -> None:
+        """Count one record left out because its window is over."""
+        self.dropped_records_total += 1
+        self.late_records_total += 1
+
+    def add(self, other: NodeMetrics) -> None:
+        """Sum up."""
+        self.process_total += other.process_total
+        self.dropped_records_total += other.dropped_records_total
+        self.late_records_total += other.late_records_total

@@ -1,0 +1,54 @@
+"""What flows between nodes: four arguments per record, or a `Record` for those who write processors.
+
+Operators are composed closures; a record passes them as plain arguments, which costs no allocation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeAlias, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
+Process: TypeAlias = Callable[[Any, Any, int, Headers], None]
+"""Takes key, value, timestamp (ms) and headers of one record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Generic[K, V]):
+    """One record as a low-level processor sees it. ``timestamp`` is in ms since the epoch."""
+
+    key: K
+    value: V
+    timestamp: int
+    headers: Headers = ()
+
+    def with_key(self, key: Any) -> Record[Any, V]:
+        """The same record under another key."""
+        return replace(self, key=key)
+
+    def with_value(self, value: Any) -> Record[K, Any]:
+        """The same record with another value."""
+        return replace(self, value=value)
+
+
+def discard(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+    """What a node without children forwards to."""
+
+
+def fan_out(children: list[Process]) -> Process:
+    """One function that calls all children, in order."""
+    if not children:
+        return discard
+    if len(children) == 1:
+        return children[0]
+    branches = tuple(children)
+
+    def forward(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        for branch in branches:
+            branch(key, value, timestamp, headers)
+
+    return forward

@@ -1,0 +1,278 @@
+"""`KafkaStreams`: one instance of an application, from joining the group to a clean end."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import signal
+import time
+from typing import Any, Self
+
+from logd.client import BatchProducer, Client, GroupMember
+from streams.config import StreamsConfig
+from streams.errors import StreamsError
+from streams.graph import SinkNode, SourceNode
+from streams.processors.metrics import NodeMetrics
+from streams.runtime.commit import Committer
+from streams.runtime.folder import StateFolder
+from streams.runtime.loop import TaskLoop
+from streams.runtime.opener import TaskOpener
+from streams.runtime.output import Output
+from streams.runtime.protocol import StreamsProtocol, count_partitions, read_assignment
+from streams.runtime.status import State, StateListener, Status
+from streams.runtime.task import TaskId
+from streams.runtime.topics import TopicNames
+from streams.runtime.worker import Worker
+from streams.state import CachedStore
+from streams.topology import Topology
+
+log = logging.getLogger(__name__)
+
+
+def wall_clock() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class KafkaStreams:
+    """Runs a topology against a cluster.
+
+    Settings are a `StreamsConfig`, keywords, or both (keywords win):
+    ``KafkaStreams(topology, application_id="delays", bootstrap_servers="localhost:9092")``.
+    `run` blocks until a signal; in an event loop of your own use it as an async context manager.
+    """
+
+    def __init__(self, topology: Topology, config: StreamsConfig | None = None, **settings: Any) -> None:
+        self.topology = topology
+        self.config = StreamsConfig(**settings) if config is None else dataclasses.replace(config, **settings)
+        self._status = Status()
+        self._names = TopicNames(self.config.application_id, topology)
+        self._failure: BaseException | None = None
+        self._ended = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+
+    # -- life
+
+    async def start(self) -> None:
+        """Lock the state folder, connect, join the group; returns before tasks run.
+
+        Raises StateFolderLocked, ConnectionClosed, TopologyError (inputs missing or not co-partitioned).
+        """
+        config = self.config
+        self._folder = StateFolder(config.state_dir, config.application_id)
+        self._worker = Worker()
+        self._client = Client(config.bootstrap_servers, client_id=config.client_id or config.application_id)
+        try:
+            await self._connect()
+        except BaseException:
+            await self._client.close()
+            self._worker.close()
+            self._folder.close()
+            raise
+        self._status.become(State.REBALANCING)
+        await self._member.start()
+        self._running = asyncio.create_task(self._loop.run(), name=f"streams-{config.application_id}")
+        self._running.add_done_callback(self._loop_ended)
+
+    async def _connect(self) -> None:
+        config, topology = self.config, self.topology
+        counts = await count_partitions(self._client, topology)
+        sinks = await self._client.metadata(topology.sink_topics)
+        written = {self._names.topic(topic): counts[topic] for topic in topology.repartition_topics}
+        written.update({name: topic.partition_count for name, topic in sinks.topics.items()})
+        self._producer = BatchProducer(
+            self._client,
+            compression_type=config.compression_type,
+            max_request_size=config.max_request_size,
+        )
+        protocol = StreamsProtocol(
+            self._client,
+            topology,
+            self._names,
+            replication_factor=config.replication_factor,
+            state=lambda: self._loop.member_state(self._folder.stored_tasks()),
+        )
+        self._member = GroupMember(
+            self._client,
+            config.application_id,
+            protocols=[protocol],
+            on_assigned=self._on_assigned,
+            on_revoked=self._on_revoked,
+            on_lost=self._on_lost,
+            on_failed=self._fail,
+            session_timeout_ms=config.session_timeout_ms,
+            heartbeat_interval_ms=config.heartbeat_interval_ms,
+            rebalance_timeout_ms=config.rebalance_timeout_ms,
+            group_instance_id=config.group_instance_id,
+        )
+        output = Output(self._producer, self._names, written, config.production_exception_handler)
+        opener = TaskOpener(
+            self._client,
+            self._member,
+            topology,
+            self._names,
+            config=config,
+            folder=self._folder,
+            clock=wall_clock,
+            worker=self._worker,
+        )
+        self._loop = TaskLoop(
+            self._client,
+            self._member,
+            opener=opener,
+            committer=Committer(self._producer, self._member, output, self._worker),
+            output=output,
+            worker=self._worker,
+            config=config,
+            clock=wall_clock,
+        )
+        await self._producer.start()
+
+    async def close(self) -> None:
+        """Commit, leave the group, close everything; raises nothing of what ended the application before."""
+        if self._running is None:
+            return
+        running, self._running = self._running, None
+        self._status.become(State.PENDING_SHUTDOWN)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        if self._failure is not None:
+            self._loop.drop()
+        try:
+            await self._member.close()
+        finally:
+            await self._loop.close()
+            await self._producer.close(timeout_ms=self.config.poll_ms if self._failure else None)
+            await self._client.close()
+            self._worker.close()
+            self._folder.close()
+            self._status.become(State.ERROR if self._failure else State.NOT_RUNNING)
+            self._ended.set()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
+        await self.close()
+        if kind is None:
+            self.check()
+
+    def run(self) -> None:
+        """Run until SIGINT or SIGTERM, then close; raises what ended the application otherwise."""
+        asyncio.run(self.run_until_signalled())
+
+    async def run_until_signalled(self) -> None:
+        """As `run`, in a running event loop."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._ended.set)
+        try:
+            async with self:
+                await self._ended.wait()
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    # -- looking at it
+
+    @property
+    def state(self) -> State:
+        """What the application is doing."""
+        return self._status.state
+
+    def add_state_listener(self, listener: StateListener) -> None:
+        """Have ``listener(new, old)`` called on every change of state."""
+        self._status.listeners.append(listener)
+
+    def check(self) -> None:
+        """Raise what ended the application, if something did."""
+        if self._failure is not None:
+            raise StreamsError(f"{self.config.application_id} ended: {self._failure}") from self._failure
+
+    @property
+    def tasks(self) -> list[TaskId]:
+        """The tasks this instance runs."""
+        return sorted(self._loop.tasks) if self.state is not State.CREATED else []
+
+    def stores(self, name: str) -> list[CachedStore]:
+        """The store of that name of each task here, for reading while the application stands still.
+
+        What was processed and not committed is in it.
+        """
+        tasks = (running.task for _, running in sorted(self._loop.tasks.items()))
+        return [task.stores[name] for task in tasks if name in task.stores]
+
+    def metrics(self) -> dict[str, NodeMetrics]:
+        """Counters by node name, over all tasks this instance has had."""
+        return self._loop.metrics() if self.state is not State.CREATED else {}
+
+    def summary(self) -> dict[str, Any]:
+        """Tasks, and records in (sources), out (sinks), dropped (anywhere) and late; fit for JSON."""
+        nodes, metrics = self.topology.nodes, self.metrics()
+        sources = [each for name, each in metrics.items() if isinstance(nodes[name], SourceNode)]
+        sinks = [each for name, each in metrics.items() if isinstance(nodes[name], SinkNode)]
+        return {
+            "tasks": [str(id) for id in self.tasks],
+            "records_in": sum(each.process_total for each in sources),
+            "records_out": sum(each.process_total for each in sinks),
+            "dropped_records": sum(each.dropped_records_total for each in metrics.values()),
+            "late_records": sum(each.late_records_total for each in metrics.values()),
+        }
+
+    async def lag(self) -> int:
+        """Records between this instance's tasks and the ends of their inputs, asked of the brokers now."""
+        positions = self._loop.positions()
+        ends = await self._loop.ends()
+        return sum(max(0, end - positions.get(tp, 0)) for tp, end in ends.items())
+
+    async def wait_ended(self) -> None:
+        """Return once the application was closed or has ended by itself; `check` tells which."""
+        await self._ended.wait()
+
+    async def wait_until_caught_up(self) -> None:
+        """Return once this instance has processed and committed all there is in its inputs.
+
+        Its own repartition topics count too. Raises StreamsError if the application ends instead.
+        """
+        while True:
+            self.check()
+            self._loop.progress.clear()
+            if self.state is State.RUNNING and await self.lag() == 0:
+                # In this order: a commit may forward tables into repartition topics, which makes for new lag.
+                if self._loop.is_committed() and await self.lag() == 0:
+                    return
+                self._loop.request_commit()
+            await self._loop.progress.wait()
+
+    # -- the group's callbacks
+
+    async def _on_assigned(self, assignment: bytes, generation: int) -> None:
+        ids = read_assignment(assignment)
+        log.info("%s: tasks %s", self.config.application_id, " ".join(map(str, ids)) or "none")
+        await self._loop.assigned(ids)
+        self._status.become(State.RUNNING)
+
+    async def _on_revoked(self, assignment: bytes, generation: int) -> None:
+        self._status.become(State.REBALANCING)
+        await self._loop.revoked()
+
+    async def _on_lost(self, assignment: bytes, generation: int) -> None:
+        self._status.become(State.REBALANCING)
+        await self._loop.lost()
+
+    def _loop_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """Something ended us: remember it, stand still; `close` lets everything go."""
+        if self._failure is None:
+            self._failure = error
+            log.error("%s ends: %s", self.config.application_id, error)
+        self._status.become(State.PENDING_ERROR)
+        if self._running is not None:
+            self._running.cancel()
+        self._loop.progress.set()
+        self._ended.set()

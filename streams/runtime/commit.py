@@ -1,0 +1,139 @@
+"""Commits: how a task's positions and state move forward together, at least once and without double counting.
+
+For each task, in this order:
+
+1. Drain the stores: cached tables forward their changes, the changed entries are serialized.
+2. Send everything, output and changelogs, and wait until the broker has acknowledged all of it.
+3. Commit the input positions to the group, with a note that says how far each changelog counts now.
+   One OffsetCommit is one append, so this is the point at which the commit happens or does not.
+4. Write the changes to the stores' backends, each with its changelog offset.
+
+A kill before 3 leaves records in the changelogs that no note counts: restore undoes them (`restore`), and the
+inputs are read again from the positions those values do not reflect yet. So an aggregate counts every input
+record once, whatever happens; what is written to output topics may be written twice. A kill between 3 and 4
+costs time only: the backends are restored from their older checkpoints. State on disk is never ahead of 3.
+
+This holds within a sub-topology. A repartition topic is an output like any other: what was sent there in a
+commit that broke off is sent again, and counted again behind it (transactions will mend that).
+
+Should another member write to a changelog of ours (a slow one that does not know yet that it lost the task),
+our next records do not land where they must; the task is then restored (TaskLost) instead of committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from logd.client import BatchProducer, GroupMember, OffsetAndMetadata, TopicPartition
+from logd.records import NewRecord, build_batch, estimate_size
+from streams.errors import TaskLost
+from streams.runtime.output import Output
+from streams.runtime.positions import commit_offsets
+from streams.runtime.running import RunningTask
+from streams.runtime.task import Flush
+from streams.runtime.undo import with_previous
+from streams.runtime.worker import Worker
+from streams.state import Pending
+
+BATCH_OVERHEAD = 200
+"""Bytes kept free in a batch for its header."""
+
+Batch = tuple[int, bytes]
+"""Number of records, and the batch built of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """One batch on its way to a changelog, and the offset it must get."""
+
+    running: RunningTask
+    store: str
+    expected: int
+    ack: asyncio.Future[int | None]
+
+
+class Committer:
+    """Commits tasks through one producer and one group member."""
+
+    def __init__(self, producer: BatchProducer, member: GroupMember, output: Output, worker: Worker) -> None:
+        self._producer = producer
+        self._member = member
+        self._output = output
+        self._worker = worker
+
+    async def commit(self, tasks: Iterable[RunningTask]) -> None:
+        """Commit these tasks, with one OffsetCommit for all of them. Whatever is raised, restore them all.
+
+        TaskLost: a changelog has a stranger's records. RebalanceNeeded: the group has moved on. KafkaError,
+        RequestTimedOut: the brokers stay away, or refuse what was sent.
+        """
+        flushes: list[tuple[RunningTask, Flush]] = []
+        sent: list[_Sent] = []
+        for running in tasks:
+            flush = await self._worker.run(running.task.flush)
+            flushes.append((running, flush))
+            await self._output.send(running)
+            for store, pending in flush.changes.items():
+                if store in running.changelogs:
+                    sent += await self._send_changes(running, store, pending)
+        await self._output.settle()
+        for each in sent:
+            await _check_landing(each)
+        offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+        for running, flush in flushes:
+            offsets.update(commit_offsets(flush.positions, running.ends, flush.times))
+        if offsets:
+            await self._member.commit(offsets)
+        for running, flush in flushes:
+            await self._worker.run(running.task.written, flush, running.ends)
+            running.cuts.update(running.ends)
+
+    async def _send_changes(self, running: RunningTask, store: str, pending: Pending) -> list[_Sent]:
+        """Send one store's changes, in one batch if they fit."""
+        topic, partition = running.changelogs[store]
+        sent: list[_Sent] = []
+        for count, batch in await self._worker.run(self._build, running, store, pending):
+            ack = await self._producer.send_batch(topic, partition, batch)
+            sent.append(_Sent(running, store, running.ends[store], ack))
+            running.ends[store] += count
+        return sent
+
+    def _build(self, running: RunningTask, store: str, pending: Pending) -> list[Batch]:
+        records: list[NewRecord] = [(timestamp, key, raw, ()) for key, (raw, timestamp) in pending.items()]
+        room = self._producer.max_request_size - BATCH_OVERHEAD
+        if sum(map(estimate_size, records)) > room:
+            cut, get = running.cuts[store], running.task.stores[store].backend.get
+            records = [
+                (timestamp, key, raw, with_previous(cut, get(key)))
+                for key, (raw, timestamp) in pending.items()
+            ]
+        codec = self._producer.codec
+        return [(len(batch), build_batch(batch, codec=codec)) for batch in _cut(records, room)]
+
+
+async def _check_landing(sent: _Sent) -> None:
+    """Our records must stand right behind those we know of."""
+    offset = await sent.ack
+    # None: a retry found the batch in the log and its offset forgotten.
+    if offset is not None and offset != sent.expected:
+        raise TaskLost(
+            f"task {sent.running.task.id}: {sent.running.changelogs[sent.store]} has another member's "
+            f"records at offset {sent.expected}"
+        )
+
+
+def _cut(records: list[NewRecord], room: int) -> Iterator[list[NewRecord]]:
+    """Batches of at most ``room`` bytes; a record that is larger stands alone, for the producer to refuse."""
+    batch: list[NewRecord] = []
+    size = 0
+    for record in records:
+        cost = estimate_size(record)
+        if batch and size + cost > room:
+            yield batch
+            batch, size = [], 0
+        batch.append(record)
+        size += cost
+    if batch:
+        yield batch

@@ -1,0 +1,230 @@
+"""The loop over one instance's tasks: feed, work, send, commit; and the changes of hands in between.
+
+A lock keeps the loop and the group's callbacks apart: tasks change hands only between two turns of the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+
+from logd.client import Admin, BatchFetcher, Client, Fetched, GroupMember, TopicPartition
+from logd.errors import ConnectionClosed, KafkaError, MillstreamError, RebalanceNeeded, RequestTimedOut
+from streams.config import StreamsConfig
+from streams.errors import TaskLost
+from streams.processors.metrics import NodeMetrics
+from streams.runtime.assignment import MemberState
+from streams.runtime.commit import Committer
+from streams.runtime.opener import TaskOpener
+from streams.runtime.output import Output
+from streams.runtime.queue import InputQueue
+from streams.runtime.running import RunningTask
+from streams.runtime.task import Clock, TaskId
+from streams.runtime.worker import Worker
+
+log = logging.getLogger(__name__)
+
+
+class TaskLoop:
+    """Runs the tasks the group gives it.
+
+    `tasks`: those held now. `progress`: set after every turn that did something. `lost` is called when tasks
+    had to be dropped, which makes the member join again.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        member: GroupMember,
+        *,
+        opener: TaskOpener,
+        committer: Committer,
+        output: Output,
+        worker: Worker,
+        config: StreamsConfig,
+        clock: Clock,
+    ) -> None:
+        self.tasks: dict[TaskId, RunningTask] = {}
+        self.progress = asyncio.Event()
+        self.totals: dict[str, NodeMetrics] = {}
+        """Counters of tasks that are gone."""
+        self._client = client
+        self._member = member
+        self._opener = opener
+        self._committer = committer
+        self._output = output
+        self._worker = worker
+        self._config = config
+        self._clock = clock
+        self._fetcher = BatchFetcher(
+            client, auto_offset_reset=config.auto_offset_reset, fetch_max_wait_ms=config.poll_ms
+        )
+        self._queues: dict[TopicPartition, InputQueue] = {}
+        self._lock = asyncio.Lock()
+        self._epoch = 0
+        self._working = False
+        self._commit_at = clock() + config.commit_interval_ms
+
+    # -- the loop
+
+    async def run(self) -> None:
+        """Take turns until cancelled."""
+        busy = False
+        while True:
+            epoch = self._epoch
+            fetched = await self._fetcher.fetch(timeout_ms=0 if busy else self._config.poll_ms)
+            async with self._lock:
+                for each in fetched:
+                    await self._feed(each, epoch)
+                busy = self._working and await self._turn() > 0
+            if not busy:
+                await asyncio.sleep(0)
+            self.progress.set()
+
+    async def _feed(self, fetched: Fetched, epoch: int) -> None:
+        queue = self._queues.get(fetched.tp)
+        if queue is None:
+            return
+        # A jump forward is an offset reset, unless the task changed hands while this was on its way.
+        if fetched.position == queue.fetched or (fetched.position > queue.fetched and epoch == self._epoch):
+            records = await self._worker.run(fetched.records)
+            queue.add(records, fetched.next_offset, fetched.high_watermark)
+            if len(queue) > self._config.buffered_records_per_partition:
+                self._fetcher.pause([fetched.tp])
+        else:
+            self._fetcher.seek(fetched.tp, queue.fetched)
+
+    async def _turn(self) -> int:
+        tasks = list(self.tasks.values())
+        done = await self._worker.run(self._work, tasks)
+        for running in tasks:
+            await self._output.send(running)
+        for tp in self._fetcher.paused():
+            if len(self._queues[tp]) <= self._config.buffered_records_per_partition:
+                self._fetcher.resume([tp])
+        cache_bytes = sum(running.task.cache_bytes for running in tasks)
+        if self._clock() >= self._commit_at or cache_bytes > self._config.statestore_cache_max_bytes:
+            await self._commit()
+            if cache_bytes > self._config.statestore_cache_max_bytes:
+                for running in self.tasks.values():
+                    running.task.shrink()
+        return done
+
+    def _work(self, tasks: list[RunningTask]) -> int:
+        """In the worker thread: a slice of time for each task."""
+        share = max(1, self._config.poll_ms // max(1, len(tasks)))
+        done = 0
+        for running in tasks:
+            running.task.punctuate()
+            done += running.task.process(self._clock() + share)
+        return done
+
+    # -- commits
+
+    def request_commit(self) -> None:
+        """Commit in the next turn."""
+        self._commit_at = self._clock()
+
+    async def _commit(self) -> None:
+        """Commit what changed. If that fails in a way that time mends, drop the tasks and join again."""
+        self._commit_at = self._clock() + self._config.commit_interval_ms
+        changed = [running for running in self.tasks.values() if running.task.needs_commit]
+        if not changed:
+            return
+        try:
+            await self._committer.commit(changed)
+        except (TaskLost, RebalanceNeeded, ConnectionClosed, RequestTimedOut) as error:
+            self._give_up(error)
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            self._give_up(error)
+
+    def _give_up(self, error: MillstreamError) -> None:
+        """The commit did not happen, or nobody knows: what the tasks hold is void, restore them."""
+        log.warning("commit failed, tasks are restored: %s", error)
+        self.drop()
+        self._member.request_rejoin()
+
+    # -- changes of hands
+
+    async def assigned(self, ids: Iterable[TaskId]) -> None:
+        """Hold exactly these tasks: close others, restore new ones, go on with the rest."""
+        wanted = set(ids)
+        async with self._lock:
+            for id in self.tasks.keys() - wanted:
+                self._close(self.tasks.pop(id), clean=True)
+            for running in await self._opener.open(sorted(wanted - self.tasks.keys())):
+                self.tasks[running.task.id] = running
+            self._settle()
+            self._working = True
+
+    async def revoked(self) -> None:
+        """The group rebalances: commit and stand still; `assigned` says which tasks stay."""
+        async with self._lock:
+            self._working = False
+            await self._commit()
+
+    async def lost(self) -> None:
+        """The tasks are somebody else's already: nothing of theirs may be committed."""
+        async with self._lock:
+            self.drop()
+
+    def drop(self) -> None:
+        """Close all tasks without a commit."""
+        self._working = False
+        for running in self.tasks.values():
+            self._close(running, clean=False)
+        self.tasks.clear()
+        self._settle()
+
+    def _close(self, running: RunningTask, *, clean: bool) -> None:
+        for name, metrics in running.task.metrics.items():
+            self.totals.setdefault(name, NodeMetrics()).add(metrics)
+        running.task.close(clean=clean)
+
+    def _settle(self) -> None:
+        """Fetch what the tasks held now need, each input from where it stands."""
+        self._epoch += 1
+        self._queues = {tp: q for running in self.tasks.values() for tp, q in running.task.queues.items()}
+        self._fetcher.assign({tp: queue.fetched for tp, queue in self._queues.items()})
+
+    async def close(self) -> None:
+        """Close fetcher and tasks; commit before."""
+        await self._fetcher.close()
+        async with self._lock:
+            for running in self.tasks.values():
+                self._close(running, clean=True)
+            self.tasks.clear()
+
+    # -- what others ask
+
+    def member_state(self, stored: Iterable[TaskId]) -> MemberState:
+        """What this instance tells the group's leader."""
+        return MemberState(frozenset(self.tasks), frozenset(stored))
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """The next offset to process of each input."""
+        return {tp: queue.position for tp, queue in self._queues.items()}
+
+    async def ends(self) -> Mapping[TopicPartition, int]:
+        """The log end of each input, asked of the brokers now."""
+        if not self._queues:
+            return {}
+        listed = await Admin(self._client).list_offsets(dict.fromkeys(self._queues, "latest"))
+        return {tp: each.offset for tp, each in listed.items()}
+
+    def is_committed(self) -> bool:
+        """Whether the tasks stand still at their last commit."""
+        return self._working and not any(running.task.needs_commit for running in self.tasks.values())
+
+    def metrics(self) -> dict[str, NodeMetrics]:
+        """Counters by node, over all tasks this instance has had."""
+        summed = {name: NodeMetrics() for name in self.totals}
+        for name, metrics in self.totals.items():
+            summed[name].add(metrics)
+        for running in self.tasks.values():
+            for name, metrics in running.task.metrics.items():
+                summed.setdefault(name, NodeMetrics()).add(metrics)
+        return summed

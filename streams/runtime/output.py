@@ -1,0 +1,81 @@
+"""What tasks write to topics: given to partitions, sent, and waited for before a commit."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Mapping
+
+from logd.client import BatchProducer
+from logd.errors import KafkaError
+from logd.records import NewRecord
+from streams.config import ExceptionHandler
+from streams.errors import SerializationError
+from streams.runtime.running import RunningTask
+from streams.runtime.topics import TopicNames
+from streams.topology import Rows
+
+log = logging.getLogger(__name__)
+
+
+class Output:
+    """The way from tasks' rows to the producer. ``counts``: partitions of every topic written."""
+
+    def __init__(
+        self,
+        producer: BatchProducer,
+        names: TopicNames,
+        counts: Mapping[str, int],
+        on_bad_record: ExceptionHandler,
+    ) -> None:
+        self._producer = producer
+        self._names = names
+        self._counts = counts
+        self._on_bad_record = on_bad_record
+        self._acks: list[tuple[str, int, asyncio.Future[int | None]]] = []
+        self.dropped = 0
+
+    async def send(self, running: RunningTask) -> None:
+        """Send what the task has written; waits only for room in the producer."""
+        for topic, rows in running.task.take_output().items():
+            name = self._names.topic(topic)
+            for partition, records in self._partitioned(name, rows).items():
+                await self._send(name, partition, records)
+
+    def _partitioned(self, topic: str, rows: Rows) -> dict[int, list[NewRecord]]:
+        count, partition_for = self._counts[topic], self._producer.partition_for
+        partitions: dict[int, list[NewRecord]] = defaultdict(list)
+        for row in rows:
+            partitions[partition_for(topic, row[1], count)].append(row)
+        return partitions
+
+    async def _send(self, topic: str, partition: int, records: list[NewRecord]) -> None:
+        try:
+            ack = await self._producer.send(topic, partition, records)
+        except KafkaError as error:
+            # A record larger than the producer takes: nothing of the list is queued.
+            if len(records) > 1:
+                for record in records:
+                    await self._send(topic, partition, [record])
+            else:
+                self._refused(topic, partition, 1, error)
+        else:
+            self._acks.append((topic, partition, ack))
+
+    async def settle(self) -> None:
+        """Wait until everything sent is acknowledged; raises what the production handler fails on."""
+        await self._producer.flush()
+        acks, self._acks = self._acks, []
+        for topic, partition, ack in acks:
+            try:
+                await ack
+            except KafkaError as error:
+                self._refused(topic, partition, 1, error)
+
+    def _refused(self, topic: str, partition: int, count: int, error: KafkaError) -> None:
+        problem = SerializationError(f"not accepted: {error}", topic, partition)
+        if self._on_bad_record(problem) == "fail":
+            raise problem from error
+        self.dropped += count
+        log.warning("%s-%d: records left out: %s", topic, partition, error)

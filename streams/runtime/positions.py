@@ -1,0 +1,75 @@
+"""The note that goes with a task's committed offsets: what state belongs to these positions.
+
+One OffsetCommit is one append to the group's log, so the offsets of a task's inputs and this note change
+together or not at all. JSON, in the metadata of the task's first partition:
+
+    {"v": 1, "time": 1357000000000, "stores": {"delays": [1234, 1357000000000], ...}}
+
+A store's two numbers are the changelog offset its content reaches to (-1: it has no changelog) and its
+stream time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from logd.client import OffsetAndMetadata, TopicPartition
+from streams.runtime.task import StreamTimes
+
+VERSION = 1
+
+
+class _Note(msgspec.Struct):
+    v: int
+    time: int
+    stores: dict[str, tuple[int, int]]
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """A task's last commit: where its inputs go on, and how far its changelogs count.
+
+    `changelogs` is None when the offsets are somebody else's, an operator's who moved them: then the state
+    is taken as it is. Without committed offsets (``positions`` is empty) nothing of the changelogs counts.
+    """
+
+    positions: Mapping[TopicPartition, int]
+    changelogs: Mapping[str, int] | None
+    times: StreamTimes
+
+
+def write_note(changelogs: Mapping[str, int], times: StreamTimes) -> str:
+    """The metadata of a commit."""
+    names = sorted(changelogs.keys() | times.stores.keys())
+    stores = {name: (changelogs.get(name, -1), times.stores.get(name, -1)) for name in names}
+    return msgspec.json.encode(_Note(VERSION, times.task, stores)).decode()
+
+
+def read_cut(committed: Mapping[TopicPartition, OffsetAndMetadata]) -> Cut:
+    """The task's last commit, from what the group's coordinator has of its inputs."""
+    positions = {tp: each.offset for tp, each in committed.items()}
+    for each in committed.values():
+        note = _read_note(each.metadata)
+        if note is not None:
+            changelogs = {name: offset for name, (offset, _) in note.stores.items() if offset >= 0}
+            times = {name: time for name, (_, time) in note.stores.items() if time >= 0}
+            return Cut(positions, changelogs, StreamTimes(note.time, times))
+    return Cut(positions, None, StreamTimes())
+
+
+def _read_note(metadata: str) -> _Note | None:
+    try:
+        note = msgspec.json.decode(metadata, type=_Note)
+    except msgspec.DecodeError:
+        return None
+    return note if note.v == VERSION else None
+
+
+def commit_offsets(
+    positions: Mapping[TopicPartition, int], changelogs: Mapping[str, int], times: StreamTimes
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """What to commit for one task; always all its inputs, so that the note is never older than an offset."""
+    first = min(positions)
+    note = write_note(changelogs, times)
+    return {tp: OffsetAndMetadata(offset, note if tp == first else "") for tp, offset in positions.items()}

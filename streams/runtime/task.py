@@ -1,0 +1,236 @@
+"""A task: one partition group of one sub-topology, its stores and its records. No I/O, no clock of its own.
+
+The runner feeds it (`add`), lets it work (`process`, `punctuate`), and commits it: `flush` says what to send
+and where the task stands, and once all of that is safe `written` brings the stores' backends up to it.
+`runtime.commit` tells why in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from logd.client import TopicPartition
+from logd.records import Record
+from streams.config import ExceptionHandler, log_and_fail
+from streams.graph import SourceNode
+from streams.processors.metrics import NodeMetrics
+from streams.processors.wiring import PunctuationType, TaskState
+from streams.runtime.queue import InputQueue
+from streams.state import CachedStore, Pending, WindowStore
+from streams.topology import Rows, Subtopology, wire
+
+RUN_LIMIT = 200
+"""Records of one input processed before the choice between inputs is made again."""
+
+Clock = Callable[[], int]
+"""Milliseconds since the epoch."""
+
+
+class TaskId(NamedTuple):
+    """Which part of which sub-topology."""
+
+    subtopology: int
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.subtopology}_{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> TaskId:
+        """The inverse of str()."""
+        subtopology, partition = text.split("_")
+        return cls(int(subtopology), int(partition))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTimes:
+    """Stream times of task and window stores; they come back with the positions, so that late stays late."""
+
+    task: int = -1
+    stores: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """One task's commit: changelog records by store, and where the task stood when they were taken."""
+
+    changes: Mapping[str, Pending]
+    positions: Mapping[TopicPartition, int]
+    times: StreamTimes
+
+
+class Task:
+    """The engine: `InputQueue`s before a wired `Program`."""
+
+    def __init__(
+        self,
+        id: TaskId,
+        subtopology: Subtopology,
+        stores: Mapping[str, CachedStore],
+        *,
+        clock: Clock,
+        max_idle_ms: int = 0,
+        on_bad_input: ExceptionHandler = log_and_fail,
+        on_bad_output: ExceptionHandler = log_and_fail,
+        times: StreamTimes | None = None,
+    ) -> None:
+        self.id = id
+        self.subtopology = subtopology
+        self.stores = dict(stores)
+        self.queues: dict[TopicPartition, InputQueue] = {}
+        self._clock = clock
+        self._max_idle_ms = max_idle_ms
+        self._on_bad_input = on_bad_input
+        times = times or StreamTimes()
+        self._state = TaskState(task_id=str(id), stream_time=times.task, wall_clock=clock())
+        for name, stream_time in times.stores.items():
+            store = self.stores.get(name)
+            if isinstance(store, WindowStore):
+                store.stream_time = stream_time
+        self._program = wire(subtopology, self.stores, state=self._state, on_bad_record=on_bad_output)
+        self._committed: dict[TopicPartition, int] = {}
+
+    @property
+    def stream_time(self) -> int:
+        """Highest timestamp processed, ms; -1 before the first."""
+        return self._state.stream_time
+
+    @property
+    def metrics(self) -> Mapping[str, NodeMetrics]:
+        """Counters by node name."""
+        return self._program.metrics
+
+    # -- input
+
+    def add_input(self, tp: TopicPartition, source: SourceNode, *, position: int, end: int = -1) -> None:
+        """Read this partition from ``position`` on; ``end`` is its log end, if known."""
+        program = self._program
+        self.queues[tp] = InputQueue(
+            tp,
+            source,
+            program.heads[source.name],
+            program.metrics[source.name],
+            position=position,
+            end=end,
+            on_bad_record=self._on_bad_input,
+        )
+        self._committed[tp] = position
+
+    def add(self, tp: TopicPartition, records: list[Record], next_offset: int, end: int) -> None:
+        """Take fetched records of one of the inputs."""
+        self.queues[tp].add(records, next_offset, end)
+
+    # -- work
+
+    def process(self, deadline: int | None = None) -> int:
+        """Process what can be processed until the clock shows ``deadline``; returns the number of records.
+
+        The record with the lowest time over all inputs is next. An input that has nothing here, but more at
+        the broker, is waited for; so is one that is empty, for ``max_idle_ms`` (KIP-353, KIP-695).
+        """
+        state, done = self._state, 0
+        state.wall_clock = self._clock()
+        while (choice := self._choose()) is not None:
+            queue, bound = choice
+            done += queue.run(state, bound, 1 if state.punctuations else RUN_LIMIT)
+            if state.punctuations:
+                self._punctuate("stream_time", state.stream_time)
+            state.wall_clock = self._clock()
+            if deadline is not None and state.wall_clock >= deadline:
+                break
+        return done
+
+    def _choose(self) -> tuple[InputQueue, int | None] | None:
+        """The input whose turn it is, and the time up to which it stays so."""
+        chosen: InputQueue | None = None
+        lowest, bound = 0, None
+        for queue in self.queues.values():
+            timestamp = queue.head_timestamp()
+            if timestamp is None:
+                if not self._goes_without(queue):
+                    return None
+            elif chosen is None or timestamp < lowest:
+                bound = None if chosen is None else lowest
+                chosen, lowest = queue, timestamp
+            elif bound is None or timestamp < bound:
+                bound = timestamp
+        return None if chosen is None else (chosen, bound)
+
+    def _goes_without(self, queue: InputQueue) -> bool:
+        """Whether an input with nothing here may be left out of the choice."""
+        if self._max_idle_ms < 0:
+            return True
+        if not queue.is_caught_up:
+            return False
+        if self._max_idle_ms == 0:
+            return True
+        if queue.idle_since is None:
+            queue.idle_since = self._state.wall_clock
+        return self._state.wall_clock - queue.idle_since >= self._max_idle_ms
+
+    def punctuate(self) -> None:
+        """Fire what is due by wall clock."""
+        self._state.wall_clock = self._clock()
+        self._punctuate("wall_clock", self._state.wall_clock)
+
+    def _punctuate(self, kind: PunctuationType, now: int) -> None:
+        if now < 0:
+            return
+        for punctuation in list(self._state.punctuations):
+            if punctuation.kind == kind and punctuation.is_due(now):
+                punctuation.callback(now)
+
+    # -- output and commit
+
+    def take_output(self) -> dict[str, Rows]:
+        """What was written to topics since the last call, by the topology's topic names."""
+        taken: dict[str, Rows] = {}
+        for topic, rows in self._program.output.items():
+            if rows:
+                taken[topic] = rows.copy()
+                rows.clear()
+        return taken
+
+    @property
+    def cache_bytes(self) -> int:
+        """About what the stores' caches take in memory."""
+        return sum(store.cache_bytes for store in self.stores.values())
+
+    @property
+    def needs_commit(self) -> bool:
+        """Whether anything happened since the last commit."""
+        return any(store.needs_drain or store.pending for store in self.stores.values()) or any(
+            queue.position != self._committed[tp] for tp, queue in self.queues.items()
+        )
+
+    def flush(self) -> Flush:
+        """Drain the stores and say what to send; what they forward is in `take_output`, to be called next."""
+        self._program.drain()
+        window_times = {
+            name: store.stream_time for name, store in self.stores.items() if isinstance(store, WindowStore)
+        }
+        return Flush(
+            {name: store.pending for name, store in self.stores.items() if store.pending},
+            {tp: queue.position for tp, queue in self.queues.items()},
+            StreamTimes(self._state.stream_time, window_times),
+        )
+
+    def written(self, flush: Flush, checkpoints: Mapping[str, int]) -> None:
+        """Everything of the flush is safe: write the stores' backends, each up to its changelog offset."""
+        for name, store in self.stores.items():
+            store.written(checkpoints.get(name))
+        self._committed.update(flush.positions)
+
+    def shrink(self) -> None:
+        """Give the caches' memory back; call after `written`."""
+        for store in self.stores.values():
+            store.shrink()
+
+    def close(self, *, clean: bool = True) -> None:
+        """Close processors (if ``clean``) and stores. What was not committed is forgotten."""
+        if clean:
+            self._program.close()
+        for store in self.stores.values():
+            store.close()

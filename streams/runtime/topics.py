@@ -1,0 +1,64 @@
+"""The application's own topics: their names and configs.
+
+Changelogs are compacted, never expired by the broker's clock (a window store writes tombstones by stream
+time instead), and roll segments by size only: records may carry any event time, and a segment that rolls
+because times jump would let the cleaner at records of a commit that was never finished (`runtime.commit`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from logd.client import NewTopic
+from streams.state import StoreSpec
+from streams.topology import Topology
+
+_FOREVER = str(2**63 - 1)
+_SEGMENT_BYTES = str(50 * 1024 * 1024)
+
+_CHANGELOG = {
+    "cleanup.policy": "compact",
+    "segment.bytes": _SEGMENT_BYTES,
+    "segment.ms": _FOREVER,
+    "message.timestamp.type": "CreateTime",
+}
+_REPARTITION = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "segment.bytes": _SEGMENT_BYTES,
+    "message.timestamp.type": "CreateTime",
+}
+
+
+class TopicNames:
+    """From the topology's names to the cluster's: internal topics get the application id in front."""
+
+    def __init__(self, application_id: str, topology: Topology) -> None:
+        self._prefix = application_id
+        self._internal = frozenset(topology.repartition_topics)
+
+    def topic(self, name: str) -> str:
+        """The cluster's name of a source or sink topic."""
+        return f"{self._prefix}-{name}" if name in self._internal else name
+
+    def changelog(self, store: StoreSpec) -> str:
+        """The cluster's name of a store's changelog."""
+        return f"{self._prefix}-{store.changelog}"
+
+
+def internal_topics(
+    topology: Topology, names: TopicNames, counts: Mapping[str, int], replication_factor: int
+) -> list[NewTopic]:
+    """Every topic the application needs besides its inputs, with `partition_counts` of the inputs."""
+    wanted = [
+        NewTopic(names.topic(topic), counts[topic], replication_factor, _REPARTITION)
+        for topic in topology.repartition_topics
+    ]
+    for subtopology in topology.subtopologies:
+        tasks = max(counts[topic] for topic in subtopology.topics)
+        for name in subtopology.stores:
+            spec = topology.stores[name]
+            if spec.logged:
+                configs = {**_CHANGELOG, **spec.changelog_config}
+                wanted.append(NewTopic(names.changelog(spec), tasks, replication_factor, configs))
+    return wanted

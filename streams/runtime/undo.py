@@ -1,0 +1,32 @@
+"""What a changelog record says of the value its key had at the last commit, in a header.
+
+    "millstream.previous":  int64 cut | nothing more              the key was absent
+                            int64 cut | int64 timestamp | value bytes ...
+
+The cut is the changelog offset of that last commit: a header of another cut (a member's that lost the task)
+says nothing. Only commits of more than one batch carry it. One batch needs none: it is appended whole or not
+at all, and stays in the segment being written, out of the cleaner's reach, until this task writes again.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from logd.records import Headers
+
+HEADER = "millstream.previous"
+
+_CUT = struct.Struct(">q")
+
+
+def with_previous(cut: int, stored: bytes | None) -> Headers:
+    """Headers of a record whose key had ``stored`` (a backend's value) at ``cut``."""
+    return ((HEADER, _CUT.pack(cut) + (stored or b"")),)
+
+
+def previous_of(headers: Headers, cut: int) -> tuple[bool, bytes | None]:
+    """Whether the record says what its key had at ``cut``, and what."""
+    for name, value in headers:
+        if name == HEADER and value is not None and value.startswith(_CUT.pack(cut)):
+            return True, value[_CUT.size :] or None
+    return False, None

@@ -1,0 +1,31 @@
+"""The thread user code runs in, so that the event loop, and with it the heartbeats, go on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Worker:
+    """One thread; a task is only ever touched there, or in the loop while nothing runs there."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="streams-worker")
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call ``work`` in the thread. Cancelling waits for its end: nobody may touch the task before."""
+        future = asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(*args, **kwargs))
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            await asyncio.wait([future])
+            raise
+
+    def close(self) -> None:
+        """End the thread, after the work it has."""
+        self._pool.shutdown()

@@ -1,0 +1,29 @@
+"""The serde interface: values to bytes and back, one at a time or a batch at once.
+
+``None`` never reaches a serde: a null key or value stays null on both sides.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Serde(ABC, Generic[T]):
+    """Turns values of one type into bytes and back."""
+
+    @abstractmethod
+    def serialize(self, value: T) -> bytes:
+        """Return the bytes of ``value``; raises TypeError or ValueError for a value of another type."""
+
+    @abstractmethod
+    def deserialize(self, data: bytes) -> T:
+        """Return the value of ``data``; raises ValueError for bytes that are none."""
+
+    def deserialize_many(self, data: Sequence[bytes | None]) -> list[T | None]:
+        """Deserialize a batch; ``None`` stays ``None``. Override where a batch is cheaper than its parts."""
+        deserialize = self.deserialize
+        return [None if each is None else deserialize(each) for each in data]

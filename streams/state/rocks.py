@@ -1,0 +1,131 @@
+"""A store's bytes in RocksDB, through rocksdict in raw mode.
+
+The write-ahead log is off: the changelog topic is the log. Data and checkpoint are two column families,
+written in one batch and flushed atomically, so what a crash leaves on disk is the store as of an earlier
+commit, and the tail is restored from the changelog. One block cache serves the whole process.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rocksdict import (
+    AccessType,
+    BlockBasedOptions,
+    Cache,
+    Options,
+    Rdict,
+    WriteBatch,
+    WriteOptions,
+)
+
+from streams.errors import StateError
+from streams.state.backend import Update
+
+BLOCK_CACHE_BYTES = 64 * 1024 * 1024
+WRITE_BUFFER_BYTES = 8 * 1024 * 1024
+BLOOM_BITS = 10
+
+_CHECKPOINT_FAMILY = "checkpoint"
+_CHECKPOINT_KEY = b"changelog"
+
+
+@cache
+def _block_cache() -> Cache:
+    return Cache(BLOCK_CACHE_BYTES)
+
+
+def _options() -> Options:
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.create_missing_column_families(True)
+    options.set_atomic_flush(True)
+    options.set_write_buffer_size(WRITE_BUFFER_BYTES)
+    options.optimize_universal_style_compaction(WRITE_BUFFER_BYTES * 4)
+    options.set_max_open_files(256)
+    options.set_keep_log_file_num(1)
+    table = BlockBasedOptions()
+    table.set_block_cache(_block_cache())
+    table.set_bloom_filter(BLOOM_BITS, False)
+    options.set_block_based_table_factory(table)
+    return options
+
+
+class RocksBackend:
+    """One RocksDB database: one store of one task."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._no_wal = WriteOptions()
+        self._no_wal.disable_wal = True  # type: ignore[method-assign, assignment]  # the stub is wrong
+        self._open()
+
+    def _open(self) -> None:
+        self._path.mkdir(parents=True, exist_ok=True)
+        options = _options()
+        try:
+            self._db = Rdict(
+                str(self._path),
+                options,
+                column_families={_CHECKPOINT_FAMILY: _options()},
+                access_type=AccessType.read_write(),
+            )
+        except Exception as error:
+            raise StateError(
+                f"{self._path}: RocksDB does not open ({error}); remove it to restore it"
+            ) from error
+        self._db.set_write_options(self._no_wal)
+        self._checkpoints = self._db.get_column_family(_CHECKPOINT_FAMILY)
+        self._checkpoint_handle = self._db.get_column_family_handle(_CHECKPOINT_FAMILY)
+        stored = self._checkpoints.get(_CHECKPOINT_KEY)
+        self._checkpoint = None if stored is None else int(stored)
+        self._closed = False
+
+    @property
+    def checkpoint(self) -> int | None:
+        return self._checkpoint
+
+    def get(self, key: bytes) -> bytes | None:
+        value: bytes | None = self._db.get(key)
+        return value
+
+    def scan(self, lower: bytes | None = None, upper: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        pairs: Any = self._db.items(from_key=lower)  # typed for the other mode, in which keys are not bytes
+        for key, value in pairs:
+            if upper is not None and key >= upper:
+                return
+            yield key, value
+
+    def write(self, updates: Iterable[Update], checkpoint: int | None) -> None:
+        batch = WriteBatch(raw_mode=True)
+        for key, value in updates:
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+        if checkpoint is not None:
+            batch.put(_CHECKPOINT_KEY, b"%d" % checkpoint, self._checkpoint_handle)
+        self._db.write(batch, self._no_wal)
+        self._checkpoint = checkpoint
+
+    def wipe(self) -> None:
+        self._release()
+        shutil.rmtree(self._path)
+        self._open()
+
+    def close(self) -> None:
+        """Flush the memtables, so that the next start restores nothing, and close."""
+        if not self._closed:
+            self._db.flush(True)
+            self._release()
+
+    def _release(self) -> None:
+        # A column family held keeps the database, and its lock on the folder, alive.
+        self._checkpoints.close()
+        del self._checkpoint_handle
+        self._db.close()
+        self._closed = True

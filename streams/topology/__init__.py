@@ -1,0 +1,19 @@
+"""Finished topologies: cut into sub-topologies, described, counted out into tasks and wired; without I/O."""
+
+from __future__ import annotations
+
+from streams.topology.partitions import partition_counts
+from streams.topology.program import Program, Row, Rows, source_nodes, wire
+from streams.topology.subtopology import Subtopology
+from streams.topology.topology import Topology
+
+__all__ = [
+    "Program",
+    "Row",
+    "Rows",
+    "Subtopology",
+    "Topology",
+    "partition_counts",
+    "source_nodes",
+    "wire",
+]

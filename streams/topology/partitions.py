@@ -1,0 +1,76 @@
+"""How many partitions every topic has, and with that how many tasks there are. No I/O: counts come in.
+
+External topics that are joined must agree. A repartition topic takes the number of the topics it is joined
+with, if one is external; otherwise the largest of its own group and of the topics its records come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streams.errors import TopologyError
+from streams.graph import SourceNode
+from streams.topology.topology import Topology
+
+
+def partition_counts(topology: Topology, external: Mapping[str, int]) -> dict[str, int]:
+    """Partitions of every source topic, repartition topics too, by the topology's names.
+
+    Raises TopologyError for a source topic that is not in ``external``, and for joined topics that differ.
+    """
+    counts: dict[str, int] = {}
+    for topic in topology.external_topics:
+        if topic not in external:
+            raise TopologyError(
+                f"source topic {topic!r} does not exist; create it before the application starts"
+            )
+        counts[topic] = external[topic]
+    groups = [
+        [topic for source in sorted(group) for topic in _source(topology, source).topics]
+        for group in topology.copartitions
+    ]
+    for group in groups:
+        _check(group, counts)
+    pending = set(topology.repartition_topics)
+    while pending:
+        settled = {topic: n for topic in sorted(pending) if (n := _settle(topology, topic, groups, counts))}
+        if not settled:
+            raise TopologyError(f"repartition topics {sorted(pending)} only feed each other")
+        counts.update(settled)
+        pending -= settled.keys()
+    for group in groups:
+        most = max(counts[topic] for topic in group)
+        counts.update({topic: most for topic in group if topic in topology.repartition_topics})
+        _check(group, counts)
+    return counts
+
+
+def _settle(topology: Topology, topic: str, groups: list[list[str]], counts: Mapping[str, int]) -> int | None:
+    """The number of one repartition topic, None while what it depends on is open."""
+    external = topology.external_topics
+    for group in groups:
+        if topic in group and (given := [counts[each] for each in group if each in external]):
+            return given[0]
+    above = [
+        source
+        for subtopology in topology.subtopologies
+        if any(sink.topic == topic for sink in subtopology.sinks)
+        for source in subtopology.topics
+    ]
+    return max(counts[each] for each in above) if all(each in counts for each in above) else None
+
+
+def _check(group: list[str], counts: Mapping[str, int]) -> None:
+    known = [topic for topic in group if topic in counts]
+    for topic in known[1:]:
+        if counts[topic] != counts[known[0]]:
+            raise TopologyError(
+                f"topics that are joined need the same number of partitions: "
+                f"{known[0]!r} has {counts[known[0]]}, {topic!r} has {counts[topic]}"
+            )
+
+
+def _source(topology: Topology, name: str) -> SourceNode:
+    node = topology.nodes[name]
+    assert isinstance(node, SourceNode)
+    return node

@@ -1,0 +1,68 @@
+"""Cutting a graph into sub-topologies: the parts connected by edges or shared stores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streams.graph import Graph, Node, ProcessorNode, SinkNode, SourceNode
+
+
+@dataclass(frozen=True, slots=True)
+class Subtopology:
+    """One connected part; its tasks are one per partition. Nodes are in the order they were made."""
+
+    id: int
+    nodes: tuple[Node, ...]
+
+    @property
+    def sources(self) -> list[SourceNode]:
+        """The nodes that read topics."""
+        return [node for node in self.nodes if isinstance(node, SourceNode)]
+
+    @property
+    def sinks(self) -> list[SinkNode]:
+        """The nodes that write topics."""
+        return [node for node in self.nodes if isinstance(node, SinkNode)]
+
+    @property
+    def topics(self) -> list[str]:
+        """Source topics, as the topology names them."""
+        return [topic for source in self.sources for topic in source.topics]
+
+    @property
+    def stores(self) -> list[str]:
+        """Store names, by the nodes' order."""
+        names = [name for node in self.nodes if isinstance(node, ProcessorNode) for name in node.stores]
+        return list(dict.fromkeys(names))
+
+
+def cut(graph: Graph) -> tuple[Subtopology, ...]:
+    """Number the parts as Kafka does: by their sources, in the order in which they were made."""
+    root = _roots(graph)
+    sources = [name for name, node in graph.nodes.items() if isinstance(node, SourceNode)]
+    order = list(dict.fromkeys(root[name] for name in sources))
+    return tuple(
+        Subtopology(number, tuple(node for node in graph.nodes.values() if root[node.name] == each))
+        for number, each in enumerate(order)
+    )
+
+
+def _roots(graph: Graph) -> dict[str, str]:
+    """Union-find: each node's representative."""
+    parent = {name: name for name in graph.nodes}
+
+    def find(name: str) -> str:
+        while parent[name] != name:
+            parent[name] = parent[parent[name]]
+            name = parent[name]
+        return name
+
+    store_user: dict[str, str] = {}
+    for node in graph.nodes.values():
+        for above in node.parents:
+            parent[find(node.name)] = find(above)
+        if isinstance(node, ProcessorNode):
+            for store in node.stores:
+                user = store_user.setdefault(store, node.name)
+                parent[find(node.name)] = find(user)
+    return {name: find(name) for name in graph.nodes}
