@@ -1,0 +1,13 @@
+"""All benchmarks, one after the other: `python -m benchmarks [OPTIONS]`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+ALL = ("produce", "fetch", "startup", "streams")
+
+if __name__ == "__main__":
+    sys.exit(
+        max(subprocess.call([sys.executable, "-m", f"benchmarks.{name}", *sys.argv[1:]]) for name in ALL)
+    )

@@ -1,0 +1,29 @@
+"""The topologies `benchmarks.streams` runs; each function is given to `millstream streams run`."""
+
+from __future__ import annotations
+
+from millstream.demo import topology as demo
+from streams import StreamsBuilder, Topology
+
+FLIGHTS, AIRLINES, OUTPUT = "flights", "airlines", "airline-delays"
+
+
+def join() -> Topology:
+    """The demo's join alone: every flight with its airline's name, written out."""
+    builder = StreamsBuilder(key_serde=str)
+    airlines = builder.table(AIRLINES, value_serde=demo.Airline)
+    flights = builder.stream(FLIGHTS, value_serde=demo.Flight)
+    flights.left_join(airlines, demo.with_airline).to(OUTPUT, value_serde=demo.Joined)
+    return builder.build()
+
+
+def count() -> Topology:
+    """Flights counted by airline, as bytes: what the engine and its store cost by themselves."""
+    builder = StreamsBuilder(key_serde=str, value_serde=bytes)
+    builder.stream(FLIGHTS).group_by_key().count(store="counts").to_stream().to(OUTPUT, value_serde=int)
+    return builder.build()
+
+
+def delays() -> Topology:
+    """The demo's whole application: join, and a windowed aggregation by airline and day."""
+    return demo.topology()
