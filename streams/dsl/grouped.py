@@ -12,7 +12,7 @@ from streams.errors import TopologyError
 from streams.graph import ProcessorNode
 from streams.processors import aggregate as operators
 from streams.processors.windows import TimeWindows, milliseconds
-from streams.serdes import Long, Serde, SerdeLike, TimeWindowed, Windowed
+from streams.serdes import Long, Serde, SerdeLike, TimeWindowed
 from streams.state import StoreSpec
 
 K = TypeVar("K")
@@ -171,6 +171,3 @@ class TimeWindowedKStream(KGroupedStream[K, V]):
     def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream[K, V]:
         """A stream is windowed once."""
         raise TopologyError("the stream is windowed already")
-
-
-__all__ = ["KGroupedStream", "TimeWindowedKStream", "Windowed"]

@@ -106,7 +106,9 @@ class KafkaStreams:
             rebalance_timeout_ms=config.rebalance_timeout_ms,
             group_instance_id=config.group_instance_id,
         )
-        output = Output(self._producer, self._names, written, config.production_exception_handler)
+        output = self._output = Output(
+            self._producer, self._names, written, config.production_exception_handler
+        )
         opener = TaskOpener(
             self._client,
             self._member,
@@ -213,11 +215,12 @@ class KafkaStreams:
         nodes, metrics = self.topology.nodes, self.metrics()
         sources = [each for name, each in metrics.items() if isinstance(nodes[name], SourceNode)]
         sinks = [each for name, each in metrics.items() if isinstance(nodes[name], SinkNode)]
+        refused = self._output.dropped if metrics else 0
         return {
             "tasks": [str(id) for id in self.tasks],
             "records_in": sum(each.process_total for each in sources),
             "records_out": sum(each.process_total for each in sinks),
-            "dropped_records": sum(each.dropped_records_total for each in metrics.values()),
+            "dropped_records": sum(each.dropped_records_total for each in metrics.values()) + refused,
             "late_records": sum(each.late_records_total for each in metrics.values()),
         }
 

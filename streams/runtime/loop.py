@@ -78,8 +78,6 @@ class TaskLoop:
                 for each in fetched:
                     await self._feed(each, epoch)
                 busy = self._working and await self._turn() > 0
-            if not busy:
-                await asyncio.sleep(0)
             self.progress.set()
 
     async def _feed(self, fetched: Fetched, epoch: int) -> None:

@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from logd.client import BatchProducer
-from logd.errors import KafkaError
+from logd.errors import ErrorCode, KafkaError
 from logd.records import NewRecord
 from streams.config import ExceptionHandler
 from streams.errors import SerializationError
@@ -17,6 +18,23 @@ from streams.runtime.topics import TopicNames
 from streams.topology import Rows
 
 log = logging.getLogger(__name__)
+
+_RECORDS_FAULT = frozenset(
+    (
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+    )
+)
+"""What a broker says of records it will never take; the production handler decides about those."""
+
+
+class _Sent(NamedTuple):
+    topic: str
+    partition: int
+    records: int
+    ack: asyncio.Future[int | None]
 
 
 class Output:
@@ -33,8 +51,9 @@ class Output:
         self._names = names
         self._counts = counts
         self._on_bad_record = on_bad_record
-        self._acks: list[tuple[str, int, asyncio.Future[int | None]]] = []
+        self._acks: list[_Sent] = []
         self.dropped = 0
+        """Records left out because the production handler said so."""
 
     async def send(self, running: RunningTask) -> None:
         """Send what the task has written; waits only for room in the producer."""
@@ -61,19 +80,21 @@ class Output:
             else:
                 self._refused(topic, partition, 1, error)
         else:
-            self._acks.append((topic, partition, ack))
+            self._acks.append(_Sent(topic, partition, len(records), ack))
 
     async def settle(self) -> None:
         """Wait until everything sent is acknowledged; raises what the production handler fails on."""
         await self._producer.flush()
         acks, self._acks = self._acks, []
-        for topic, partition, ack in acks:
+        for topic, partition, records, ack in acks:
             try:
                 await ack
             except KafkaError as error:
-                self._refused(topic, partition, 1, error)
+                self._refused(topic, partition, records, error)
 
     def _refused(self, topic: str, partition: int, count: int, error: KafkaError) -> None:
+        if error.code not in _RECORDS_FAULT:
+            raise error
         problem = SerializationError(f"not accepted: {error}", topic, partition)
         if self._on_bad_record(problem) == "fail":
             raise problem from error

@@ -24,7 +24,6 @@ from streams.errors import StateError
 from streams.runtime.undo import previous_of
 from streams.runtime.worker import Worker
 from streams.state import CachedStore
-from streams.state.backend import Update
 from streams.state.cache import join
 
 log = logging.getLogger(__name__)
@@ -50,25 +49,25 @@ class StoreRestore:
 
     def apply(self, fetched: Fetched) -> None:
         """Take what was fetched; control batches and compaction gaps only move the position."""
-        updates: list[Update] = []
+        updates: dict[bytes, bytes | None] = {}
         for offset, timestamp, key, value, headers in fetched.records():
             if key is None or offset >= self.end:
                 continue
             if offset < self.cut:
-                updates.append((key, None if value is None else join(value, timestamp)))
+                updates[key] = None if value is None else join(value, timestamp)
+                self.restored += 1
             else:
                 self._undo(key, headers, updates)
-        self.restored += len(updates)
         self.position = fetched.next_offset
-        self.store.backend.write(updates, min(self.position, self.cut))
+        self.store.backend.write(updates.items(), min(self.position, self.cut))
 
-    def _undo(self, key: bytes, headers: Headers, updates: list[Update]) -> None:
+    def _undo(self, key: bytes, headers: Headers, updates: Mapping[bytes, bytes | None]) -> None:
         """Note what the key had at the cut: a record of the tail says so, or the log before it did."""
         known, previous = previous_of(headers, self.cut)
         if known:
             self.undone[key] = previous
         elif key not in self.undone:
-            self.undone[key] = dict(updates)[key] if key in dict(updates) else self.store.backend.get(key)
+            self.undone[key] = updates[key] if key in updates else self.store.backend.get(key)
 
     def finish(self) -> None:
         """Undo the tail."""

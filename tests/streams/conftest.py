@@ -1,0 +1,26 @@
+"""A broker shared by the tests of ``streams``."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support.logd_process import LogdProcess
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
+    """One broker for the whole run; ``new_name`` keeps tests apart."""
+    folder = tmp_path_factory.mktemp("logd-streams")
+    with LogdProcess(folder, {"group.min.session.timeout.ms": 500}) as process:
+        yield process
+
+
+@pytest.fixture
+def new_name() -> Callable[[str], str]:
+    """Names no other test uses."""
+    return lambda prefix: f"{prefix}-{next(_numbers)}"

@@ -1,0 +1,328 @@
+"""`KafkaStreams` against a broker: the life of an application, rebalances, restores, and what stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logd.client import Admin, BatchProducer, Client, NewTopic, TopicPartition
+from logd.errors import ConfigError, KafkaError
+from streams import (
+    KafkaStreams,
+    State,
+    StreamsBuilder,
+    StreamsConfig,
+    StreamsError,
+    TopologyError,
+    log_and_continue,
+)
+from streams.errors import StateError, StateFolderLocked
+from tests.streams import counting
+from tests.streams.counting import application, contents, expected, make_events, prepare
+from tests.support.logd_process import LogdProcess
+
+Case = Callable[[], Awaitable[None]]
+
+
+def run(case: Case) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(60):
+            await case()
+
+    asyncio.run(limited())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition; `run` sets the deadline."""
+    while not condition():  # noqa: ASYNC110 - there is no event to wait for
+        await asyncio.sleep(0.01)
+
+
+async def make_topics(bootstrap: str, **partitions: int) -> None:
+    async with Client(bootstrap) as client:
+        await Admin(client).create_topics([NewTopic(name, count, 1) for name, count in partitions.items()])
+
+
+async def produce(bootstrap: str, topic: str, *rows: tuple[bytes | None, bytes | None]) -> None:
+    async with Client(bootstrap) as client, BatchProducer(client) as producer:
+        await (await producer.send(topic, 0, [(7, key, value, ()) for key, value in rows]))
+
+
+def copy(bootstrap: str, name: str, state_dir: Path, **settings: Any) -> KafkaStreams:
+    """``<name>-in``, numbers, to ``<name>-out``."""
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream(f"{name}-in").to(f"{name}-out", name="sink")
+    topology = builder.build()
+    return KafkaStreams(
+        topology, application_id=name, bootstrap_servers=bootstrap, state_dir=str(state_dir), **settings
+    )
+
+
+def test_states_and_counters(logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]) -> None:
+    name = new_name("life")
+    states: list[State] = []
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)), (None, bytes(8)))
+        app = copy(logd.bootstrap, name, tmp_path)
+        app.add_state_listener(lambda new, old: states.append(new))
+        assert app.state is State.CREATED
+        async with app:
+            await app.wait_until_caught_up()
+            assert await app.lag() == 0
+            assert app.summary() == {
+                "tasks": ["0_0"],
+                "records_in": 2,
+                "records_out": 2,
+                "dropped_records": 0,
+                "late_records": 0,
+            }
+            await produce(logd.bootstrap, f"{name}-in", (b"b", bytes(8)))
+            await app.wait_until_caught_up()
+            assert app.metrics()["sink"].process_total == 3
+
+    run(case)
+    assert states == [
+        State.REBALANCING,
+        State.RUNNING,
+        *states[2:-2],
+        State.PENDING_SHUTDOWN,
+        State.NOT_RUNNING,
+    ]
+
+
+def test_two_instances_share_the_tasks(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+) -> None:
+    """One starts, another joins, the first leaves; the counts go with the tasks."""
+    prefix = new_name("share")
+    events = make_events(2000)
+
+    async def case() -> None:
+        await prepare(logd.bootstrap, prefix, events[:1000])
+        first = application(logd.bootstrap, prefix, str(tmp_path / "1"), group_instance_id=None)
+        second = application(logd.bootstrap, prefix, str(tmp_path / "2"), group_instance_id=None)
+        async with second:
+            async with first:
+                await until(lambda: len(first.tasks) == len(second.tasks) == 1)
+                await asyncio.gather(first.wait_until_caught_up(), second.wait_until_caught_up())
+                hours = Counter(contents(first)[0])
+                hours.update(contents(second)[0])
+                assert hours == expected(events[:1000])[0]
+            await until(lambda: len(second.tasks) == 2)
+            await second.wait_until_caught_up()
+            assert contents(second)[0] == dict(expected(events[:1000])[0])
+
+    run(case)
+
+
+def test_state_is_restored_where_there_is_none(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+) -> None:
+    prefix = new_name("restore")
+    events = make_events(2000)
+
+    async def case() -> None:
+        await prepare(logd.bootstrap, prefix, events)
+        async with application(logd.bootstrap, prefix, str(tmp_path)) as app:
+            await app.wait_until_caught_up()
+        shutil.rmtree(tmp_path)
+        async with application(logd.bootstrap, prefix, str(tmp_path)) as app:
+            await app.wait_until_caught_up()
+            assert app.summary()["records_in"] == 0
+            assert contents(app) == (dict(expected(events)[0]), expected(events)[1])
+
+    run(case)
+
+
+def test_a_changelog_that_lost_its_start_is_restored_from_what_is_there(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+) -> None:
+    prefix = new_name("truncated")
+    events = make_events(500)
+
+    async def case() -> None:
+        await prepare(logd.bootstrap, prefix, events)
+        async with application(logd.bootstrap, prefix, str(tmp_path)) as app:
+            await app.wait_until_caught_up()
+        shutil.rmtree(tmp_path)
+        changelog = f"{prefix}-app-totals-changelog"
+        async with Client(logd.bootstrap) as client:
+            # Brokers refuse to delete records of a compacted topic.
+            deletable = {"cleanup.policy": "delete"}
+            await Admin(client).incremental_alter_configs(changelog, deletable)
+            await Admin(client).delete_records({TopicPartition(changelog, p): 50 for p in range(2)})
+        async with application(logd.bootstrap, prefix, str(tmp_path)) as app:
+            await app.wait_until_caught_up()
+            totals = contents(app)[1]
+            assert totals.items() < expected(events)[1].items()
+            assert contents(app)[0] == dict(expected(events)[0])
+
+    run(case)
+
+
+def test_a_changelog_that_lost_its_end_says_what_to_do(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+) -> None:
+    prefix = new_name("anew")
+    changelog = f"{prefix}-app-totals-changelog"
+
+    async def case() -> None:
+        await prepare(logd.bootstrap, prefix, make_events(100))
+        async with application(logd.bootstrap, prefix, str(tmp_path)) as app:
+            await app.wait_until_caught_up()
+        async with Client(logd.bootstrap) as client:
+            await Admin(client).delete_topics([changelog])
+            await Admin(client).create_topics([NewTopic(changelog, counting.PARTITIONS, 1)])
+        app = application(logd.bootstrap, prefix, str(tmp_path))
+        with pytest.raises(StreamsError, match="reset the application") as caught:
+            async with app:
+                await app.wait_until_caught_up()
+        assert isinstance(caught.value.__cause__, StateError)
+        assert app.state is State.ERROR
+
+    run(case)
+
+
+def test_the_state_folder_is_locked(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+) -> None:
+    name = new_name("lock")
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        async with copy(logd.bootstrap, name, tmp_path):
+            with pytest.raises(StateFolderLocked, match="another process"):
+                await copy(logd.bootstrap, name, tmp_path).start()
+        async with copy(logd.bootstrap, name, tmp_path):
+            pass
+
+    run(case)
+
+
+@pytest.mark.parametrize("missing", ["in", "out"])
+def test_a_missing_topic_stops_the_start(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str], missing: str
+) -> None:
+    name = new_name("missing")
+
+    async def case() -> None:
+        await make_topics(
+            logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "out") if each != missing}
+        )
+        with pytest.raises((TopologyError, KafkaError), match=f"{name}-{missing}"):
+            await copy(logd.bootstrap, name, tmp_path).start()
+
+    run(case)
+
+
+def test_a_bad_record_ends_the_application_unless_it_may_go_on(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+) -> None:
+    name = new_name("bad")
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        await produce(logd.bootstrap, f"{name}-in", (b"a", b"bad"), (b"b", bytes(8)))
+        app = copy(logd.bootstrap, name, tmp_path)
+        with pytest.raises(StreamsError, match="expected 8 bytes"):
+            async with app:
+                await app.wait_until_caught_up()
+        assert app.state is State.ERROR
+        handler = {"deserialization_exception_handler": log_and_continue}
+        async with copy(logd.bootstrap, name, tmp_path, **handler) as app:
+            await app.wait_until_caught_up()
+            assert app.summary()["records_in"] == 1
+            assert app.summary()["dropped_records"] == 1
+
+    run(case)
+
+
+def test_a_record_too_large_to_send(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+) -> None:
+    name = new_name("large")
+    builder = StreamsBuilder(key_serde=str, value_serde=bytes)
+    builder.stream(f"{name}-in").map_values(lambda value: value * 1000).to(f"{name}-out", value_serde=bytes)
+    settings: dict[str, Any] = {
+        "application_id": name,
+        "bootstrap_servers": logd.bootstrap,
+        "state_dir": str(tmp_path),
+        "max_request_size": 10_000,
+    }
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        await produce(logd.bootstrap, f"{name}-in", (b"a", b"x"), (b"b", b"far too large"), (b"c", b"y"))
+        with pytest.raises(StreamsError, match="not accepted"):
+            async with KafkaStreams(builder.build(), **settings) as app:
+                await app.wait_until_caught_up()
+        settings["production_exception_handler"] = log_and_continue
+        async with KafkaStreams(builder.build(), **settings) as app:
+            await app.wait_until_caught_up()
+            assert app.summary()["dropped_records"] == 1
+        assert set(await counting.read_last(logd.bootstrap, f"{name}-out", partitions=1)) == {b"a", b"c"}
+
+    run(case)
+
+
+def test_slow_user_code_keeps_its_place_in_the_group(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+) -> None:
+    """A record that takes longer than the session timeout: heartbeats go on beside it."""
+    name = new_name("slow")
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream(f"{name}-in").peek(lambda k, v: time.sleep(2)).to(f"{name}-out")
+    states: list[State] = []
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
+        app = KafkaStreams(
+            builder.build(),
+            application_id=name,
+            bootstrap_servers=logd.bootstrap,
+            state_dir=str(tmp_path),
+            session_timeout_ms=1000,
+            heartbeat_interval_ms=100,
+        )
+        app.add_state_listener(lambda new, old: states.append(new))
+        async with app:
+            await app.wait_until_caught_up()
+
+    run(case)
+    assert states.count(State.RUNNING) == 1
+
+
+# -- settings
+
+
+def test_settings_by_kafkas_names() -> None:
+    config = StreamsConfig.from_properties(
+        {"application.id": "a", "bootstrap.servers": "h:1", "commit.interval.ms": "50", "state.dir": "/tmp/x"}
+    )
+    assert (config.commit_interval_ms, config.state_dir) == (50, "/tmp/x")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("commit.interval.ms", "soon", "a whole number"),
+        ("commit.interval.ms", "-1", "0 or more"),
+        ("auto.offset.reset", "sometimes", "earliest, latest or none"),
+        ("application.id", "a/b", "letters"),
+        ("commit.intervall.ms", "1", "one of"),
+    ],
+)
+def test_bad_settings_are_named(key: str, value: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as caught:
+        StreamsConfig.from_properties({"application.id": "a", "bootstrap.servers": "h:1", key: value})
+    assert caught.value.key == key

@@ -1,0 +1,114 @@
+"""``Topology.describe()`` against what Apache Kafka 4.1's StreamsBuilder prints for the same programs.
+
+The golden files were printed by Java programs of the same calls, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams import Grouped, Materialized, StreamsBuilder, TimeWindows
+from streams.serdes import TimeWindowed
+
+GOLDEN = Path(__file__).parent / "golden"
+PROGRAMS: dict[str, Callable[[StreamsBuilder], object]] = {}
+
+
+def program(name: str) -> Callable[[Callable[[StreamsBuilder], object]], Callable[[StreamsBuilder], object]]:
+    def register(build: Callable[[StreamsBuilder], object]) -> Callable[[StreamsBuilder], object]:
+        PROGRAMS[name] = build
+        return build
+
+    return register
+
+
+def true(key: Any, value: Any) -> bool:
+    return True
+
+
+@program("stateless")
+def stateless(b: StreamsBuilder) -> None:
+    stream = b.stream("in").filter(true).filter_not(true).map(lambda k, v: (k, v)).map_values(str)
+    stream.flat_map(lambda k, v: []).flat_map_values(list).select_key(lambda k, v: k).peek(print).to("out")
+
+
+@program("wordcount")
+def wordcount(b: StreamsBuilder) -> None:
+    words = b.stream("in").flat_map_values(lambda v: v.split()).group_by(lambda k, v: v)
+    words.count(store="counts").to_stream().to("out")
+
+
+@program("count-by-key")
+def count_by_key(b: StreamsBuilder) -> None:
+    b.stream("in").group_by_key().count().to_stream().to("out")
+
+
+@program("flights")
+def flights(b: StreamsBuilder) -> None:
+    airlines = b.table("airlines")
+    joined = b.stream("flights").join(airlines, lambda f, a: f + a)
+    windows = joined.group_by_key().windowed_by(TimeWindows(timedelta(days=1), grace=timedelta(days=400)))
+    table = windows.aggregate(
+        str, lambda k, v, a: a, store=Materialized(name="delays", retention=timedelta(days=401))
+    )
+    table.to_stream().map(lambda k, v: (k.key, v)).to("airline-delays")
+
+
+@program("table-ops")
+def table_ops(b: StreamsBuilder) -> None:
+    b.table("t", store="store").filter(true).map_values(str).to_stream().to("out")
+
+
+@program("merge")
+def merge(b: StreamsBuilder) -> None:
+    b.stream("a").merge(b.stream("b")).foreach(print)
+
+
+@program("to-table")
+def to_table(b: StreamsBuilder) -> None:
+    b.stream("a").to_table().to_stream().to("o")
+
+
+@program("to-table-repartition")
+def to_table_repartition(b: StreamsBuilder) -> None:
+    b.stream("a").select_key(lambda k, v: v).to_table().to_stream(key=lambda k, v: k).to("o")
+
+
+@program("join-repartition")
+def join_repartition(b: StreamsBuilder) -> None:
+    table = b.table("t")
+    b.stream("a").map(lambda k, v: (v, k)).left_join(table, lambda x, y: x).to("o")
+
+
+@program("shared-group")
+def shared_group(b: StreamsBuilder) -> None:
+    grouped = b.stream("in").group_by(lambda k, v: v)
+    grouped.count().to_stream().to("c")
+    grouped.reduce(lambda x, y: y).to_stream().to("r")
+
+
+@program("named")
+def named(b: StreamsBuilder) -> None:
+    kept = b.stream("in", name="source").filter(true, name="keep")
+    counts = kept.group_by(lambda k, v: v, Grouped(name="by-value")).count(name="counter", store="counts")
+    counts.to_stream(name="back").to("out", name="sink")
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in GOLDEN.glob("*.txt")))
+def test_description_is_kafkas(name: str) -> None:
+    builder = StreamsBuilder(key_serde=str, value_serde=str)
+    PROGRAMS[name](builder)
+    assert builder.build().describe() == (GOLDEN / f"{name}.txt").read_text()
+
+
+def test_windowed_keys_reach_a_topic_with_their_serde() -> None:
+    builder = StreamsBuilder(key_serde=str, value_serde=str)
+    table = builder.stream("in").group_by_key().windowed_by(TimeWindows(1000)).count()
+    table.to_stream().to("out", name="sink")
+    sink: Any = builder.build().nodes["sink"]
+    assert isinstance(sink.key_serde, TimeWindowed)

@@ -1,0 +1,183 @@
+"""The story of the bug these tests are for: an application is killed after it wrote its counts to the
+changelog and before it committed how far it had read. Started again it restores the counts, reads the same
+records once more, and counts them twice. See `streams.runtime.commit` for why ours does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from logd.client import BatchProducer, Client, GroupMember
+from streams import State, StreamsError
+from streams.serdes import Json, Long
+from tests.streams import counting
+from tests.support.logd_process import LogdProcess
+
+PROGRAM = Path(counting.__file__)
+
+
+def start_program(*arguments: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, str(PROGRAM), *arguments], stdout=subprocess.PIPE, text=True, cwd=PROGRAM.parents[2]
+    )
+    return process
+
+
+async def assert_exact(bootstrap: str, prefix: str, state_dir: Path, events: list[counting.Event]) -> None:
+    """Run to the end; stores and output agree with a direct computation."""
+    hours, totals = counting.expected(events)
+    async with counting.application(bootstrap, prefix, str(state_dir)) as app:
+        async with asyncio.timeout(60):
+            await app.wait_until_caught_up()
+        found_hours, found_totals = counting.contents(app)
+    assert found_hours == dict(hours)
+    assert found_totals == totals
+    written = await counting.read_last(bootstrap, f"{prefix}-totals")
+    assert {key.decode(): Json(dict).deserialize(value or b"") for key, value in written.items()} == totals
+    written = await counting.read_last(bootstrap, f"{prefix}-hours")
+    assert sum(Long().deserialize(value or b"") for value in written.values()) == len(events)
+
+
+def test_counts_are_exact_over_kills(tmp_path: Path, new_name: Callable[[str], str]) -> None:
+    """The application is killed at random moments."""
+    seed = random.randrange(10**6)
+    print("seed", seed)
+    chance = random.Random(seed)
+    prefix, state = new_name("kills"), tmp_path / "state"
+    events = counting.make_events(12_000, seed=seed)
+    with LogdProcess(tmp_path / "logd") as logd:
+        asyncio.run(counting.prepare(logd.bootstrap, prefix, events))
+        for turn in range(6):
+            process = start_program(logd.bootstrap, prefix, str(state))
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "running\n"
+                # Not a wait for a condition: the moment of the kill is what is random.
+                with pytest.raises(subprocess.TimeoutExpired):
+                    process.wait(chance.uniform(0.02, 0.4))
+            finally:
+                process.kill()
+                process.communicate()
+            if turn == 4:
+                shutil.rmtree(state)  # what is left is the changelogs
+        asyncio.run(assert_exact(logd.bootstrap, prefix, state, events))
+        asyncio.run(assert_exact(logd.bootstrap, prefix, tmp_path / "elsewhere", events))
+
+
+def test_counts_are_exact_over_kills_of_the_broker(tmp_path: Path, new_name: Callable[[str], str]) -> None:
+    """The application lives on, waits for the broker and goes on where it was."""
+    prefix = new_name("broker")
+    events = counting.make_events(6000)
+
+    async def run(logd: LogdProcess) -> None:
+        await counting.prepare(logd.bootstrap, prefix, events)
+        app = counting.application(logd.bootstrap, prefix, str(tmp_path / "state"), pause=5e-5)
+        async with app, asyncio.timeout(90):
+            for part in (1, 2):
+                while app.state is not State.RUNNING or app.summary()["records_in"] < part * 1500:  # noqa: ASYNC110
+                    await asyncio.sleep(0.005)
+                await asyncio.to_thread(logd.kill)
+                await asyncio.to_thread(logd.start)
+            await app.wait_until_caught_up()
+        await assert_exact(logd.bootstrap, prefix, tmp_path / "state", events)
+
+    with LogdProcess(tmp_path / "logd") as logd:
+        asyncio.run(run(logd))
+
+
+def test_a_strangers_changelog_records_are_undone(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+) -> None:
+    """A member that lost a task and does not know writes its last commit: the owner notices, and restores."""
+    prefix = new_name("stranger")
+    events = counting.make_events(3000, keys=50)
+
+    async def run() -> None:
+        await counting.prepare(logd.bootstrap, prefix, events)
+        app = counting.application(logd.bootstrap, prefix, str(tmp_path / "state"), pause=5e-5)
+        async with (
+            app,
+            asyncio.timeout(60),
+            Client(logd.bootstrap) as client,
+            BatchProducer(client) as producer,
+        ):
+            while app.state is not State.RUNNING or app.summary()["records_in"] < 500:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+            for partition in range(counting.PARTITIONS):
+                wrong = (1, b"key-1", Json(dict).serialize({"sum": -1, "seen": []}), ())
+                await (await producer.send(f"{prefix}-app-totals-changelog", partition, [wrong]))
+            await app.wait_until_caught_up()
+            assert counting.contents(app)[1] == counting.expected(events)[1]
+        await assert_exact(logd.bootstrap, prefix, tmp_path / "elsewhere", events)
+
+    asyncio.run(run())
+
+
+class Crash(Exception):
+    """Raised where the process would have been killed."""
+
+
+def crash_at(monkeypatch: pytest.MonkeyPatch, owner: type, method: str, *, call: int, after: bool) -> None:
+    """Let the n-th call of a coroutine method raise, before or after it did its work."""
+    original, calls = getattr(owner, method), iter(range(call + 1))
+
+    async def crashing(*arguments: object, **keywords: object) -> object:
+        number = next(calls, None)
+        if number == call and not after:
+            raise Crash(method)
+        result = await original(*arguments, **keywords)
+        if number == call:
+            raise Crash(method)
+        return result
+
+    monkeypatch.setattr(owner, method, crashing)
+
+
+@pytest.mark.parametrize("fresh_state", [False, True], ids=["state kept", "state gone"])
+@pytest.mark.parametrize(
+    ("owner", "method", "call", "after"),
+    [
+        (BatchProducer, "send_batch", 0, False),
+        (BatchProducer, "send_batch", 1, True),
+        (BatchProducer, "send_batch", 7, True),
+        (GroupMember, "commit", 0, False),
+        (GroupMember, "commit", 0, True),
+        (GroupMember, "commit", 2, False),
+        (GroupMember, "commit", 2, True),
+    ],
+)
+def test_counts_are_exact_when_a_commit_breaks_off(
+    logd: LogdProcess,
+    tmp_path: Path,
+    new_name: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    owner: type,
+    method: str,
+    call: int,
+    after: bool,
+    fresh_state: bool,
+) -> None:
+    prefix = new_name("breaks")
+    events = counting.make_events(3000, keys=50)
+
+    async def run() -> None:
+        await counting.prepare(logd.bootstrap, prefix, events)
+        with monkeypatch.context() as patch:
+            crash_at(patch, owner, method, call=call, after=after)
+            app = counting.application(
+                logd.bootstrap, prefix, str(tmp_path / "a"), pause=5e-5, commit_interval_ms=5
+            )
+            with pytest.raises(StreamsError):
+                async with app:
+                    await app.wait_until_caught_up()
+        await assert_exact(logd.bootstrap, prefix, tmp_path / ("b" if fresh_state else "a"), events)
+
+    asyncio.run(run())

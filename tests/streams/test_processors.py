@@ -1,0 +1,107 @@
+"""The processor API: forwarding, stores, metadata, punctuation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streams import KStream, Processor, ProcessorContext, Record, StreamsBuilder, TopologyError
+from streams.serdes import Long, String
+from streams.state import KeyValueStore, StoreSpec
+from streams.testing import TopologyTestDriver
+
+
+class Deduplicate(Processor[str, int]):
+    """Forwards a value per key once."""
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        store = context.store("seen")
+        assert isinstance(store, KeyValueStore)
+        self.seen: KeyValueStore[str, int] = store
+
+    def process(self, record: Record[str, int]) -> None:
+        if self.seen.get(record.key) != record.value:
+            self.seen.put(record.key, record.value, record.timestamp)
+            self.context.forward(record)
+
+
+class Sums(Processor[str, int]):
+    """Forwards the sum at every tick of either clock."""
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self.total = 0
+        context.schedule(10, lambda now: self.tell("stream", now))
+        self.cancel = context.schedule(100, lambda now: self.tell("wall", now), on="wall_clock")
+
+    def process(self, record: Record[str, int]) -> None:
+        self.total += record.value
+
+    def tell(self, clock: str, now: int) -> None:
+        self.context.forward(Record(clock, self.total, now))
+        if now >= 1000:
+            self.cancel()
+
+
+def pipeline(supplier: Any, *stores: str) -> StreamsBuilder:
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    for name in stores:
+        builder.add_store(StoreSpec(name=name, kind="key_value", key_serde=String(), value_serde=Long()))
+    stream: KStream[str, int] = builder.stream("in")
+    stream.process(supplier, stores=stores, name="node").to("out", name="sink")
+    return builder
+
+
+def test_a_processor_with_a_store() -> None:
+    with TopologyTestDriver(pipeline(Deduplicate, "seen")) as driver:
+        driver.input_topic("in").pipe_all([("a", 1), ("a", 1), ("b", 1), ("a", 2)])
+        assert driver.output_topic("out").read_key_values() == [("a", 1), ("b", 1), ("a", 2)]
+        assert dict(driver.key_value_store("seen").all()) == {"a": 2, "b": 1}
+
+
+def test_a_store_must_be_named_at_the_node() -> None:
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream("in").process(Deduplicate)
+    with pytest.raises(TopologyError, match="has no store 'seen'"):
+        TopologyTestDriver(builder)
+
+
+def test_punctuation() -> None:
+    """Stream time is aligned to 0, wall clock to the start; a jump over several intervals fires once."""
+    with TopologyTestDriver(pipeline(Sums), start=3) as driver:
+        topic = driver.input_topic("in")
+        for timestamp in (4, 12, 13, 47):
+            topic.pipe_input("a", 1, timestamp)
+        driver.advance_wall_clock(99)
+        driver.advance_wall_clock(1)
+        driver.advance_wall_clock(950)
+        driver.advance_wall_clock(500)
+        records = driver.output_topic("out").read_all()
+    assert [(r.key, r.value, r.timestamp) for r in records] == [
+        ("stream", 2, 12),
+        ("stream", 4, 47),
+        ("wall", 4, 103),
+        ("wall", 4, 1053),
+    ]
+
+
+def test_metadata_times_and_children() -> None:
+    seen: list[Any] = []
+
+    class Look(Processor[str, int]):
+        def process(self, record: Record[str, int]) -> None:
+            context = self.context
+            seen.append((context.task_id, context.record_metadata.offset, context.stream_time))
+            context.forward(record.with_key("x").with_value(5), child="sink")
+            with pytest.raises(TopologyError, match="no child 'else'"):
+                context.forward(record, child="else")
+
+        def close(self) -> None:
+            seen.append("closed")
+
+    with TopologyTestDriver(pipeline(Look)) as driver:
+        driver.input_topic("in").pipe_all([("a", 1), ("b", 2)], start=10, step=5)
+        assert driver.output_topic("out").read_key_values() == [("x", 5), ("x", 5)]
+    assert seen == [("0_0", 0, 10), ("0_0", 1, 15), "closed"]

@@ -1,0 +1,143 @@
+"""Restoring a store to its cut: tails undone, gaps passed, and what compaction may have taken.
+
+The cleaner can only remove the original of a key of the tail if the segment rolled within a broken off
+commit. Such a commit took several batches, whose records say what was before.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from logd.client import Fetched, TopicPartition
+from logd.records import NewRecord, build_batch
+from streams.runtime.positions import Cut, commit_offsets, read_cut
+from streams.runtime.restore import StoreRestore
+from streams.runtime.task import StreamTimes
+from streams.runtime.undo import previous_of, with_previous
+from streams.serdes import Long, String
+from streams.state import KeyValueStore, MemoryBackend, RocksBackend, StoreSpec
+
+TP = TopicPartition("app-s-changelog", 0)
+CUT = 10
+
+
+def long(value: int) -> bytes:
+    return value.to_bytes(8, "big")
+
+
+def record(key: str, value: int | None, headers: object = ()) -> NewRecord:
+    return 5, key.encode(), None if value is None else long(value), headers  # type: ignore[return-value]
+
+
+def fetched(*batches: tuple[int, list[NewRecord]], then: int) -> Fetched:
+    data = b"".join(build_batch(records, base_offset=offset) for offset, records in batches)
+    return Fetched(TP, batches[0][0], then, memoryview(data))
+
+
+def new_store(tmp_path: Path | None = None) -> KeyValueStore[str, int]:
+    spec = StoreSpec(name="s", kind="key_value", key_serde=String(), value_serde=Long())
+    return KeyValueStore(spec, MemoryBackend() if tmp_path is None else RocksBackend(tmp_path / "s"))
+
+
+@pytest.fixture
+def store() -> KeyValueStore[str, int]:
+    return new_store()
+
+
+def restore(store: KeyValueStore[str, int], *answers: Fetched, end: int) -> None:
+    restored = StoreRestore(store, 0, CUT, end, {})
+    for each in answers:
+        assert not restored.is_done
+        restored.apply(each)
+    assert restored.is_done
+    restored.finish()
+
+
+def repaired(store: KeyValueStore[str, int]) -> dict[bytes, bytes | None]:
+    store.drain()
+    return {key: value for key, (value, _) in store.pending.items()}
+
+
+def test_records_up_to_the_cut(store: KeyValueStore[str, int]) -> None:
+    first = fetched((0, [record("a", 1), record("b", 2)]), (6, [record("a", 3), record("b", None)]), then=8)
+    restore(store, first, fetched((8, [record("c", 4), record("c", 5)]), then=CUT), end=CUT)
+    assert dict(store.all()) == {"a": 3, "c": 5}
+    assert store.get_timestamp("a") == 5
+    assert store.backend.checkpoint == CUT
+    assert repaired(store) == {}
+
+
+def test_a_tail_is_undone_and_repaired(store: KeyValueStore[str, int]) -> None:
+    log = fetched(
+        (0, [record("a", 1), record("b", 2), record("b", 3)]),
+        (CUT, [record("a", 100), record("b", None), record("new", 7), record("a", 101)]),
+        then=14,
+    )
+    restore(store, log, end=14)
+    assert dict(store.all()) == {"a": 1, "b": 3}
+    assert store.backend.checkpoint == CUT
+    assert repaired(store) == {b"a": long(1), b"b": long(3), b"new": None}
+
+
+def test_a_batch_may_lie_on_both_sides_of_the_cut(store: KeyValueStore[str, int]) -> None:
+    restore(store, fetched((9, [record("a", 1), record("a", 2), record("b", 3)]), then=12), end=12)
+    assert dict(store.all()) == {"a": 1}
+
+
+def test_originals_that_compaction_took_come_from_the_tail(store: KeyValueStore[str, int]) -> None:
+    was_a = with_previous(CUT, long(5) + long(1))
+    was_nothing = with_previous(CUT, None)
+    log = fetched((CUT, [record("a", 100, was_a), record("new", 7, was_nothing)]), then=12)
+    restore(store, log, end=12)
+    assert dict(store.all()) == {"a": 1}
+    assert repaired(store) == {b"a": long(1), b"new": None}
+
+
+def test_what_a_stranger_says_of_another_cut_does_not_count(store: KeyValueStore[str, int]) -> None:
+    stale = with_previous(CUT - 3, long(5) + long(66))
+    log = fetched((0, [record("a", 1)]), (CUT, [record("a", 100, stale)]), then=11)
+    restore(store, log, end=11)
+    assert dict(store.all()) == {"a": 1}
+
+
+def test_a_checkpoint_within_the_log_is_gone_on_from(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    store.backend.write([(b"a", long(5) + long(1))], 4)
+    restored = StoreRestore(store, 4, CUT, 11, {})
+    restored.apply(fetched((7, [record("b", 2)]), (CUT, [record("a", 9)]), then=11))
+    restored.finish()
+    assert dict(store.all()) == {"a": 1, "b": 2}
+    store.close()
+
+
+def test_headers_round_trip() -> None:
+    assert previous_of(with_previous(3, b"12345678v"), 3) == (True, b"12345678v")
+    assert previous_of(with_previous(3, None), 3) == (True, None)
+    assert previous_of(with_previous(3, None), 4) == (False, None)
+    assert previous_of((), 3) == (False, None)
+
+
+# -- the note that says where the cut is
+
+
+def test_positions_and_cut_travel_together() -> None:
+    positions = {TopicPartition("b", 1): 7, TopicPartition("a", 1): 5}
+    times = StreamTimes(90, {"w": 80})
+    offsets = commit_offsets(positions, {"s": 12, "w": 30}, times)
+    assert {tp: each.offset for tp, each in offsets.items()} == positions
+    assert read_cut(offsets) == Cut(positions, {"s": 12, "w": 30}, times)
+
+
+def test_offsets_moved_by_hand_take_the_state_as_it_is() -> None:
+    offsets = commit_offsets({TopicPartition("a", 0): 5}, {"s": 1}, StreamTimes())
+    by_hand = {tp: each._replace(metadata="") for tp, each in offsets.items()}
+    assert read_cut(by_hand).changelogs is None
+    assert (
+        read_cut({tp: each._replace(metadata="by hand") for tp, each in offsets.items()}).changelogs is None
+    )
+
+
+def test_nothing_committed_means_no_positions() -> None:
+    assert read_cut({}) == Cut({}, None, StreamTimes())

@@ -1,0 +1,167 @@
+"""Stores over both backends: what a commit makes of them, and what a crash leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams.serdes import Json, Long, String, Windowed
+from streams.state import Backend, KeyValueStore, MemoryBackend, RocksBackend, StoreSpec, WindowStore
+from streams.state.window import window_key
+
+MakeBackend = Callable[[], Backend]
+
+
+@pytest.fixture(params=["memory", "rocks"])
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    made: Backend = MemoryBackend() if request.param == "memory" else RocksBackend(tmp_path / "store")
+    yield made
+    made.close()
+
+
+def key_value_store(backend: Backend) -> KeyValueStore[str, int]:
+    spec = StoreSpec(name="s", kind="key_value", key_serde=String(), value_serde=Long())
+    return KeyValueStore(spec, backend)
+
+
+def commit(store: Any, checkpoint: int) -> dict[bytes, tuple[bytes | None, int]]:
+    store.drain()
+    pending = dict(store.pending)
+    store.written(checkpoint)
+    store.shrink()
+    return pending
+
+
+def test_backend_holds_sorted_bytes_and_a_checkpoint(backend: Backend) -> None:
+    assert backend.checkpoint is None
+    backend.write([(b"b", b"2"), (b"a", b"1"), (b"", b"0"), (b"b", None), (b"c", b"3")], 7)
+    assert backend.checkpoint == 7
+    assert backend.get(b"b") is None
+    assert backend.get(b"a") == b"1"
+    assert list(backend.scan()) == [(b"", b"0"), (b"a", b"1"), (b"c", b"3")]
+    assert list(backend.scan(b"a", b"c")) == [(b"a", b"1")]
+    backend.wipe()
+    assert (backend.checkpoint, list(backend.scan())) == (None, [])
+
+
+def test_rocks_comes_back_after_a_clean_close(tmp_path: Path) -> None:
+    first = RocksBackend(tmp_path / "store")
+    first.write([(b"a", b"1")], 5)
+    first.close()
+    first.close()
+    again = RocksBackend(tmp_path / "store")
+    assert (again.checkpoint, again.get(b"a")) == (5, b"1")
+    again.close()
+
+
+def test_key_value_store(backend: Backend) -> None:
+    store = key_value_store(backend)
+    store.put("b", 2, 20)
+    store.put("a", 1, 10)
+    store.put("c", 3)
+    assert (store.get("b"), store.get_timestamp("b"), store.get("x")) == (2, 20, None)
+    assert list(store.all()) == [("a", 1), ("b", 2), ("c", 3)]
+    assert list(store.range("a", "b")) == [("a", 1), ("b", 2)]
+    commit(store, 3)
+    store.delete("b")
+    assert list(store.all()) == [("a", 1), ("c", 3)]
+    assert list(key_value_store(backend).all()) == [("a", 1), ("b", 2), ("c", 3)], "not committed yet"
+    assert commit(store, 4) == {b"b": (None, 0)}
+    assert store.get_timestamp("a") == 10
+    assert list(key_value_store(backend).all()) == [("a", 1), ("c", 3)]
+
+
+def test_a_commit_takes_the_last_value_of_each_key_once(backend: Backend) -> None:
+    store = key_value_store(backend)
+    heard: list[Any] = []
+    store.listener = lambda key, value, timestamp: heard.append((key, value, timestamp))
+    for number in range(5):
+        store.put("a", number, number)
+    assert store.needs_drain
+    assert commit(store, 1) == {b"a": ((4).to_bytes(8, "big"), 4)}
+    assert heard == [(b"a", 4, 4)]
+    assert not store.needs_drain
+    assert commit(store, 1) == {}
+
+
+def test_what_is_drained_and_not_written_can_still_be_read(backend: Backend) -> None:
+    store = key_value_store(backend)
+    store.put("a", 1)
+    store.drain()
+    store.put("b", 2)
+    assert list(store.all()) == [("a", 1), ("b", 2)]
+    assert backend.get(b"a") is None
+    store.written(1)
+    assert backend.get(b"a") is not None
+    assert backend.get(b"b") is None
+
+
+def test_repairs_are_written_to_the_changelog_again_before_anything_else(backend: Backend) -> None:
+    backend.write([(b"a", (7).to_bytes(8, "big") + (1).to_bytes(8, "big"))], 1)
+    store = key_value_store(backend)
+    heard: list[Any] = []
+    store.listener = lambda *change: heard.append(change)
+    store.repair([b"a", b"gone"])
+    store.put("b", 2, 9)
+    pending = commit(store, 2)
+    assert pending == {
+        b"a": ((1).to_bytes(8, "big"), 7),
+        b"gone": (None, 0),
+        b"b": ((2).to_bytes(8, "big"), 9),
+    }
+    assert list(pending)[-1] == b"b"
+    assert heard == [(b"b", 2, 9)], "nobody downstream hears of repairs"
+
+
+def test_cache_bytes_grow_with_entries_and_go_with_a_shrink(backend: Backend) -> None:
+    store = key_value_store(backend)
+    for number in range(100):
+        store.put(f"k{number}", number)
+    full = store.cache_bytes
+    assert full > 100 * 100
+    store.shrink()
+    assert store.cache_bytes == full, "what is not committed stays"
+    commit(store, 1)
+    assert store.cache_bytes == 0
+
+
+def window_store(backend: Backend, retention: int = 600_000) -> WindowStore[str, dict[str, int]]:
+    spec = StoreSpec(
+        name="w",
+        kind="window",
+        key_serde=String(),
+        value_serde=Json(dict),
+        window_size_ms=60_000,
+        retention_ms=retention,
+    )
+    return WindowStore(spec, backend)
+
+
+def test_window_store_keeps_a_keys_windows_in_order(backend: Backend) -> None:
+    store = window_store(backend)
+    for key, start in (("a", 120_000), ("a", 0), ("ab", 60_000), ("a", 60_000), ("b", 0)):
+        assert store.put(key, start, {"at": start})
+    for checkpoint in (1, 2):
+        assert [w.start for w, _ in store.fetch("a", 0, 120_000)] == [0, 60_000, 120_000]
+        assert [w.start for w, _ in store.fetch("a", 1, 119_999)] == [60_000]
+        assert store.get("ab", 60_000) == {"at": 60_000}
+        assert len(list(store.all())) == 5
+        commit(store, checkpoint)
+    windowed = next(store.all())[0]
+    assert isinstance(windowed, Windowed)
+    assert store.decode_key(store.encode_key(windowed)) == windowed
+
+
+def test_expired_windows_become_tombstones(backend: Backend) -> None:
+    store = window_store(backend, retention=120_000)
+    for number in range(4):
+        store.put("a", number * 60_000, {"n": number})
+        store.stream_time = number * 60_000
+        pending = commit(store, number)
+    assert store.get("a", 60_000) is None
+    assert not store.put("a", 60_000, {"late": 1})
+    assert pending[window_key(b"a", 60_000)] == (None, 180_000)
+    assert [key for key, _ in backend.scan()] == [window_key(b"a", 120_000), window_key(b"a", 180_000)]

@@ -1,0 +1,180 @@
+"""The engine by itself: whose turn it is, what bad records do, where a task stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from logd.client import TopicPartition
+from streams import StreamsBuilder, StreamsError, log_and_continue
+from streams.errors import ProcessingError, SerializationError
+from streams.runtime.task import Task, TaskId
+from streams.state import open_store
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+
+
+class Clock:
+    now = 1000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def two_inputs(seen: list[Any], **settings: Any) -> tuple[Task, Clock]:
+    """A task that notes what it gets from topics ``a`` and ``b``, in the order it gets it."""
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream("a").merge(builder.stream("b")).foreach(lambda k, v: seen.append((k, v)))
+    return make(builder, **settings)
+
+
+def make(builder: StreamsBuilder, **settings: Any) -> tuple[Task, Clock]:
+    topology, clock = builder.build(), Clock()
+    subtopology = topology.subtopologies[0]
+    stores = {name: open_store(topology.stores[name], None) for name in subtopology.stores}
+    task = Task(TaskId(0, 0), subtopology, stores, clock=clock, **settings)
+    for source in subtopology.sources:
+        for topic in source.topics:
+            task.add_input(TopicPartition(topic, 0), source, position=0)
+    return task, clock
+
+
+def give(task: Task, tp: TopicPartition, *times: int, end: int | None = None, first: int = 0) -> None:
+    records: list[Any] = [
+        (first + n, time, tp.topic.encode(), time.to_bytes(8, "big"), ()) for n, time in enumerate(times)
+    ]
+    after = first + len(times)
+    task.add(tp, records, after, after if end is None else end)
+
+
+def test_the_lowest_time_is_next() -> None:
+    seen: list[Any] = []
+    task, _ = two_inputs(seen)
+    give(task, A, 10, 30, 20)
+    give(task, B, 5, 25)
+    assert task.process() == 5
+    assert seen == [("b", 5), ("a", 10), ("b", 25), ("a", 30), ("a", 20)]
+    assert task.stream_time == 30
+
+
+def test_an_input_not_fetched_yet_is_waited_for() -> None:
+    """The table must be read before the stream, even if the stream's records come first over the wire."""
+    seen: list[Any] = []
+    task, _ = two_inputs(seen)
+    give(task, A, 100, 200)
+    assert task.process() == 0, "nobody knows what is in b"
+    give(task, B, 0, end=2)
+    assert task.process() == 1, "the broker has another record of b"
+    give(task, B, 0, first=1)
+    assert task.process() == 3
+    assert [key for key, _ in seen] == ["b", "b", "a", "a"]
+
+
+def test_an_input_that_is_empty_at_the_broker_is_not_waited_for() -> None:
+    task, _ = two_inputs([])
+    give(task, A, 100)
+    task.add(B, [], 0, 0)
+    assert task.process() == 1
+
+
+def test_max_task_idle_waits_for_an_empty_input_for_a_while() -> None:
+    task, clock = two_inputs([], max_idle_ms=50)
+    give(task, A, 100)
+    task.add(B, [], 0, 0)
+    assert task.process() == 0
+    clock.now += 49
+    assert task.process() == 0
+    clock.now += 1
+    assert task.process() == 1
+    give(task, A, 101, first=1)
+    assert task.process() == 1, "it was waited for already"
+    give(task, B, 1)
+    give(task, A, 102, first=2)
+    assert task.process() == 1, "b has spoken; it is waited for again"
+
+
+def test_idle_minus_one_waits_for_nothing() -> None:
+    task, _ = two_inputs([], max_idle_ms=-1)
+    give(task, A, 100)
+    assert task.process() == 1
+
+
+def test_a_deadline_ends_a_slice_and_positions_stand_between_records() -> None:
+    seen: list[Any] = []
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+
+    def slow(key: str, value: int) -> None:
+        seen.append(value)
+        clock.now += 1
+
+    builder.stream("a").foreach(slow)
+    task, clock = make(builder)
+    give(task, A, *range(1000))
+    done = task.process(clock.now + 10)
+    assert 10 <= done < 1000
+    assert task.flush().positions == {A: done}
+    task.process()
+    assert seen == list(range(1000))
+
+
+def test_positions_pass_gaps_when_everything_before_is_processed() -> None:
+    """Control batches and compaction leave offsets without records."""
+    task, _ = two_inputs([], max_idle_ms=-1)
+    task.add(A, [(3, 1, b"a", bytes(8), ())], 9, 9)
+    assert task.flush().positions[A] == 0
+    task.process()
+    assert task.flush().positions[A] == 9
+    task.add(A, [], 12, 12)
+    task.process()
+    assert task.flush().positions[A] == 12
+
+
+def test_a_bad_record_ends_the_task_and_is_named() -> None:
+    task, _ = two_inputs([], max_idle_ms=-1)
+    task.add(A, [(0, 1, b"k", bytes(8), ()), (1, 1, b"k", b"short", ())], 2, 2)
+    with pytest.raises(SerializationError, match=r"Long: expected 8 bytes, got 5 \(a-0 offset 1\)"):
+        task.process()
+
+
+def test_log_and_continue_leaves_bad_records_out() -> None:
+    seen: list[Any] = []
+    task, _ = two_inputs(seen, max_idle_ms=-1, on_bad_input=log_and_continue)
+    task.add(A, [(0, 1, b"\xff", bytes(8), ()), (1, 1, b"k", b"short", ()), (2, 1, b"k", bytes(8), ())], 3, 3)
+    assert task.process() == 1
+    assert seen == [("k", 0)]
+    assert sum(metrics.dropped_records_total for metrics in task.metrics.values()) == 2
+
+
+def test_an_error_of_the_users_names_the_record() -> None:
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream("a").foreach(lambda key, value: 1 // (2 - value))
+    task, _ = make(builder)
+    give(task, A, 0, 1, 2, 3)
+    with pytest.raises(ProcessingError, match="task 0_0, record a-0 offset 2: ZeroDivisionError") as caught:
+        task.process()
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert task.flush().positions == {A: 2}
+
+
+def test_negative_timestamps_are_refused() -> None:
+    task, _ = two_inputs([], max_idle_ms=-1)
+    task.add(A, [(0, -1, b"k", bytes(8), ())], 1, 1)
+    with pytest.raises(StreamsError, match="timestamp_extractor"):
+        task.process()
+
+
+@pytest.mark.parametrize("handler", [None, log_and_continue])
+def test_what_cannot_be_serialized(handler: Any) -> None:
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream("a").map_values(lambda value: "text" if value == 1 else value).to("out", name="sink")
+    task, _ = make(builder, **({} if handler is None else {"on_bad_output": handler}))
+    give(task, A, 0, 1, 2)
+    if handler is None:
+        with pytest.raises(SerializationError, match="sink cannot serialize 'a', 'text'"):
+            task.process()
+    else:
+        assert task.process() == 3
+        assert len(task.take_output()["out"]) == 2
+        assert task.metrics["sink"].dropped_records_total == 1
+    assert task.take_output().keys() <= {"out"}
