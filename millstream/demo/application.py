@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import signal
 import sys
@@ -15,8 +16,8 @@ from pathlib import Path
 
 from logd.config.properties import parse_properties
 from millstream.demo.topology import topology
-from streams import StreamsConfig
-from streams.runtime.app import KafkaStreams
+from streams import KafkaStreams, StreamsConfig
+from streams.cli import GC_THRESHOLD
 
 REPORT_SECONDS = 0.5
 
@@ -49,6 +50,7 @@ def report(streams: KafkaStreams, lag: int, rounds: int) -> None:
 
 def main() -> None:
     """Entry point."""
+    gc.set_threshold(GC_THRESHOLD)
     settings = parse_properties(Path(sys.argv[1]).read_text(encoding="utf-8"))
     asyncio.run(run(StreamsConfig.from_properties(settings)))
 

@@ -45,10 +45,10 @@ async def check_digests(layout: Layout) -> list[Check]:
     return checks
 
 
-async def read_final_table(bootstrap: str, topic: str) -> dict[tuple[str, str], DayTotals]:
+async def read_final_table(bootstrap: str, topic: str) -> dict[tuple[str, str], AirlineDay]:
     """The last update per airline and day, by (carrier, ISO date)."""
     decode = msgspec.json.Decoder(AirlineDay).decode
-    latest: dict[tuple[str, str], DayTotals] = {}
+    latest: dict[tuple[str, str], AirlineDay] = {}
     async with Client(bootstrap) as client:
         partitions = [TopicPartition(topic, number) for number in (await client.topic(topic)).partitions]
         ends = await Admin(client).list_offsets(dict.fromkeys(partitions, "latest"))
@@ -60,28 +60,29 @@ async def read_final_table(bootstrap: str, topic: str) -> dict[tuple[str, str], 
                     for record in fetched.records():
                         if record[3] is not None:
                             row = decode(record[3])
-                            latest[row.carrier, row.day] = DayTotals(
-                                row.departures, row.cancellations, row.delay_minutes
-                            )
+                            latest[row.carrier, row.day] = row
                     if fetched.next_offset >= ends[fetched.tp].offset:
                         behind.discard(fetched.tp)
     return latest
 
 
-def check_final_table(expected: Expected, found: dict[tuple[str, str], DayTotals]) -> Check:
-    """Departures, cancellations and minutes of delay of every airline's every day."""
-    wrong = sorted(
-        key for key in expected.days.keys() | found.keys() if expected.days.get(key) != found.get(key)
-    )
-    what = f"airline-delays on dc2 = the CSV ({len(expected.days):,} airline days)"
+def check_final_table(
+    expected: Expected, names: dict[str, str], found: dict[tuple[str, str], AirlineDay]
+) -> Check:
+    """Name, departures, cancellations and minutes of delay of every airline's every day."""
+    wanted = {key: (names.get(key[0], key[0]), totals) for key, totals in expected.days.items()}
+    had = {
+        key: (row.name, DayTotals(row.departures, row.cancellations, row.delay_minutes))
+        for key, row in found.items()
+    }
+    wrong = sorted(key for key in wanted.keys() | had.keys() if wanted.get(key) != had.get(key))
+    what = f"airline-delays on dc2 = the CSV ({len(wanted):,} airline days)"
     if not wrong:
-        departures = sum(day.departures for day in found.values())
-        cancellations = sum(day.cancellations for day in found.values())
+        departures = sum(row.departures for row in found.values())
+        cancellations = sum(row.cancellations for row in found.values())
         return Check(what, True, f"{departures:,} departures, {cancellations:,} cancellations")
     key = wrong[0]
-    return Check(
-        what, False, f"{len(wrong):,} differ, first {key}: {found.get(key)}, not {expected.days.get(key)}"
-    )
+    return Check(what, False, f"{len(wrong):,} differ, first {key}: {had.get(key)}, not {wanted.get(key)}")
 
 
 def check_dropped(dropped: int) -> Check:

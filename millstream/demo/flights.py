@@ -86,6 +86,12 @@ def read_rows(path: Path) -> Iterator[tuple[str, str, int | None]]:
             yield row[carrier], date, None if minutes in ("", "NA") else int(float(minutes))
 
 
+def airline_names(path: Path) -> dict[str, str]:
+    """Airlines' names by their codes."""
+    with open_text(path) as text:
+        return {row["carrier"]: row["name"] for row in csv.DictReader(text)}
+
+
 def reckon(path: Path) -> Expected:
     """Read the CSV directly and total it: the answer the pipeline is checked against."""
     rows = 0

@@ -179,6 +179,8 @@ class Layout:
             "bootstrap.servers": self.dc1,
             "state.dir": self.folder / "state",
             "commit.interval.ms": 1000,
+            # A killed application gets its tasks back at once, without waiting for its old session to end.
+            "group.instance.id": f"{APPLICATION}-1",
         }
 
     def _mirror(self) -> Mapping[str, object]:

@@ -11,9 +11,9 @@ from typing import Any
 from logd.client import Admin, Client
 from millstream.demo import checks
 from millstream.demo.checks import Check
-from millstream.demo.counts import Counter, Counts
+from millstream.demo.counts import Counter, Counts, topic_ends
 from millstream.demo.display import Display
-from millstream.demo.flights import Expected, reckon
+from millstream.demo.flights import Expected, airline_names, reckon
 from millstream.demo.layout import AIRLINES, DELAYS, FLIGHTS, TOPICS, Layout
 from millstream.demo.process import Part
 from millstream.demo.stage import Stage
@@ -69,14 +69,21 @@ class Demo:
             self.display.note(f"{part.name}: started, process {part.pid}: {await part.ready}")
         async with Client(layout.dc1, client_id="demo") as client:
             await Admin(client).create_topics(TOPICS)
-        for part in (
-            self._part("connect spark", layout.spark_worker(), self.spark),
-            self._part("connect files", layout.files_worker(), self.files),
-            self._part("streams", layout.streams(), self.streams, on_line=self._streams_said),
-            self._part("mirror", layout.mirror(), self.mirror),
-        ):
-            await part.start()
-            self.display.note(f"{part.name}: started, process {part.pid}")
+            await self._start(self._part("connect spark", layout.spark_worker(), self.spark))
+            await self._start(self._part("connect files", layout.files_worker(), self.files))
+            await self._table_is_there(client)
+        await self._start(self._part("streams", layout.streams(), self.streams, on_line=self._streams_said))
+        await self._start(self._part("mirror", layout.mirror(), self.mirror))
+
+    async def _start(self, part: Part) -> None:
+        await part.start()
+        self.display.note(f"{part.name}: started, process {part.pid}")
+
+    async def _table_is_there(self, client: Client) -> None:
+        """Wait for every airline: an input that is empty at the broker is not waited for by the join."""
+        while (await topic_ends(client, [AIRLINES]))[AIRLINES] < len(airline_names(self.layout.airlines)):
+            self.parts["connect files"].check()
+            await asyncio.sleep(POLL_SECONDS / 5)
 
     def _part(
         self,
@@ -161,7 +168,11 @@ class Demo:
         found = [checks.check_dropped(sum(said["dropped_records"] for said in self._said.values()))]
         found += await checks.check_digests(layout)
         found.append(
-            checks.check_final_table(expected, await checks.read_final_table(layout.dc2, f"dc1.{DELAYS}"))
+            checks.check_final_table(
+                expected,
+                airline_names(layout.airlines),
+                await checks.read_final_table(layout.dc2, f"dc1.{DELAYS}"),
+            )
         )
         of_spark, worst = await checks.check_spark(layout, expected, counts.dc1[FLIGHTS])
         return found + of_spark, worst
