@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "millstream", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_every_package_offers_its_command() -> None:
+    listed = run("--help").stdout
+
+    for name in ("logd", "connect", "streams", "mirror", "demo"):
+        assert name in listed
+
+
+def test_an_unknown_command_is_named() -> None:
+    ended = run("lodg")
+
+    assert ended.returncode == 2
+    assert "lodg" in ended.stderr
+
+
+def test_a_subcommand_is_loaded_alone() -> None:
+    script = (
+        "import sys; from millstream.main import app; import typer.main\n"
+        "command = typer.main.get_command(app)\n"
+        "command.get_command(None, 'logd')\n"
+        "heavy = {'rocksdict', 'pyspark', 'pyarrow', 'kazoo', 'connect', 'streams'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("absent", ["cc", "java"])
+def test_what_a_machine_lacks_is_said_with_the_command_that_installs_it(tmp_path: Path, absent: str) -> None:
+    for tool in {"sed", "head", "cut", "cc", "java"} - {absent}:
+        if found := shutil.which(tool):
+            (tmp_path / tool).symlink_to(found)
+    script = ROOT / ".ci" / "prerequisites"
+
+    ended = subprocess.run(
+        ["/bin/sh", str(script), sys.executable], env={"PATH": str(tmp_path)}, capture_output=True, text=True
+    )
+
+    assert ended.returncode == 1
+    assert "apt-get install --yes" in ended.stderr
+    assert {"cc": "C compiler", "java": "Java 17"}[absent] in ended.stderr
