@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check venv format bench clean
+.PHONY: demo test check venv format docs bench clean
 
 demo: venv
 	$(BIN)/millstream demo
@@ -32,6 +32,9 @@ $(STAMP): pyproject.toml .ci/prerequisites
 format: venv
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: venv
+	$(BIN)/python docs/generate.py
 
 bench: venv
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,43 @@
+"""The pages and the code blocks in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_NOT_RUN = re.compile(r"<!-- not run: .+ -->\n\Z")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block. `<!-- not run: why -->` on the line before it says that it only has to compile."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+    is_run: bool
+
+    @property
+    def place(self) -> str:
+        return f"{self.page.name}:{self.line}"
+
+
+def blocks(page: Path, *languages: str) -> Iterator[Block]:
+    """The blocks of a page in these languages, in order."""
+    text = page.read_text(encoding="utf-8")
+    for found in _FENCE.finditer(text):
+        before = text[: found.start()]
+        if found[1] in languages:
+            yield Block(page, before.count("\n") + 2, found[1], found[2], not _NOT_RUN.search(before))
+
+
+def all_blocks(*languages: str) -> list[Block]:
+    """The blocks of all pages."""
+    return [block for page in PAGES for block in blocks(page, *languages)]
