@@ -54,6 +54,7 @@ def standalone(
     The exit status is 1 when a connector or task had failed at the end.
     """
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    sys.path.insert(0, "")  # a connector.class of one's own, as `python -m` would find it
     try:
         worker = {**read_config_file(worker_file), **dict(_pair(o) for o in override or [])}
         config = WorkerConfig.parse(worker)

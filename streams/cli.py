@@ -23,7 +23,7 @@ from typing import Annotated, Any
 
 import typer
 
-from logd.errors import MillstreamError
+from logd.errors import ConfigError, MillstreamError
 from streams.config import StreamsConfig
 from streams.dsl import StreamsBuilder
 from streams.runtime.app import KafkaStreams
@@ -68,7 +68,7 @@ def run(
         asyncio.run(_run(streams, exit_when_caught_up=exit_when_caught_up, status_interval=status_interval))
     except MillstreamError as error:
         typer.echo(f"streams: {error}", err=True)
-        raise typer.Exit(1) from None
+        raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from None
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -102,8 +102,27 @@ class StreamsConfig:
             name = key.replace(".", "_").replace("-", "_")
             if name not in {each.name for each in dataclasses.fields(cls)}:
                 raise ConfigError(key, value, "one of " + ", ".join(sorted(hints)).replace("_", "."))
-            try:
-                values[name] = int(value) if hints[name] is int else value
-            except ValueError:
-                raise ConfigError(key, value, "a whole number") from None
+            values[name] = _converted(key, value, hints[name])
         return cls(**values)
+
+
+HANDLERS: Mapping[str, ExceptionHandler] = {
+    "fail": log_and_fail,
+    "continue": log_and_continue,
+    "org.apache.kafka.streams.errors.LogAndFailExceptionHandler": log_and_fail,
+    "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler": log_and_continue,
+}
+"""Exception handlers by what a properties file may say."""
+
+
+def _converted(key: str, value: Any, hint: Any) -> Any:
+    if hint is int:
+        try:
+            return int(value)
+        except ValueError:
+            raise ConfigError(key, value, "a whole number") from None
+    if hint == ExceptionHandler and isinstance(value, str):
+        if value not in HANDLERS:
+            raise ConfigError(key, value, "one of " + ", ".join(HANDLERS))
+        return HANDLERS[value]
+    return value

@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 class CodecSerde(Serde[Any]):
-    """Values through a Faust codec, by name (``"json"``, ``"pickle|zlib"``) or instance."""
+    """Values through a Faust codec, by name (``"json"``, ``"json|binary"``) or instance."""
 
     def __init__(self, codec: Any) -> None:
         from faust.serializers.codecs import get_codec

@@ -23,6 +23,8 @@ class Config:
     Keys nobody declared are left alone: they are other people's (the worker's, a converter's).
     """
 
+    PREFIXES: ClassVar[tuple[str, ...]] = ()
+    """Prefixes of further keys the declaration's owner takes, or passes on."""
     _specs: ClassVar[dict[str, Spec]] = {}
     _settings: ClassVar[dict[str, Setting] | None] = None
     raw: Mapping[str, Any]

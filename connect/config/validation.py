@@ -90,7 +90,8 @@ def document(declaration: type[Config]) -> str:
         "|---|---|---|---|",
     ]
     for s in declaration.settings().values():
-        default = "required" if s.required else f"`{_shown(s.spec.default)}`"
+        unset = s.spec.default is None or s.spec.default == []
+        default = "required" if s.required else "" if unset else f"`{_shown(s.spec.default)}`"
         kind = " \\| ".join(s.choices) or s.kind.lower()
         lines.append(f"| `{s.key}` | {kind} | {default} | {s.spec.doc} |")
     return "\n".join(lines) + "\n"

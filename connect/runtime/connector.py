@@ -43,6 +43,7 @@ _PREFIXES = (
     "exactly.once.",
     "initial.state",
 )
+"""Keys that belong to others than the plugin's own declaration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,8 @@ class WorkerConnector:
         for declaration in declarations:
             declaration.parse(raw)
         refuse_unsupported(raw)
-        for key, nearest in unknown_keys(declarations, raw, _PREFIXES).items():
+        prefixes = (*_PREFIXES, *self.plugin.CONFIG.PREFIXES)
+        for key, nearest in unknown_keys(declarations, raw, prefixes).items():
             _log.warning("%s: %s is not known%s", self.name, key, f"; {nearest}?" if nearest else "")
         self.config = {key: _text(value) for key, value in raw.items()}
         self.status = Status(parts.on_change)

@@ -7,13 +7,15 @@ meets its calls one at a time, so `commit()` is called between polls.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from connect.api.records import SourceRecord
 from connect.api.source import SourceTask, SourceTaskContext
-from connect.errors import ConnectError
+from connect.errors import ConnectError, RetriableError
+from connect.runtime.backoff import Backoff
 from connect.runtime.client_settings import producer_arguments
 from connect.runtime.conversion import Conversion
 from connect.runtime.submitted import SubmittedBatch, SubmittedOffsets
@@ -22,6 +24,8 @@ from connect.runtime.topic_creation import TopicCreation, creation_rules
 from connect.stores import ConnectorOffsets, OffsetStore
 from logd.client import BatchProducer, partition_for_key
 from logd.records import NewRecord
+
+_log = logging.getLogger(__name__)
 
 _IDLE_MIN = 0.005
 _IDLE_MAX = 0.2
@@ -71,9 +75,18 @@ class WorkerSourceTask(WorkerTask):
 
     async def _work(self) -> None:
         idle = _IDLE_MIN
+        backoff = Backoff()
         while True:
             await self._pause_here()
-            records = await self._wait_for(self._calls.call(self._task.poll))
+            try:
+                records = await self._wait_for(self._calls.call(self._task.poll))
+            except RetriableError as e:
+                seconds = backoff.next_seconds()
+                name = f"{self.setting.connector}-{self.setting.task_id}"
+                _log.warning("%s: polling failed, again in %.1f s: %s", name, seconds, e)
+                await self._rest(seconds)
+                continue
+            backoff = Backoff()
             if records:
                 idle = _IDLE_MIN
                 self.polled += len(records)

@@ -50,7 +50,6 @@ class WorkerConfig(Config):
     )
 
     PREFIXES = ("key.converter.", "value.converter.", "header.converter.", "producer.", "consumer.", "admin.")
-    """Prefixes of keys that belong to others."""
 
     def converter_config(self, which: str, connector: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Name and settings of the converter `which` (`key.converter` ...) for a connector.

@@ -9,9 +9,10 @@ import signal
 import time
 from typing import Any, Self
 
-from logd.client import BatchProducer, Client, GroupMember
+from logd.client import BatchProducer, Client, ClusterMetadata, GroupMember
+from logd.errors import ErrorCode, KafkaError
 from streams.config import StreamsConfig
-from streams.errors import StreamsError
+from streams.errors import StreamsError, TopologyError
 from streams.graph import SinkNode, SourceNode
 from streams.processors.metrics import NodeMetrics
 from streams.runtime.commit import Committer
@@ -78,7 +79,7 @@ class KafkaStreams:
     async def _connect(self) -> None:
         config, topology = self.config, self.topology
         counts = await count_partitions(self._client, topology)
-        sinks = await self._client.metadata(topology.sink_topics)
+        sinks = await self._sinks()
         written = {self._names.topic(topic): counts[topic] for topic in topology.repartition_topics}
         written.update({name: topic.partition_count for name, topic in sinks.topics.items()})
         self._producer = BatchProducer(
@@ -130,6 +131,16 @@ class KafkaStreams:
             clock=wall_clock,
         )
         await self._producer.start()
+
+    async def _sinks(self) -> ClusterMetadata:
+        try:
+            return await self._client.metadata(self.topology.sink_topics)
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            raise TopologyError(
+                f"an output topic does not exist ({error.message}); create it before the application starts"
+            ) from error
 
     async def close(self) -> None:
         """Commit, leave the group, close everything; raises nothing of what ended the application before."""

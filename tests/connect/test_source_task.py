@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from connect.api import SourceRecord, SourceTask
+from connect.api import RetriableError, SourceRecord, SourceTask
 from connect.runtime.source_task import WorkerSourceTask
 from connect.runtime.states import State
 from logd.errors import ErrorCode, error_for
@@ -151,6 +151,26 @@ def test_a_failing_plugin_fails_alone_with_its_trace(harness, fake_producer):
         assert "in poll" in broken.status.trace
         await broken.stop()
         assert broken.status.state is State.FAILED
+
+    asyncio.run(run())
+
+
+def test_a_retriable_failure_of_polling_is_tried_again(harness, fake_producer):
+    class Shaky(Counting):
+        failures = 2
+
+        def poll(self):
+            if self.failures:
+                self.failures -= 1
+                raise RetriableError("not yet")
+            return super().poll()
+
+    async def run():
+        task = WorkerSourceTask(harness.setting(), Shaky(), harness.store)
+        task.launch()
+        await harness.until(lambda: task.is_done)
+        await task.stop()
+        assert (task.polled, task.acked) == (6, 6)
 
     asyncio.run(run())
 

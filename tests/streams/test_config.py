@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from logd.errors import ConfigError
+from streams import StreamsConfig, log_and_continue, log_and_fail
+
+NEEDED = {"application.id": "app", "bootstrap.servers": "localhost:9092"}
+
+
+def test_kafkas_keys_are_read_and_converted() -> None:
+    config = StreamsConfig.from_properties({**NEEDED, "commit.interval.ms": "100"})
+
+    assert config.commit_interval_ms == 100
+    assert config.deserialization_exception_handler is log_and_fail
+
+
+@pytest.mark.parametrize(
+    "text", ["continue", "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler"]
+)
+def test_exception_handlers_have_names(text: str) -> None:
+    config = StreamsConfig.from_properties({**NEEDED, "deserialization.exception.handler": text})
+
+    assert config.deserialization_exception_handler is log_and_continue
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("commit.interval.ms", "soon"),
+        ("commit.intervall.ms", "100"),
+        ("deserialization.exception.handler", "shrug"),
+        ("auto.offset.reset", "middle"),
+    ],
+)
+def test_what_cannot_be_used_is_named(key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=key) as caught:
+        StreamsConfig.from_properties({**NEEDED, key: value})
+
+    assert value in str(caught.value)
