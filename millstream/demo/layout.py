@@ -18,6 +18,12 @@ MIRRORED = (FLIGHTS, DELAYS)
 _KEPT = {"retention.ms": "-1"}
 """These are records of 2013 and retention goes by record time: nothing may expire."""
 
+DELAYS_SCHEMA = (
+    "carrier STRING, name STRING, day STRING, departures LONG, cancellations LONG, delay_minutes LONG, "
+    "mean_delay DOUBLE"
+)
+"""Of `airline-delays` in Spark's table; the columns of flights are those of the CSV, whatever it has."""
+
 TOPICS = (
     NewTopic(FLIGHTS, PARTITIONS, 1, _KEPT),
     NewTopic(AIRLINES, PARTITIONS, 1, {**_KEPT, "cleanup.policy": "compact"}),
@@ -127,7 +133,7 @@ class Layout:
             ("streams", self._streams()),
             ("mm2", self._mirror()),
             ("spark-worker", self._worker("spark.offsets")),
-            ("delays-sink", self._spark_sink(DELAYS)),
+            ("delays-sink", {**self._spark_sink(DELAYS), "value.schema": DELAYS_SCHEMA}),
             ("flights-sink", self._spark_sink(FLIGHTS)),
         ):
             lines = [f"{key}={value}\n" for key, value in settings.items()]
@@ -208,5 +214,5 @@ class Layout:
             "driver.socket": self.spark_socket,
             "driver.log.file": self.log("spark-driver"),
             "min.offsets.per.trigger": 100_000,
-            "max.trigger.delay.ms": 3000,
+            "max.trigger.delay.ms": 4000,
         }

@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -59,6 +60,11 @@ class SparkDriver:
         """The driver process, None while there is none."""
         child = self._child
         return child.process.pid if child is not None and child.alive else None
+
+    @property
+    def socket_path(self) -> Path | None:
+        """Where the driver process answers calls, None while there is none."""
+        return self._child.socket_path if self._child is not None else None
 
     def wait_ready(self) -> str:
         """Wait until Spark is up; returns its version."""
@@ -113,13 +119,13 @@ class _Child:
 
     def __init__(self, settings: SparkSettings) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="millstream-spark-"))
-        self._socket_path = Path(settings.socket or self._folder / "driver")
+        self.socket_path = Path(settings.socket or self._folder / "driver")
         self.log_path = Path(settings.log_file or self._folder / "driver.log")
         with contextlib.suppress(FileNotFoundError):
-            self._socket_path.unlink()
+            self.socket_path.unlink()
         with socket.socket(socket.AF_UNIX) as listener, open(self.log_path, "ab") as log:
-            listener.bind(str(self._socket_path))
-            os.chmod(self._socket_path, 0o600)
+            listener.bind(str(self.socket_path))
+            os.chmod(self.socket_path, 0o600)
             listener.listen(16)
             arguments = {
                 "settings": asdict(settings),
@@ -142,7 +148,7 @@ class _Child:
 
     def call(self, call: str, arguments: Mapping[str, Any]) -> Any:
         try:
-            return call_driver(self._socket_path, call, arguments)
+            return call_driver(self.socket_path, call, arguments)
         except DriverDied:
             self._wait_or_kill()
             raise DriverDied(f"the Spark driver process ended during {call}\n{self._last_words()}") from None
@@ -153,7 +159,7 @@ class _Child:
         self.process.stdin.close()
         self._wait_or_kill()
         with contextlib.suppress(FileNotFoundError):
-            self._socket_path.unlink()
+            self.socket_path.unlink()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _wait_or_kill(self) -> None:
@@ -162,6 +168,9 @@ class _Child:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        # A JVM that outlives its driver process for a moment, or was just starting, is in its group.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
 
     def _last_words(self) -> str:
         try:

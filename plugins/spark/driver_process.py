@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -14,10 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from py4j.protocol import Py4JNetworkError
 
 from plugins.spark.settings import SparkSettings
 
 JVM_EXIT_SECONDS = 8.0
+JVM_NOTICE_SECONDS = 2.0
+JVM_DIED = 3
 CALLS = ("version", "write", "sql")
 
 
@@ -31,6 +36,9 @@ class DriverProcess:
         self._jvm: subprocess.Popen[bytes] | None = None
         self._session: Any = None
         self._failure: str | None = None
+        self._ending = False
+        self._waiting = 0
+        """Calls that came before Spark was up."""
 
     def run(self, settings: SparkSettings) -> None:
         """Serve from now on, start Spark, and stay for as long as its JVM lives. Does not return."""
@@ -45,15 +53,28 @@ class DriverProcess:
             traceback.print_exc()
             self._failure = f"Spark did not start: {e}"
         self._started.set()
-        if self._jvm is None:
-            threading.Event().wait()
+        if self._jvm is not None:
+            self._warm_up()
+            self._jvm.wait()
+            if not self._ending:
+                os._exit(JVM_DIED)
+        threading.Event().wait()
+
+    def _warm_up(self) -> None:
+        """Unless somebody is waiting for Spark already."""
+        if self._waiting:
             return
-        self._jvm.wait()
-        os._exit(3)
+        try:
+            from plugins.spark import jobs
+
+            jobs.warm_up(self._session, self._folder)
+        except Exception:
+            traceback.print_exc()
 
     def _watch_parent(self) -> None:
         """End when standard input does: the parent closed it, or is gone."""
         sys.stdin.buffer.read()
+        self._ending = True
         if self._jvm is not None and self._jvm.stdin is not None:
             self._jvm.stdin.close()
             try:
@@ -61,7 +82,8 @@ class DriverProcess:
             except subprocess.TimeoutExpired:
                 self._jvm.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
-        os._exit(0)
+        # The group is ours alone: this process, and a JVM that is just starting.
+        os.killpg(0, signal.SIGKILL)
 
     def _accept(self) -> None:
         while True:
@@ -75,6 +97,8 @@ class DriverProcess:
                 connection.sendall(answer.encode() + b"\n")
 
     def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if not self._started.is_set() and asked["call"] != "version":
+            self._waiting += 1
         self._started.wait()
         if self._failure is not None:
             return {"error": self._failure}
@@ -86,7 +110,17 @@ class DriverProcess:
             return {"result": getattr(jobs, asked["call"])(self._session, **asked["arguments"])}
         except Exception as e:
             traceback.print_exc()
-            return {"error": f"{type(e).__name__}: {e}"}
+            self._exit_if_jvm_is_gone(e)
+            # Spark puts Java's stack behind the message; it stays in the log.
+            return {"error": f"{type(e).__name__}: {e}".partition("\n\tat ")[0]}
+
+    def _exit_if_jvm_is_gone(self, error: Exception) -> None:
+        """A call that failed because the JVM died is not answered: the parent is to start another driver."""
+        if self._jvm is not None and isinstance(error, (Py4JNetworkError, OSError)):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._jvm.wait(JVM_NOTICE_SECONDS)
+                if not self._ending:
+                    os._exit(JVM_DIED)
 
 
 def _as_json(value: Any) -> Any:

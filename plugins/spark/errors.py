@@ -12,7 +12,7 @@ ConnectError
 
 from __future__ import annotations
 
-from connect.errors import ConnectError, RetriableError
+from connect.api import ConnectError, RetriableError
 
 
 class DataLost(ConnectError):

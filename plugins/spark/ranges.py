@@ -32,6 +32,8 @@ async def resolve_ranges(options: ReadOptions) -> list[LogRange]:
     Raises DataLost when an offset given as a number is not in the log (unless failOnDataLoss is off: then
     the range is cut to what is there), ConfigError when offsets do not fit the partitions, KafkaError.
     """
+    if options.assigned == {}:
+        return []
     async with Client(options.bootstrap_servers, client_id=options.client_id) as client:
         tps = await _partitions(client, options)
         admin = Admin(client)

@@ -56,6 +56,8 @@ def shape_rows(records: DataFrame, shape: RowShape, value_schema: StructType | N
         _add(columns, {"value": text if shape.value_format == "string" else F.col("value")})
     rows = parsed.select(*(column.alias(name) for name, column in columns.items()))
     for partition in shape.partition_by:
+        if partition.name in columns and partition.expression != partition.name:
+            raise ValueError(f"partition.by: there is a column {partition.name} already")
         rows = rows.withColumn(partition.name, F.expr(partition.expression))
     return rows
 

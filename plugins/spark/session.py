@@ -51,6 +51,8 @@ def build_session(settings: SparkSettings, folder: Path) -> SparkSession:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": cores,
+        # With few cores and small batches re-planning costs more than it gains.
+        "spark.sql.adaptive.enabled": "false",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
         "spark.sql.parquet.compression.codec": "zstd",

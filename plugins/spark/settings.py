@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from connect.api import ConfigError, setting
-from connect.config import SinkConfig
+from connect.api import ConfigError, SinkConfig, setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,6 +89,7 @@ class MillstreamReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one range as Arrow batches."""
+        # Not above: planning does without pyarrow.
         from plugins.spark.arrow import read_arrow
 
         return iter(()) if partition.value is None else read_arrow(self.options, partition.value)

@@ -1,0 +1,26 @@
+"""Two brokers for the whole run, `dc1` and `dc2`; tests that damage one start their own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.mirror.pair import Pair
+from tests.support.logd_process import LogdProcess
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    folder = tmp_path_factory.mktemp("mirror")
+    with LogdProcess(folder / "dc1") as dc1, LogdProcess(folder / "dc2") as dc2:
+        yield Pair(dc1.bootstrap, dc2.bootstrap)
+
+
+@pytest.fixture
+def new_name() -> Callable[[], str]:
+    """Topic names no other test uses."""
+    return lambda: f"topic-{next(_numbers)}"

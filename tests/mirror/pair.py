@@ -1,0 +1,79 @@
+"""Two clusters, `dc1` and `dc2`: links between them, and records to copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from logd.client import Admin, BatchProducer, Client, NewTopic
+from logd.records import NewRecord
+from mirror.config import LinkSettings, parse_links
+from mirror.link import Link
+from mirror.verify import TopicComparison, verify_topic
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Where two clusters are, and the properties of links between them."""
+
+    dc1: str
+    dc2: str
+
+    def properties(self, topics: str, **others: str) -> dict[str, str]:
+        return {
+            "clusters": "dc1, dc2",
+            "dc1.bootstrap.servers": self.dc1,
+            "dc2.bootstrap.servers": self.dc2,
+            "dc1->dc2.enabled": "true",
+            "dc1->dc2.topics": topics,
+            "replication.factor": "1",
+            "offset-syncs.topic.replication.factor": "1",
+            **{key.replace("_", "."): value for key, value in others.items()},
+        }
+
+    def link(self, topics: str, **others: str) -> LinkSettings:
+        (settings,) = parse_links(self.properties(topics, **others))
+        return settings
+
+    async def copy(self, topics: str, **others: str) -> int:
+        """Run a link until it has caught up; how many records it copied."""
+        async with Link(self.link(topics, **others)) as link:
+            await link.run(until_caught_up=True)
+            return sum(status.records for status in link.status().values())
+
+    async def verify(self, topic: str) -> TopicComparison:
+        async with Client(self.dc1) as dc1, Client(self.dc2) as dc2:
+            return await verify_topic(dc1, dc2, topic, f"dc1.{topic}")
+
+    async def create(self, topic: str, partitions: int = 1, **configs: str) -> None:
+        async with Client(self.dc1) as client:
+            settings = {key.replace("_", "."): value for key, value in configs.items()}
+            await Admin(client).create_topics([NewTopic(topic, partitions, 1, settings)])
+
+
+async def produce(
+    bootstrap: str, topic: str, batches: dict[int, Sequence[Sequence[NewRecord]]], **options: Any
+) -> None:
+    """Send each list of records as a batch of its own."""
+    async with Client(bootstrap) as client, BatchProducer(client, linger_ms=0, **options) as producer:
+        futures = []
+        for partition, parts in batches.items():
+            for records in parts:
+                futures.append(await producer.send(topic, partition, records))
+                await producer.flush()
+        for future in futures:
+            await future
+
+
+def numbered(count: int, start: int = 0, **changes: bytes) -> list[NewRecord]:
+    """Records that tell each other apart."""
+    return [
+        (
+            1_357_000_000_000 + i,
+            b"key-%d" % (i % 7),
+            changes.get("value", b"value-%d" % i),
+            (("h", b"%d" % i),),
+        )
+        for i in range(start, start + count)
+    ]

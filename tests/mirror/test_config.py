@@ -1,0 +1,98 @@
+"""mm2.properties, filters and replication policies, as MirrorMaker 2 reads them."""
+
+from __future__ import annotations
+
+import pytest
+
+from logd.client import ConfigEntry
+from logd.errors import ConfigError
+from mirror.config import parse_links
+from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, copied_configs, patterns
+from mirror.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
+
+BASE = {
+    "clusters": "a, b",
+    "a.bootstrap.servers": "localhost:1",
+    "b.bootstrap.servers": "localhost:2",
+    "a->b.enabled": "true",
+}
+
+
+def test_a_flows_own_key_goes_before_everybodys() -> None:
+    both = {**BASE, "b->a.enabled": "true", "topics": "x.*", "a->b.topics": "flights, airlines"}
+    ab, ba = parse_links(both)
+    assert (ab.name, ba.name) == ("a->b", "b->a")
+    assert ab.topics.choose(["flights", "x1", "airlines"]) == ["airlines", "flights"]
+    assert ba.topics.choose(["flights", "x1"]) == ["x1"]
+
+
+def test_defaults_are_mirrormakers() -> None:
+    (link,) = parse_links(BASE)
+    assert link.replication_factor == 2
+    assert link.offset_syncs_topic == "mm2-offset-syncs.b.internal"
+    assert link.offset_syncs_location == "source"
+    assert link.refresh_topics_interval_seconds == 600
+    assert link.auto_offset_reset == "earliest"
+
+
+def test_the_syncs_topic_is_named_after_the_other_cluster() -> None:
+    (link,) = parse_links({**BASE, "offset-syncs.topic.location": "target"})
+    assert link.offset_syncs_topic == "mm2-offset-syncs.a.internal"
+
+
+def test_topics_that_are_never_copied() -> None:
+    (link,) = parse_links(BASE)
+    topics = ["flights", "__consumer_offsets", "mm2-offset-syncs.b.internal", "x-internal", "x.replica"]
+    assert link.topics.choose(topics) == ["flights"]
+
+
+def test_a_topic_from_the_target_is_not_sent_back() -> None:
+    (link,) = parse_links({**BASE, "clusters": "a,b,c", "c.bootstrap.servers": "localhost:3"})
+    assert link.topics.choose(["b.flights", "c.b.flights", "c.flights", "d.flights", "bb.flights"]) == [
+        "bb.flights",
+        "c.flights",
+        "d.flights",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"clusters": "a"}, "clusters"),
+        ({"b.bootstrap.servers": ""}, "b.bootstrap.servers"),
+        ({"a->b.enabled": "false"}, "enabled"),
+        ({"a->b.enabled": "perhaps"}, "a->b.enabled"),
+        ({"topics": "("}, "topics"),
+        ({"replication.factor": "two"}, "replication.factor"),
+        ({"replication.policy.class": "org.example.Own"}, "replication.policy.class"),
+        ({"offset-syncs.topic.location": "elsewhere"}, "offset-syncs.topic.location"),
+        ({"a.security.protocol": "SASL_SSL"}, "a.security.protocol"),
+    ],
+)
+def test_a_bad_setting_is_named(changes: dict[str, str], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_links({**BASE, **changes})
+    assert caught.value.key == key
+
+
+def test_policies_name_remote_topics() -> None:
+    default = DefaultReplicationPolicy(aliases=frozenset("abc"))
+    assert default.remote_topic("a", "flights") == "a.flights"
+    assert default.upstream_clusters("c.a.flights.2013") == ["c", "a"]
+    assert IdentityReplicationPolicy().remote_topic("a", "flights") == "flights"
+    (link,) = parse_links(
+        {**BASE, "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"}
+    )
+    assert isinstance(link.policy, IdentityReplicationPolicy)
+
+
+def test_configs_set_on_the_topic_are_carried_over_but_for_the_excluded() -> None:
+    entries = [
+        ConfigEntry("retention.ms", "-1", 1),
+        ConfigEntry("cleanup.policy", "compact", 1),
+        ConfigEntry("message.timestamp.type", "LogAppendTime", 1),
+        ConfigEntry("min.insync.replicas", "2", 1),
+        ConfigEntry("segment.bytes", "1073741824", 5),
+    ]
+    copied = copied_configs({e.name: e for e in entries}, patterns("", CONFIG_PROPERTIES_EXCLUDE))
+    assert copied == {"retention.ms": "-1", "cleanup.policy": "compact"}

@@ -1,0 +1,249 @@
+"""A link between two brokers: what arrives, what is refused, where it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from logd.client import Admin, Client, TopicPartition
+from logd.records import Codec, iter_batches
+from mirror.errors import ForeignWrite, RecordsLost, SourceRecreated, TargetNotEmpty
+from mirror.link import Link
+from tests.mirror.pair import Pair, numbered, produce
+
+NewName = Callable[[], str]
+
+
+def test_every_codec_arrives_as_it_was(pair: Pair, new_name: NewName) -> None:
+    async def main() -> None:
+        topic = new_name()
+        await pair.create(topic, len(Codec))
+        for codec in Codec:
+            await produce(
+                pair.dc1,
+                topic,
+                {codec: [numbered(50), numbered(50, 50)]},
+                compression_type=codec.name.lower(),
+            )
+        assert await pair.copy(topic) == 100 * len(Codec)
+        compared = await pair.verify(topic)
+        assert compared.equal
+        assert [p.target_records for p in compared.partitions] == [100] * len(Codec)
+        assert await stored(pair.dc2, f"dc1.{topic}") == await stored(pair.dc1, topic)
+
+    asyncio.run(main())
+
+
+async def stored(bootstrap: str, topic: str) -> list[list[tuple[Codec, int, bytes]]]:
+    """Codec, count and still compressed records of every batch, by partition."""
+    from logd.client import BatchFetcher
+
+    found = []
+    async with Client(bootstrap) as client:
+        partitions = (await client.topic(topic)).partitions
+        tps = [TopicPartition(topic, p) for p in sorted(partitions)]
+        ends = await Admin(client).list_offsets(dict.fromkeys(tps, "latest"))
+        for tp in tps:
+            batches = []
+            async with BatchFetcher(client) as fetcher:
+                fetcher.add(tp, 0)
+                while fetcher.position(tp) < ends[tp].offset:
+                    for fetched in await fetcher.fetch():
+                        for at, header in iter_batches(fetched.buffer):
+                            body = bytes(fetched.buffer[at + 61 : at + header.size])
+                            batches.append((header.codec, header.count, body))
+            found.append(batches)
+    return found
+
+
+def test_odd_records_arrive(pair: Pair, new_name: NewName) -> None:
+    async def main() -> None:
+        topic = new_name()
+        await pair.create(topic)
+        odd = [
+            (5, None, None, ()),
+            (4, b"", b"", (("a", None), ("a", b""), ("ü", b"\xff"))),
+            (0, None, b"x" * 500_000, ()),
+        ]
+        await produce(pair.dc1, topic, {0: [odd]})
+        assert await pair.copy(topic) == 3
+        assert (await pair.verify(topic)).equal
+
+    asyncio.run(main())
+
+
+def test_a_topic_of_log_append_time_keeps_the_times_its_readers_saw(pair: Pair, new_name: NewName) -> None:
+    async def main() -> None:
+        topic = new_name()
+        await pair.create(topic, message_timestamp_type="LogAppendTime")
+        await produce(pair.dc1, topic, {0: [numbered(20)]}, compression_type="zstd")
+        assert await pair.copy(topic) == 20
+        assert (await pair.verify(topic)).equal
+
+    asyncio.run(main())
+
+
+def test_remote_topics_are_like_the_sources(pair: Pair, new_name: NewName) -> None:
+    async def main() -> None:
+        topic = new_name()
+        await pair.create(topic, 3, retention_ms="-1", cleanup_policy="compact")
+        await pair.copy(topic)
+        async with Client(pair.dc1) as dc1, Client(pair.dc2) as dc2:
+            remote = await dc2.topic(f"dc1.{topic}")
+            assert remote.partition_count == 3
+            configs = await Admin(dc2).describe_configs(f"dc1.{topic}")
+            assert (configs["retention.ms"].value, configs["cleanup.policy"].value) == ("-1", "compact")
+            await Admin(dc1).create_partitions({topic: 5})
+            await Admin(dc1).incremental_alter_configs(topic, {"retention.ms": "86400000"})
+            await pair.copy(topic)
+            assert (await dc2.topic(f"dc1.{topic}", refresh=True)).partition_count == 5
+            assert (await Admin(dc2).describe_configs(f"dc1.{topic}"))["retention.ms"].value == "86400000"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("location", ["source", "target"])
+def test_a_second_run_goes_on_where_the_first_ended(pair: Pair, new_name: NewName, location: str) -> None:
+    async def main() -> None:
+        topic = new_name()
+        where = {"offset-syncs.topic.location": location}
+        await pair.create(topic, 2)
+        assert await pair.copy(topic, **where) == 0
+        await produce(pair.dc1, topic, {0: [numbered(10), numbered(10, 10)], 1: [numbered(5)]})
+        assert await pair.copy(topic, **where) == 25
+        assert await pair.copy(topic, **where) == 0
+        await produce(pair.dc1, topic, {1: [numbered(7, 5)]})
+        assert await pair.copy(topic, **where) == 7
+        assert (await pair.verify(topic)).equal
+
+    asyncio.run(main())
+
+
+def test_lag_is_told_while_it_runs(pair: Pair, new_name: NewName) -> None:
+    async def main() -> None:
+        topic = new_name()
+        await pair.create(topic)
+        await produce(pair.dc1, topic, {0: [numbered(10)]})
+        async with Link(pair.link(topic)) as link:
+            before = link.status()[TopicPartition(topic, 0)]
+            assert (before.position, before.lag_records, before.remote) == (0, 10, (f"dc1.{topic}", 0))
+            running = asyncio.create_task(link.run())
+            async with asyncio.timeout(30):
+                while link.status()[TopicPartition(topic, 0)].records < 10:
+                    await asyncio.wait([running], timeout=0.01)
+            after = link.status()[TopicPartition(topic, 0)]
+            assert (after.position, after.lag_records, after.lag_seconds) == (10, 0, 0.0)
+            link.stop()
+            await running
+
+    asyncio.run(main())
+
+
+def test_a_target_with_records_nobody_accounts_for_is_refused(pair: Pair, new_name: NewName) -> None:
+    async def main() -> None:
+        topic = new_name()
+        await pair.create(topic)
+        async with Client(pair.dc2) as dc2:
+            from logd.client import NewTopic
+
+            await Admin(dc2).create_topics([NewTopic(f"dc1.{topic}", 1, 1)])
+        await produce(pair.dc2, f"dc1.{topic}", {0: [numbered(1)]})
+        with pytest.raises(TargetNotEmpty, match=topic):
+            await pair.copy(topic)
+
+    asyncio.run(main())
+
+
+def test_somebody_elses_record_in_the_target_is_noticed(pair: Pair, new_name: NewName) -> None:
+    async def main() -> None:
+        topic = new_name()
+        await pair.create(topic)
+        await produce(pair.dc1, topic, {0: [numbered(3)]})
+        async with Link(pair.link(topic)) as link:
+            await produce(pair.dc2, f"dc1.{topic}", {0: [numbered(1)]})
+            with pytest.raises(ForeignWrite, match="somebody else"):
+                await link.run(until_caught_up=True)
+
+    asyncio.run(main())
+
+
+def test_a_source_made_again_is_not_copied_behind_the_old_one(pair: Pair, new_name: NewName) -> None:
+    async def main() -> None:
+        topic = new_name()
+        await pair.create(topic)
+        await produce(pair.dc1, topic, {0: [numbered(10)]})
+        assert await pair.copy(topic) == 10
+        async with Client(pair.dc1) as dc1:
+            await Admin(dc1).delete_topics([topic])
+        await pair.create(topic)
+        await produce(pair.dc1, topic, {0: [numbered(20)]})
+        with pytest.raises(SourceRecreated, match=topic):
+            await pair.copy(topic)
+
+    asyncio.run(main())
+
+
+def test_records_purged_before_they_were_copied_are_not_skipped_silently(
+    pair: Pair, new_name: NewName
+) -> None:
+    async def main() -> None:
+        topic = new_name()
+        await pair.create(topic)
+        await produce(pair.dc1, topic, {0: [numbered(10)]})
+        assert await pair.copy(topic) == 10
+        await produce(pair.dc1, topic, {0: [numbered(10, 10), numbered(10, 20)]})
+        async with Client(pair.dc1) as dc1:
+            await Admin(dc1).delete_records({TopicPartition(topic, 0): 20})
+        with pytest.raises(RecordsLost, match="offset 10 is wanted"):
+            await pair.copy(topic)
+
+    asyncio.run(main())
+
+
+def test_records_purged_after_they_were_copied_are_no_matter(pair: Pair, new_name: NewName) -> None:
+    async def main() -> None:
+        topic = new_name()
+        await pair.create(topic)
+        await produce(pair.dc1, topic, {0: [numbered(10)]})
+        assert await pair.copy(topic) == 10
+        await produce(pair.dc1, topic, {0: [numbered(10, 10)]})
+        async with Client(pair.dc1) as dc1:
+            await Admin(dc1).delete_records({TopicPartition(topic, 0): 10})
+        assert await pair.copy(topic) == 10
+
+    asyncio.run(main())
+
+
+def test_a_difference_is_shown(pair: Pair, new_name: NewName) -> None:
+    async def main() -> None:
+        topic = new_name()
+        await pair.create(topic)
+        await produce(pair.dc1, topic, {0: [numbered(5000)]})
+        await pair.copy(topic)
+        await produce(pair.dc1, topic, {0: [numbered(2, 5000)]})
+        await produce(pair.dc2, f"dc1.{topic}", {0: [numbered(1, 5000), numbered(1, 5001, value=b"other")]})
+        (found,) = (await pair.verify(topic)).partitions
+        assert not found.equal
+        assert found.difference is not None
+        assert (found.difference.index, str(found.difference).split(",")[0]) == (
+            5001,
+            "record 5001: value differ",
+        )
+        await produce(pair.dc2, f"dc1.{topic}", {0: [numbered(1)]})
+
+    asyncio.run(main())
+
+
+def test_a_missing_tail_is_shown(pair: Pair, new_name: NewName) -> None:
+    async def main() -> None:
+        topic = new_name()
+        await pair.create(topic)
+        await produce(pair.dc1, topic, {0: [numbered(10)]})
+        await pair.copy(topic)
+        await produce(pair.dc1, topic, {0: [numbered(1, 10)]})
+        compared = await pair.verify(topic)
+        assert str(compared.partitions[0].difference) == "record 10: only the source has it, at offset 10"
+
+    asyncio.run(main())

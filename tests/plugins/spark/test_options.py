@@ -1,0 +1,146 @@
+"""The data source's options, as Spark's Kafka source takes them, and the ranges they come to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from logd.errors import ConfigError
+from plugins.spark.errors import DataLost
+from plugins.spark.options import EARLIEST, LATEST, Wanted, parse_options
+from plugins.spark.ranges import LogRange, split_ranges, within_log
+from plugins.spark.settings import PartitionColumn, SparkSettings, SparkSinkConfig, parse_partition_by
+
+BASE = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "a, b"}
+
+
+def test_defaults() -> None:
+    options = parse_options(BASE)
+    assert options.topics == ("a", "b")
+    assert (options.starting.everywhere, options.ending.everywhere) == (EARLIEST, LATEST)
+    assert (options.fail_on_data_loss, options.include_headers) == (True, False)
+    assert options.isolation_level == "read_uncommitted"
+
+
+def test_keys_in_any_case() -> None:
+    options = parse_options(
+        {
+            "KAFKA.BOOTSTRAP.SERVERS": "x:1",
+            "subscribepattern": "a.*",
+            "FAILONDATALOSS": "False",
+            "includeheaders": "true",
+        }
+    )
+    assert (options.pattern, options.fail_on_data_loss, options.include_headers) == ("a.*", False, True)
+
+
+def test_offsets_per_partition() -> None:
+    options = parse_options(
+        {
+            **BASE,
+            "startingOffsets": '{"a": {"0": 23, "1": -2}}',
+            "endingOffsets": '{"a": {"0": -1, "1": 50}}',
+        }
+    )
+    assert options.starting.each == {("a", 0): Wanted("offset", 23), ("a", 1): EARLIEST}
+    assert options.ending.each == {("a", 0): LATEST, ("a", 1): Wanted("offset", 50)}
+
+
+def test_times_go_before_offsets() -> None:
+    offsets = {"startingOffsets": "earliest", "startingOffsetsByTimestamp": '{"a": {"0": 1000}}'}
+    assert parse_options({**BASE, **offsets}).starting.each == {("a", 0): Wanted("timestamp", 1000)}
+    with_time = parse_options({**BASE, **offsets, "startingTimestamp": "5"})
+    assert with_time.starting.everywhere == Wanted("timestamp", 5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"subscribePattern": "x"}, "subscribe"),
+        ({"startingOffsets": "latest"}, "startingOffsets"),
+        ({"endingOffsets": "earliest"}, "endingOffsets"),
+        ({"startingOffsets": "12"}, "startingOffsets"),
+        ({"startingTimestamp": "noon"}, "startingTimestamp"),
+        ({"startingOffsetsByTimestampStrategy": "guess"}, "startingOffsetsByTimestampStrategy"),
+        ({"failOnDataLoss": "maybe"}, "failOnDataLoss"),
+        ({"minPartitions": "0"}, "minPartitions"),
+        ({"kafka.isolation.level": "none"}, "kafka.isolation.level"),
+        ({"kafka.security.protocol": "SSL"}, "kafka.security.protocol"),
+        ({"kafka.bootstrap.servers": ""}, "kafka.bootstrap.servers"),
+    ],
+)
+def test_a_bad_option_is_named(changes: dict[str, str], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_options({**BASE, **changes})
+    assert caught.value.key == key
+
+
+def test_ranges_outside_of_the_log() -> None:
+    wanted = LogRange("t", 0, 10, 20)
+    assert within_log(wanted, 0, 30, True) == wanted
+    for earliest, latest in ((11, 30), (0, 19)):
+        with pytest.raises(DataLost):
+            within_log(wanted, earliest, latest, True)
+    assert within_log(wanted, 12, 18, False) == LogRange("t", 0, 12, 18)
+    assert within_log(wanted, 25, 30, False) == LogRange("t", 0, 25, 25)
+    assert within_log(wanted, 0, 5, False) == LogRange("t", 0, 5, 5)
+
+
+def test_one_range_a_partition_and_large_ones_split() -> None:
+    ranges = [LogRange("t", 0, 0, 900), LogRange("t", 1, 50, 150), LogRange("t", 2, 7, 7)]
+    assert split_ranges(ranges) == ranges[:2]
+    assert split_ranges(ranges, max_records=400) == [
+        LogRange("t", 0, 0, 300),
+        LogRange("t", 0, 300, 600),
+        LogRange("t", 0, 600, 900),
+        LogRange("t", 1, 50, 150),
+    ]
+    pieces = split_ranges(ranges, min_partitions=10)
+    assert len(pieces) == 10
+    assert [p for p in pieces if p.partition == 1] == [LogRange("t", 1, 50, 150)]
+    assert split_ranges([LogRange("t", 0, 0, 2)], min_partitions=10) == [
+        LogRange("t", 0, 0, 1),
+        LogRange("t", 0, 1, 2),
+    ]
+
+
+def test_partition_columns() -> None:
+    assert parse_partition_by("month=date_format(timestamp,'yyyy-MM'); carrier") == (
+        PartitionColumn(name="month", expression="date_format(timestamp,'yyyy-MM')"),
+        PartitionColumn(name="carrier", expression="carrier"),
+    )
+    with pytest.raises(ValueError, match="semicolons"):
+        parse_partition_by("date_format(timestamp,'yyyy-MM')")
+
+
+CONNECTOR: dict[str, Any] = {"name": "s", "connector.class": "SparkSink", "topics": "t", "path": "/x"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"path": "s3://bucket/x"}, "path"),
+        ({"partition.by": "a b"}, "partition.by"),
+        ({"partition.by": "_batch=1"}, "partition.by"),
+        ({"value.format": "avro"}, "value.format"),
+        ({"max.offsets.per.trigger": "0"}, "max.offsets.per.trigger"),
+        ({"topics": ""}, "topics"),
+    ],
+)
+def test_a_bad_setting_of_the_sink_is_named(changes: dict[str, str], key: str) -> None:
+    _, (error, *_) = SparkSinkConfig.examine({**CONNECTOR, **changes})
+    assert error.key == key
+
+
+def test_spark_keys_go_to_the_session() -> None:
+    raw = {
+        **CONNECTOR,
+        "spark.master": "local[4]",
+        "spark.driver.memory": "2g",
+        "spark.sql.ansi.enabled": "true",
+    }
+    settings = SparkSettings.from_config(raw)
+    assert (settings.master, settings.memory) == ("local[4]", "2g")
+    assert settings.conf == (("spark.sql.ansi.enabled", "true"),)
+    assert SparkSettings.from_config({**raw, "name": "other", "path": "/y"}) == settings
