@@ -65,6 +65,7 @@ def run(path: Path | None, overrides: list[str]) -> int:
 async def _serve(loaded: Loaded, started: float) -> int:
     from logd.broker.broker import Broker
     from logd.errors import ConfigError, MillstreamError
+    from logd.server.errors import CannotListen
     from logd.server.server import Server
 
     stop = asyncio.Event()
@@ -81,6 +82,7 @@ async def _serve(loaded: Loaded, started: float) -> int:
     broker = Broker(loaded.config, on_dead=on_dead)
     try:
         server = Server(broker)
+        server.bind()  # before the log folders are touched, which may take long to recover
         await broker.start()
     except ConfigError as error:
         print(f"logd: {error.key}={error.value!s} is not allowed: {error.allowed}", file=sys.stderr)
@@ -89,11 +91,11 @@ async def _serve(loaded: Loaded, started: float) -> int:
         print(f"logd: {error}", file=sys.stderr)
         return 1
     try:
-        await server.open()
+        await server.accept()
         print(_ready_line(broker, started), flush=True)
         await stop.wait()
-    except (ConfigError, OSError) as error:
-        print(f"logd: cannot listen: {error}", file=sys.stderr)
+    except CannotListen as error:
+        print(f"logd: {error}", file=sys.stderr)
         dead = True
     finally:
         await server.close()

@@ -68,7 +68,9 @@ async def _create(broker: Broker, topic: CreatableTopic, validate_only: bool) ->
                 config_source=config.source,
                 is_sensitive=config.sensitive,
             )
-            for config in described_topic_configs(broker, configs)
+            for config in described_topic_configs(
+                configs, broker.catalog.config_for(configs), broker.config_layers
+            )
         ],
     )
 

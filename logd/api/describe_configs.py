@@ -55,9 +55,11 @@ def _resource_configs(broker: Broker, resource: DescribeConfigsResource) -> list
     name = resource.resource_name
     if resource.resource_type == TOPIC:
         check_name(name)
-        return described_topic_configs(broker, broker.catalog.find(name).image.configs)
+        overrides = broker.catalog.find(name).image.configs
+        return described_topic_configs(overrides, broker.catalog.config_for(overrides), broker.config_layers)
     check_broker_resource(broker, resource.resource_type, name)
-    return described_broker_configs(broker) if name else described_cluster_configs(broker)
+    layers = broker.config_layers
+    return described_broker_configs(layers) if name else described_cluster_configs(layers)
 
 
 def check_broker_resource(broker: Broker, resource_type: int, name: str) -> None:

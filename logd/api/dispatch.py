@@ -8,14 +8,15 @@ so do we.
 from __future__ import annotations
 
 import importlib
+import inspect
 import struct
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from logd.api.answer import Answer, Refused
 from logd.api.context import RequestContext
 from logd.api.table import API_VERSIONS, APIS, FETCH, PRODUCE, Api
-from logd.errors import MalformedMessage, MillstreamError
-from logd.records.slice import FileSlice
+from logd.errors import MalformedMessage
 from logd.wire import Message, decode, decode_request_header, encode_response
 from logd.wire.fetch import FLEXIBLE as FLEXIBLE_FETCH
 from logd.wire.produce import FLEXIBLE as FLEXIBLE_PRODUCE
@@ -23,21 +24,16 @@ from logd.wire.produce import FLEXIBLE as FLEXIBLE_PRODUCE
 if TYPE_CHECKING:
     from logd.broker.delayed import Delayed
 
-Answer: TypeAlias = bytes | list[bytes | FileSlice]
-"""A whole response frame, its length in front: one piece of bytes, or pieces of bytes and files."""
-
 _HEAD = struct.Struct(">hhih")  # API key, version, correlation id, length of the client id
-
-
-class Refused(MillstreamError):
-    """A request that gets no answer but a closed connection; the text says what was wrong with it."""
 
 
 class Handler(NamedTuple):
     """An API's module, once it is imported."""
 
     request: type[Message]
-    handle: Callable[[Any, RequestContext], Message | Awaitable[Message]]
+    handle: Callable[[Any, RequestContext], Any]
+    """Gives the response, or with ``waits`` something to await that gives it."""
+    waits: bool
 
 
 _handlers: dict[int, Handler] = {}
@@ -82,14 +78,17 @@ def _serve_decoded(api: Api, request: bytes, context: RequestContext) -> bytes |
     context.version = header.version
     context.client_id = header.client_id
     message = decode(handler.request, header.version, request, header.body)
+    if handler.waits:
+        return _handle_later(handler, message, context, header.version, header.correlation_id)
     result = handler.handle(message, context)
-    if isinstance(result, Message):
-        return encode_response(result, header.version, header.correlation_id)
-    return _encode_later(result, header.version, header.correlation_id)
+    return encode_response(result, header.version, header.correlation_id)
 
 
-async def _encode_later(result: Awaitable[Message], version: int, correlation_id: int) -> bytes:
-    return encode_response(await result, version, correlation_id)
+async def _handle_later(
+    handler: Handler, message: Message, context: RequestContext, version: int, correlation_id: int
+) -> bytes:
+    """Nothing has begun before this runs: a client that is gone by then leaves nothing behind."""
+    return encode_response(await handler.handle(message, context), version, correlation_id)
 
 
 def _after_tags(view: memoryview, pos: int, tags: int, end: int) -> int:
@@ -101,7 +100,7 @@ def _after_tags(view: memoryview, pos: int, tags: int, end: int) -> int:
 
 def _load(api: Api) -> Handler:
     module = importlib.import_module(f"logd.api.{api.module}")
-    handler = Handler(module.REQUEST, module.handle)
+    handler = Handler(module.REQUEST, module.handle, inspect.iscoroutinefunction(module.handle))
     _handlers[api.key] = handler
     return handler
 

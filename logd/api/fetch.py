@@ -24,8 +24,8 @@ from logd.wire.fetch import (
 )
 
 if TYPE_CHECKING:
+    from logd.api.answer import Answer
     from logd.api.context import RequestContext
-    from logd.api.dispatch import Answer
     from logd.broker.broker import Broker
 
 READ_COMMITTED = 1

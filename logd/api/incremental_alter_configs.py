@@ -71,7 +71,8 @@ async def alter_resource(
             await broker.catalog.configure(topic, configs)
         return
     check_broker_resource(broker, resource_type, name)
-    current = broker.image.broker_configs.get(name, {}) if keep else {}
-    configs = altered(current, broker.started_with, BROKER_SETTINGS, alterations)
+    layers = broker.config_layers
+    current = layers.changed.get(name, {}) if keep else {}
+    configs = altered(current, layers.started_with, BROKER_SETTINGS, alterations)
     check_dynamic(configs)
     await broker.change_configs(name, configs, validate_only=validate_only)

@@ -69,7 +69,7 @@ async def _asked(
     except KafkaError as error:
         return MetadataResponseTopic(
             error_code=error.code,
-            name=asked.name if asked.topic_id == NO_UUID else None,
+            name=asked.name,  # null only from version 12 on, which the decoder has seen to
             topic_id=asked.topic_id,
             is_internal=asked.name in INTERNAL_TOPICS,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logd.api.dispatch import Refused
+from logd.api.answer import Refused
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.produce import PartitionProduced, Topic, decode_produce_request, encode_produce_response
 

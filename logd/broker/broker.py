@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from logd.broker.catalog import TopicCatalog, new_topic_id
-from logd.broker.configs import with_changes
+from logd.broker.config_layers import ConfigLayers
+from logd.broker.groups import Groups
 from logd.broker.housekeeping import Housekeeping
 from logd.broker.partition import Partition
 from logd.broker.producer_ids import ProducerIds
@@ -24,9 +24,6 @@ from logd.metadata.embedded import EmbeddedStore
 from logd.metadata.image import ClusterImage, TopicImage
 from logd.metadata.store import MetadataStore
 from logd.storage import FolderLocked, FolderMismatch, Log, LogFolder, StorageError
-
-if TYPE_CHECKING:
-    from logd.broker.groups import Groups
 
 log = logging.getLogger("logd.broker")
 
@@ -43,11 +40,11 @@ class Broker:
 
     def __init__(self, config: BrokerConfig, *, on_dead: Callable[[], None] | None = None) -> None:
         self.config = config
-        self.started_with = config.given
         self.node_id = config.node_id
         self.cluster_id = ""
         self.folders: list[LogFolder] = []
         self.endpoints: list[Endpoint] = []
+        self._started_with = config.given
         self._on_dead = on_dead
         self._executor = ThreadPoolExecutor(config.background_threads, thread_name_prefix="logd")
         self._store: MetadataStore = EmbeddedStore(Path(config.log_dirs[0]), self._executor)
@@ -69,8 +66,13 @@ class Broker:
         """What the metadata store remembers; read at the first use, which is after the folders are locked."""
         if self._image is None:
             self._image = self._store.load()
-            self.config = with_changes(self.started_with, self._image.broker_configs, self.node_id)
+            self.config = self.config_layers.effective()
         return self._image
+
+    @property
+    def config_layers(self) -> ConfigLayers:
+        """Where ``config`` comes from."""
+        return ConfigLayers(self.node_id, self._started_with, self.image.broker_configs)
 
     @staticmethod
     def now_ms() -> int:
@@ -84,8 +86,6 @@ class Broker:
 
         Raises StorageError when a folder cannot be used, ConfigError for settings that do not fit.
         """
-        from logd.broker.groups import Groups
-
         self.loop = asyncio.get_running_loop()
         for path in self.config.log_dirs:
             self._open_folder(Path(path))
@@ -98,7 +98,7 @@ class Broker:
         for folder in self.folders:
             self.housekeeping.discard(folder.deletions)
         self.producer_ids = ProducerIds(self._store, self.image)
-        self.groups = Groups(self)
+        self.groups = Groups(self.config, self.catalog, now_ms=self.now_ms, create_topic=self.auto_create)
         self.groups.start()
         self.housekeeping.start()
 
@@ -212,8 +212,7 @@ class Broker:
 
     async def change_configs(self, broker: str, configs: Mapping[str, str], *, validate_only: bool) -> None:
         """Replace the changed settings of this broker (its id) or of all (an empty name). KafkaError."""
-        changed = {**self.image.broker_configs, broker: dict(configs)}
-        config = with_changes(self.started_with, changed, self.node_id)
+        config = self.config_layers.with_change(broker, configs).effective()
         if validate_only:
             return
         await self.catalog.write([{"type": "broker-configs", "broker": broker, "configs": dict(configs)}])
@@ -221,13 +220,6 @@ class Broker:
         self.catalog.change_defaults(config.topic_defaults)
 
     # What coordinators need
-
-    async def ensure_group_offsets_topic(self) -> int:
-        """Create ``__consumer_offsets`` when it is missing; its number of partitions."""
-        topic = self.catalog.topics.get(GROUP_OFFSETS)
-        if topic is None:
-            topic = await self.auto_create(GROUP_OFFSETS)
-        return len(topic.partitions)
 
     def internal_configs(self, name: str) -> dict[str, str]:
         """The overrides a topic of the coordinators is created with; none for any other topic."""

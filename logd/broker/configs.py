@@ -1,43 +1,19 @@
 """Settings as DescribeConfigs shows them, each with where it comes from, and changes to them.
 
-A value comes from the strongest layer that has it: the topic's own override, this broker's changed settings,
-the changed settings of all brokers, what the broker was started with, and last Kafka's default.
+A topic's own override is stronger than the broker's layers (``config_layers``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from logd.config.broker import BROKER_SETTINGS, BrokerConfig
+from logd.broker.config_layers import ALL_BROKERS, ConfigLayers, Source, Synonym
+from logd.config.broker import BROKER_SETTINGS
 from logd.config.setting import Kind, Setting, format_value
-from logd.config.topic import TOPIC_SETTINGS
-from logd.errors import ConfigError, ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from logd.broker.broker import Broker
-
-ALL_BROKERS = ""
-"""The name under which settings of all brokers are changed."""
-
-
-class Source(IntEnum):
-    """Where a value comes from, numbered as in DescribeConfigs."""
-
-    TOPIC = 1
-    THIS_BROKER = 2
-    ALL_BROKERS = 3
-    STARTED_WITH = 4
-    DEFAULT = 5
-
-
-class Synonym(NamedTuple):
-    """A layer's value for a setting, under the name it has in that layer."""
-
-    name: str
-    value: str | None
-    source: Source
+from logd.config.topic import TOPIC_SETTINGS, TopicConfig
+from logd.errors import ErrorCode, KafkaError
 
 
 class Described(NamedTuple):
@@ -73,24 +49,25 @@ class Alteration(NamedTuple):
 # Describing
 
 
-def described_topic_configs(broker: Broker, overrides: Mapping[str, str]) -> list[Described]:
-    """Every setting of a topic that has these overrides, which must have been checked."""
-    effective = broker.catalog.config_for(overrides)
+def described_topic_configs(
+    overrides: Mapping[str, str], effective: TopicConfig, layers: ConfigLayers
+) -> list[Described]:
+    """Every setting of a topic with these overrides, which made its settings the ``effective`` ones."""
     described = []
     for key, declared in TOPIC_SETTINGS.items():
-        layers = [Synonym(key, overrides[key], Source.TOPIC)] if key in overrides else []
+        synonyms = [Synonym(key, overrides[key], Source.TOPIC)] if key in overrides else []
         for name in declared.broker_keys:
-            layers += _broker_layers(broker, name)
-        if not layers and len(declared.broker_keys) == 1:
-            layers = [Synonym(declared.broker_keys[0], format_value(declared.default), Source.DEFAULT)]
+            synonyms += layers.synonyms(name)
+        if not synonyms and len(declared.broker_keys) == 1:
+            synonyms = [Synonym(declared.broker_keys[0], format_value(declared.default), Source.DEFAULT)]
         described.append(
             Described(
                 key,
                 format_value(getattr(effective, declared.field)),
-                layers[0].source if layers else Source.DEFAULT,
+                synonyms[0].source if synonyms else Source.DEFAULT,
                 False,
                 declared.sensitive,
-                layers,
+                synonyms,
                 declared.kind,
                 declared.doc,
             )
@@ -98,49 +75,39 @@ def described_topic_configs(broker: Broker, overrides: Mapping[str, str]) -> lis
     return described
 
 
-def described_broker_configs(broker: Broker) -> list[Described]:
+def described_broker_configs(layers: ConfigLayers) -> list[Described]:
     """Every setting of this broker."""
     described = []
     for key, declared in BROKER_SETTINGS.items():
-        layers = _broker_layers(broker, key)
-        if declared.default is not None or not layers:
-            layers.append(Synonym(key, format_value(declared.default), Source.DEFAULT))
-        described.append(_described_broker(declared, layers))
+        synonyms = layers.synonyms(key)
+        if declared.default is not None or not synonyms:
+            synonyms.append(Synonym(key, format_value(declared.default), Source.DEFAULT))
+        described.append(_described_broker(declared, synonyms))
     return described
 
 
-def described_cluster_configs(broker: Broker) -> list[Described]:
+def described_cluster_configs(layers: ConfigLayers) -> list[Described]:
     """What has been changed for all brokers."""
-    changed = broker.image.broker_configs.get(ALL_BROKERS, {})
+    changed = layers.changed.get(ALL_BROKERS, {})
     return [
         _described_broker(BROKER_SETTINGS[key], [Synonym(key, value, Source.ALL_BROKERS)])
         for key, value in changed.items()
     ]
 
 
-def _described_broker(declared: Setting, layers: list[Synonym]) -> Described:
+def _described_broker(declared: Setting, synonyms: list[Synonym]) -> Described:
     if declared.sensitive:
-        layers = [layer._replace(value=None) for layer in layers]
+        synonyms = [synonym._replace(value=None) for synonym in synonyms]
     return Described(
         declared.key,
-        layers[0].value,
-        layers[0].source,
+        synonyms[0].value,
+        synonyms[0].source,
         not declared.dynamic,
         declared.sensitive,
-        layers,
+        synonyms,
         declared.kind,
         declared.doc,
     )
-
-
-def _broker_layers(broker: Broker, key: str) -> list[Synonym]:
-    changed = broker.image.broker_configs
-    layers = (
-        (changed.get(str(broker.node_id), {}), Source.THIS_BROKER),
-        (changed.get(ALL_BROKERS, {}), Source.ALL_BROKERS),
-        (broker.started_with, Source.STARTED_WITH),
-    )
-    return [Synonym(key, layer[key], source) for layer, source in layers if key in layer]
 
 
 # Changing
@@ -200,14 +167,3 @@ def check_dynamic(configs: Mapping[str, str]) -> None:
                 ErrorCode.INVALID_REQUEST,
                 f"{key} cannot be changed while the broker runs; set it before the start",
             )
-
-
-def with_changes(
-    started_with: Mapping[str, str], changed: Mapping[str, Mapping[str, str]], node_id: int
-) -> BrokerConfig:
-    """The broker's effective settings; KafkaError(INVALID_CONFIG)."""
-    layers = {**started_with, **changed.get(ALL_BROKERS, {}), **changed.get(str(node_id), {})}
-    try:
-        return BrokerConfig.of(layers)
-    except ConfigError as error:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None

@@ -9,22 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Coroutine, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
+from logd.broker.catalog import TopicCatalog
 from logd.broker.group_clock import GroupClock
 from logd.broker.group_log import GroupLog
 from logd.broker.group_partition import GroupPartition
-from logd.broker.topic import GROUP_OFFSETS
+from logd.broker.topic import GROUP_OFFSETS, Topic
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, MillstreamError
 from logd.groups import GroupSettings, partition_for
 from logd.records import Codec
 from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from logd.wire.messages.list_groups import ListedGroup, ListGroupsRequest
-
-if TYPE_CHECKING:
-    from logd.broker.broker import Broker
 
 MEMBER_NAME_LENGTH_MAX = 1_000
 """How much of a client's name goes into its member ids, which have to fit into records."""
@@ -36,15 +33,25 @@ class Groups:
     """All groups of this broker.
 
     Handlers ask for the `partition` of a group and talk to it; KafkaError(COORDINATOR_LOAD_IN_PROGRESS) while
-    it is being recovered, NOT_COORDINATOR where there is none.
+    it is being recovered, NOT_COORDINATOR where there is none. `create_topic` makes an internal topic.
     """
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._settings = _settings(broker.config)
+    def __init__(
+        self,
+        config: BrokerConfig,
+        catalog: TopicCatalog,
+        *,
+        now_ms: Callable[[], int],
+        create_topic: Callable[[str], Awaitable[Topic]],
+    ) -> None:
+        self._config = config
+        self._catalog = catalog
+        self._now_ms = now_ms
+        self._create_topic = create_topic
+        self._settings = _settings(config)
         self._partitions: dict[int, GroupPartition] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._clock = GroupClock(broker.now_ms, asyncio.get_running_loop().time, self._clock_set)
+        self._clock = GroupClock(now_ms, asyncio.get_running_loop().time, self._clock_set)
 
     def start(self) -> None:
         """Recover in the background what there is, and begin looking for expired offsets."""
@@ -62,7 +69,7 @@ class Groups:
 
     def partition(self, group_id: str) -> GroupPartition:
         """The coordinator partition of a group, ready to use."""
-        topic = self._broker.catalog.topics.get(GROUP_OFFSETS)
+        topic = self._catalog.topics.get(GROUP_OFFSETS)
         if topic is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, "there is no __consumer_offsets yet")
         found = self._open(partition_for(group_id, len(topic.partitions)))
@@ -74,8 +81,10 @@ class Groups:
 
     async def ensure_topic(self) -> None:
         """Create `__consumer_offsets` at its first use. KafkaError when that does not work."""
+        if GROUP_OFFSETS in self._catalog.topics:
+            return
         try:
-            await self._broker.ensure_group_offsets_topic()
+            await self._create_topic(GROUP_OFFSETS)
         except KafkaError as error:
             # Somebody else asked for a coordinator at the same time.
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
@@ -83,7 +92,7 @@ class Groups:
 
     def matching(self, request: ListGroupsRequest) -> list[ListedGroup]:
         """ListGroups, over all partitions; COORDINATOR_LOAD_IN_PROGRESS while one of them is not known."""
-        topic = self._broker.catalog.topics.get(GROUP_OFFSETS)
+        topic = self._catalog.topics.get(GROUP_OFFSETS)
         partitions = (
             [self._open(index) for index in range(len(topic.partitions))] if topic is not None else []
         )
@@ -116,7 +125,7 @@ class Groups:
             partition.topics_deleted(deleted)
 
     async def _expire_offsets(self) -> None:
-        interval_s = self._broker.config.offsets_retention_check_interval_ms / 1000
+        interval_s = self._config.offsets_retention_check_interval_ms / 1000
         while True:
             await asyncio.sleep(interval_s)
             for partition in tuple(self._partitions.values()):
@@ -141,17 +150,16 @@ class Groups:
         return found
 
     def _new_partition(self, index: int) -> GroupPartition:
-        broker = self._broker
-        partition = broker.catalog.partitions.get((GROUP_OFFSETS, index))
+        partition = self._catalog.partitions.get((GROUP_OFFSETS, index))
         if partition is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{GROUP_OFFSETS}-{index} is offline")
-        codec = Codec(broker.config.offsets_topic_compression_codec)
-        group_log = GroupLog(partition, codec, broker.now_ms)
+        codec = Codec(self._config.offsets_topic_compression_codec)
+        group_log = GroupLog(partition, codec, self._now_ms)
         return GroupPartition(index, group_log, self._settings, self._clock.now_ms)
 
     async def _load_all(self) -> None:
         """One after the other; a request brings its group's partition forward."""
-        topic = self._broker.catalog.topics.get(GROUP_OFFSETS)
+        topic = self._catalog.topics.get(GROUP_OFFSETS)
         for index, partition in enumerate(topic.partitions if topic is not None else ()):
             if partition is not None and index not in self._partitions:
                 found = self._partitions[index] = self._new_partition(index)

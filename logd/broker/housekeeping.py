@@ -1,7 +1,7 @@
 """What goes on by the clock: retention, flushes, checkpoints, files to delete, producers to forget.
 
 The loop decides and owns all state; fsync and unlink run in the thread pool, one round of each kind at a
-time.
+time. Forcing logs to the disk is ``Flusher``'s.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
+from logd.broker.flusher import Flusher
 from logd.broker.partition import Partition
 from logd.config.broker import BrokerConfig
 from logd.errors import KafkaError
@@ -44,8 +45,9 @@ class Housekeeping:
         self._folders = folders
         self._executor = executor
         self._now_ms = now_ms
+        self._flusher = Flusher(partitions, self._run)
         self._tasks: list[asyncio.Task[None]] = []
-        self._deletions: set[asyncio.TimerHandle] = set()
+        self._deletions: dict[Deletion, asyncio.Handle] = {}
 
     def start(self) -> None:
         """Begin all rounds."""
@@ -53,50 +55,54 @@ class Housekeeping:
         rounds: Iterable[tuple[int, Callable[[], Awaitable[None]]]] = (
             (config.log_retention_check_interval_ms, self.apply_retention),
             (min(config.log_flush_scheduler_interval_ms, FLUSH_CHECK_MS), self.flush_due),
+            (config.millstream_flush_interval_ms, self.flush_all),
             (max(config.log_flush_offset_checkpoint_interval_ms, 1), self.write_checkpoints),
             (PRODUCER_CHECK_MS, self.expire_producers),
         )
         self._tasks = [asyncio.create_task(_repeat(interval, work)) for interval, work in rounds]
 
     async def stop(self) -> None:
-        """End all rounds. Files whose deletion is still to come are deleted by the next start."""
+        """End all rounds, once what they have running in the thread pool is done.
+
+        Files whose deletion is still to come are deleted by the next start.
+        """
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for handle in self._deletions:
+        for handle in self._deletions.values():
             handle.cancel()
 
     def discard(self, deletions: Sequence[Deletion]) -> None:
         """Run deletions in the thread pool, each after its delay."""
         loop = asyncio.get_running_loop()
         for deletion in deletions:
+            self._deletions[deletion] = loop.call_later(deletion.delay_ms / 1000, self._delete, deletion)
 
-            def run(deletion: Deletion = deletion) -> None:
-                self._executor.submit(deletion.run)
-
-            self._deletions = {handle for handle in self._deletions if handle.when() > loop.time()}
-            self._deletions.add(loop.call_later(deletion.delay_ms / 1000, run))
+    def _delete(self, deletion: Deletion) -> None:
+        del self._deletions[deletion]
+        self._executor.submit(deletion.run)
 
     async def apply_retention(self) -> None:
         """Drop segments whose time or size is over."""
         now_ms = self._now_ms()
-        for index, partition in enumerate(tuple(self._partitions.values())):
-            self.discard(partition.log.apply_retention(now_ms, upper_bound=partition.high_watermark))
+        for index, (key, partition) in enumerate(tuple(self._partitions.items())):
+            if not partition.is_offline and self._partitions.get(key) is partition:
+                try:
+                    self.discard(partition.log.apply_retention(now_ms, upper_bound=partition.high_watermark))
+                except KafkaError as error:
+                    log.error("retention of %s: %s", partition, error)
             if index % PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
 
     async def flush_due(self) -> None:
         """Force logs to disk whose flush.messages or flush.ms is due."""
         now_ms = self._now_ms()
-        due = [
-            partition.log
-            for partition in self._partitions.values()
-            if partition.flushes and partition.log.needs_flush(now_ms)
-        ]
-        for flushed in due:
-            if (flush := flushed.start_flush()) is not None:
-                await self._run(flush.run)
-                flushed.finish_flush(flush)
+        await self._flusher.flush(lambda partition: partition.flushes and partition.log.needs_flush(now_ms))
+
+    async def flush_all(self) -> None:
+        """Force to disk what is not there yet, and note how far: a start after a crash reads from there."""
+        if await self._flusher.flush(lambda partition: not partition.log.is_flushed):
+            await self.write_checkpoints()
 
     async def write_checkpoints(self) -> None:
         """Write recovery points and log start offsets of every folder that is online."""
@@ -112,7 +118,13 @@ class Housekeeping:
             partition.log.expire_producers(now_ms, self._config.producer_id_expiration_ms)
 
     async def _run(self, job: Callable[[], None]) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._executor, job)
+        """Run a job in the thread pool; one that is cancelled is waited for all the same."""
+        running = asyncio.get_running_loop().run_in_executor(self._executor, job)
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait((running,))
+            raise
 
 
 async def _repeat(interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from logd.broker.validation import check_against_topic, must_rebuild, rebuild
+from logd.broker.batch_rules import BatchRules
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
-from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError
+from logd.errors import ErrorCode, KafkaError
 from logd.records.header import BatchHeader, Buffer, read_header
 from logd.records.slice import FileSlice
 from logd.records.validate import check_produced
@@ -37,8 +37,7 @@ class Partition:
 
     __slots__ = (
         "_has_appended",
-        "_recompresses",
-        "compacted",
+        "_rules",
         "config",
         "flushes",
         "folder",
@@ -74,10 +73,9 @@ class Partition:
         """Take new settings of the topic; they hold from the next append on."""
         self.config = config
         self.log.config = config
-        self.compacted = config.is_compacted
         self.max_message_bytes = config.max_message_bytes
         self.min_insync_replicas = config.min_insync_replicas
-        self._recompresses = config.compression_type != "producer"
+        self._rules = BatchRules(str(self), config)
         self.flushes = config.flush_messages != LONG_MAX or config.flush_ms != LONG_MAX
 
     @property
@@ -117,13 +115,7 @@ class Partition:
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{self}: min.insync.replicas is {self.min_insync_replicas}, there is {REPLICAS} replica",
             )
-        header = check_produced(records)
-        check_against_topic(self, header, records, now_ms)
-        if self._recompresses and must_rebuild(self.config, header):
-            try:
-                header, records = rebuild(self.config, header, records)
-            except CorruptRecordBatch as error:
-                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self}: {error}") from None
+        header, records = self._rules.admit(check_produced(records), records, now_ms)
         return self._append(records, header, now_ms)
 
     def append(self, batch: Buffer, now_ms: int) -> Appended:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Protocol
 
-from logd.client.cluster import is_retriable
+from logd.client.cluster import Client, is_retriable
+from logd.client.fetch_buffer import FetchBuffer
 from logd.client.fetch_position import FetchPosition
 from logd.client.fetched import Fetched, whole_batches
 from logd.client.metadata import NO_NODE, TopicPartition
-from logd.client.offsets import ISOLATION
+from logd.client.offsets import ISOLATION, IsolationLevel
 from logd.client.versions import highest_common
 from logd.errors import ErrorCode, MillstreamError, OffsetOutOfRange, StaleMetadata, error_for
 from logd.wire import decode_response_header, encode_request
 from logd.wire.fetched import PartitionRecords, decode_fetch_response
 from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-
-if TYPE_CHECKING:
-    from logd.client.fetcher import BatchFetcher
 
 HELD_BACK_WAIT_MS = 50
 """How long a broker may wait for data while partitions of it are left out because their buffer is full:
@@ -27,21 +26,57 @@ _OTHER_TOPIC = (ErrorCode.INCONSISTENT_TOPIC_ID, ErrorCode.FETCH_SESSION_TOPIC_I
 """The topic was made again under another id."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSettings:
+    """What is asked of every broker; see `BatchFetcher`."""
+
+    isolation_level: IsolationLevel
+    fetch_min_bytes: int
+    fetch_max_wait_ms: int
+    fetch_max_bytes: int
+    max_partition_fetch_bytes: int
+
+
+class FetchDirector(Protocol):
+    """Who is told what a broker's answers mean for a partition."""
+
+    def settled(self) -> None:
+        """Something can be handed out, or raised."""
+
+    def look_up(self) -> None:
+        """A partition lost its leader."""
+
+    def out_of_range(self, held: FetchPosition) -> None:
+        """The broker has no such offset: look up where to go on, or what to say."""
+
+
 class NodeFetch:
-    """Asks one broker again and again, one request at a time, while there is room in the fetcher's buffer.
+    """Asks one broker again and again, one request at a time, while there is room in the buffer.
 
     Partitions stand in a row; whoever got data goes to its end, since a broker fills an answer in the
     order it was asked.
     """
 
-    def __init__(self, fetcher: BatchFetcher, node: int) -> None:
+    def __init__(
+        self,
+        client: Client,
+        node: int,
+        *,
+        lane: str,
+        settings: FetchSettings,
+        buffer: FetchBuffer,
+        director: FetchDirector,
+    ) -> None:
         self.task: asyncio.Task[None] | None = None
         self.requests_sent = 0
-        self._fetcher = fetcher
-        self._client = fetcher.client
+        self._client = client
         self._node = node
+        self._lane = lane
+        self._settings = settings
+        self._buffer = buffer
+        self._director = director
         self._woken = asyncio.Event()
-        self._backoff = fetcher.client.backoff()
+        self._backoff = client.backoff()
         self._served: dict[TopicPartition, int] = {}
         self._turn = 0
         self._held_back = False
@@ -60,36 +95,31 @@ class NodeFetch:
             if room <= 0:
                 await self._wait()
                 continue
-            self._fetcher.reserved_bytes += room
+            self._buffer.reserved_bytes += room
             try:
                 await self._fetch(wanted, room)
             except MillstreamError as error:
                 self._failed(wanted, error)
             finally:
-                self._fetcher.reserved_bytes -= room
+                self._buffer.reserved_bytes -= room
 
     def _room(self, partition_count: int) -> int:
-        """Bytes to ask for now. Paused partitions must not keep the others from being fetched."""
-        fetcher = self._fetcher
-        free = fetcher.buffer_max_bytes - fetcher.reserved_bytes - fetcher.buffered_bytes
-        if (
-            partition_count
-            and free <= 0
-            and not any(h.buffered and not h.paused for h in fetcher.partitions.values())
-        ):
-            fetcher.evict_paused()
-            free = fetcher.buffer_max_bytes - fetcher.reserved_bytes
-        return min(free, fetcher.fetch_max_bytes, partition_count * fetcher.max_partition_fetch_bytes)
+        """Bytes to ask for now."""
+        if not partition_count:
+            return 0
+        settings = self._settings
+        most = min(settings.fetch_max_bytes, partition_count * settings.max_partition_fetch_bytes)
+        return min(self._buffer.free_bytes(), most)
 
     def _choose(self) -> list[FetchPosition]:
-        fetcher = self._fetcher
+        partitions = self._buffer.partitions
         now = asyncio.get_running_loop().time()
         share = max(
-            fetcher.max_partition_fetch_bytes, fetcher.buffer_max_bytes // len(fetcher.partitions or "1")
+            self._settings.max_partition_fetch_bytes, self._buffer.max_bytes // max(len(partitions), 1)
         )
         chosen = []
         self._held_back, self._retry_at = False, 0.0
-        for held in fetcher.partitions.values():
+        for held in partitions.values():
             if held.node != self._node or held.paused or held.parked or held.fetch_offset < 0:
                 continue
             if held.not_before > now:
@@ -109,15 +139,14 @@ class NodeFetch:
             pass
 
     async def _fetch(self, wanted: list[FetchPosition], room: int) -> None:
-        fetcher = self._fetcher
-        connection = await self._client.connection(self._node, lane=fetcher.lane)
+        connection = await self._client.connection(self._node, lane=self._lane)
         version = highest_common(
             FetchRequest.API_KEY, FetchRequest.VERSIONS, connection.versions, connection.name
         )
         asked = {held.tp: held.epoch for held in wanted}
         request = self._request(wanted, room)
         by_id = {held.topic_id: held.tp.topic for held in wanted}
-        timeout_ms = fetcher.fetch_max_wait_ms + self._client.request_timeout_ms
+        timeout_ms = self._settings.fetch_max_wait_ms + self._client.request_timeout_ms
         self.requests_sent += 1
         payload = await connection.call(
             lambda correlation_id: encode_request(request, version, correlation_id, self._client.client_id),
@@ -134,7 +163,7 @@ class NodeFetch:
             name = topic if isinstance(topic, str) else by_id.get(topic, "")
             for came in partitions:
                 tp = TopicPartition(name, came.partition)
-                held = fetcher.partitions.get(tp)
+                held = self._buffer.partitions.get(tp)
                 if held is None or held.epoch != asked.get(tp):
                     continue  # Sought or taken away since: what came is of no use any more.
                 if came.error_code:
@@ -146,7 +175,7 @@ class NodeFetch:
             self._backoff.reset()
 
     def _request(self, wanted: list[FetchPosition], room: int) -> FetchRequest:
-        fetcher = self._fetcher
+        settings = self._settings
         topics: dict[str, FetchTopic] = {}
         for held in wanted:
             name = held.tp.topic
@@ -158,26 +187,25 @@ class NodeFetch:
                     partition=held.tp.partition,
                     current_leader_epoch=held.leader_epoch,
                     fetch_offset=held.fetch_offset,
-                    partition_max_bytes=fetcher.max_partition_fetch_bytes,
+                    partition_max_bytes=settings.max_partition_fetch_bytes,
                 )
             )
-        wait_ms = fetcher.fetch_max_wait_ms
+        wait_ms = settings.fetch_max_wait_ms
         return FetchRequest(
             max_wait_ms=min(wait_ms, HELD_BACK_WAIT_MS) if self._held_back else wait_ms,
-            min_bytes=fetcher.fetch_min_bytes,
+            min_bytes=settings.fetch_min_bytes,
             max_bytes=room,
-            isolation_level=ISOLATION[fetcher.isolation_level],
+            isolation_level=ISOLATION[settings.isolation_level],
             topics=list(topics.values()),
         )
 
     def _store(self, held: FetchPosition, came: PartitionRecords) -> None:
-        fetcher = self._fetcher
         size, next_offset = whole_batches(came.records)
         if not size:
             if len(came.records):
                 error = f"{held.tp}: {len(came.records)} bytes at {held.fetch_offset} hold no whole batch"
                 held.park(error_for(ErrorCode.MESSAGE_TOO_LARGE, error))
-                fetcher.settled()
+                self._director.settled()
             return
         self._turn += 1
         self._served[held.tp] = self._turn
@@ -192,21 +220,21 @@ class NodeFetch:
                 log_start_offset=came.log_start_offset,
                 aborted=tuple(came.aborted),
                 topic_id=held.topic_id,
-                committed_only=fetcher.isolation_level == "read_committed",
+                committed_only=self._settings.isolation_level == "read_committed",
             )
         )
         if not held.paused:
-            fetcher.settled()
+            self._director.settled()
 
     def _refused(self, held: FetchPosition, code: int) -> None:
         """One partition's error."""
         error = error_for(code, f"fetching {held.tp} at {held.fetch_offset}")
         if isinstance(error, OffsetOutOfRange):
-            self._fetcher.out_of_range(held)
+            self._director.out_of_range(held)
             return
         if not is_retriable(error):
             held.park(error)
-            self._fetcher.settled()
+            self._director.settled()
             return
         held.not_before = asyncio.get_running_loop().time() + self._backoff.next()
         if isinstance(error, StaleMetadata) or error.code in _OTHER_TOPIC:
@@ -216,16 +244,16 @@ class NodeFetch:
         """The whole request failed."""
         retry_at = asyncio.get_running_loop().time() + self._backoff.next()
         for held in wanted:
-            if self._fetcher.partitions.get(held.tp) is not held:
+            if self._buffer.partitions.get(held.tp) is not held:
                 continue
             if is_retriable(error):
                 held.not_before = retry_at
                 self._lose(held)
             else:
                 held.park(error)
-                self._fetcher.settled()
+                self._director.settled()
 
     def _lose(self, held: FetchPosition) -> None:
         held.node = NO_NODE
         self._client.invalidate_metadata()
-        self._fetcher.look_up()
+        self._director.look_up()

@@ -1,18 +1,19 @@
 """Fetching whole record batches from several partitions, ahead of the one who processes them.
 
-One task (the director) finds leaders and looks up offsets; one `NodeFetch` per broker long-polls.
+One task (the director) finds leaders and looks up offsets; one `NodeFetch` per broker long-polls and fills
+the `FetchBuffer`.
 State is plain and changed between awaits only, so the user's calls take effect at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from typing import Any, Literal, Self
 
 from logd.client.cluster import Client, is_retriable
-from logd.client.fetch_node import NodeFetch
+from logd.client.fetch_buffer import FetchBuffer
+from logd.client.fetch_node import FetchSettings, NodeFetch
 from logd.client.fetch_position import FetchPosition
 from logd.client.fetched import Fetched
 from logd.client.metadata import NO_NODE, TopicPartition
@@ -49,18 +50,17 @@ class BatchFetcher:
         auto_offset_reset: OffsetReset = "none",
     ) -> None:
         self.client = client
-        self.isolation_level: IsolationLevel = isolation_level
-        self.fetch_min_bytes = fetch_min_bytes
-        self.fetch_max_wait_ms = fetch_max_wait_ms
-        self.fetch_max_bytes = fetch_max_bytes
-        self.max_partition_fetch_bytes = max_partition_fetch_bytes
-        self.buffer_max_bytes = buffer_max_bytes
-        self.partitions: dict[TopicPartition, FetchPosition] = {}
-        """For `NodeFetch`; everybody else uses the methods."""
-        self.reserved_bytes = 0
-        self.lane = client.new_lane("fetch")
+        self._settings = FetchSettings(
+            isolation_level=isolation_level,
+            fetch_min_bytes=fetch_min_bytes,
+            fetch_max_wait_ms=fetch_max_wait_ms,
+            fetch_max_bytes=fetch_max_bytes,
+            max_partition_fetch_bytes=max_partition_fetch_bytes,
+        )
+        self._buffer = FetchBuffer(buffer_max_bytes)
+        self._partitions = self._buffer.partitions
+        self._lane = client.new_lane("fetch")
         self._reset_offset = RESET_OFFSETS[auto_offset_reset]
-        self._epochs = itertools.count(1)
         self._nodes: dict[int, NodeFetch] = {}
         self._ready = asyncio.Event()
         self._unsettled = asyncio.Event()
@@ -72,28 +72,28 @@ class BatchFetcher:
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """Fetch exactly these partitions; those kept at their present position lose nothing buffered."""
-        for tp in [tp for tp in self.partitions if tp not in positions]:
+        for tp in [tp for tp in self._partitions if tp not in positions]:
             self.remove(tp)
         for tp, offset in positions.items():
-            if tp not in self.partitions or self.partitions[tp].position != offset:
+            if tp not in self._partitions or self._partitions[tp].position != offset:
                 self.add(tp, offset)
 
     def add(self, tp: TopicPartition, offset: int) -> None:
         """Fetch this partition too, from `offset` (-2 earliest, -1 latest)."""
         assert not self._closed, "add to a closed fetcher"
-        self.partitions[tp] = FetchPosition(tp, offset, next(self._epochs))
+        self._buffer.add(tp, offset)
         if self._director is None:
-            self._director = self.spawn(self._direct(), "fetch-director")
+            self._director = self._spawn(self._direct(), "fetch-director")
         self._unsettled.set()
 
     def remove(self, tp: TopicPartition) -> None:
         """Stop fetching the partition and drop what is buffered of it."""
-        self.partitions.pop(tp, None)
+        self._partitions.pop(tp, None)
         self._wake_all()
 
     def seek(self, tp: TopicPartition, offset: int) -> None:
         """Go on from `offset` (-2 earliest, -1 latest); what is buffered of the partition is dropped."""
-        self.partitions[tp].seek(offset, next(self._epochs))
+        self._buffer.seek(tp, offset)
         self._unsettled.set()
         self._wake_all()
 
@@ -102,27 +102,27 @@ class BatchFetcher:
         room.
         """
         for tp in tps:
-            self.partitions[tp].paused = True
+            self._partitions[tp].paused = True
 
     def resume(self, tps: Iterable[TopicPartition]) -> None:
         """End a pause."""
         for tp in tps:
-            self.partitions[tp].paused = False
+            self._partitions[tp].paused = False
         self._ready.set()
         self._wake_all()
 
     def paused(self) -> set[TopicPartition]:
         """The partitions paused now."""
-        return {tp for tp, held in self.partitions.items() if held.paused}
+        return {tp for tp, held in self._partitions.items() if held.paused}
 
     def position(self, tp: TopicPartition) -> int:
         """The next offset `fetch` will hand out (-2/-1 while it is still looked up)."""
-        return self.partitions[tp].position
+        return self._partitions[tp].position
 
     @property
     def assignment(self) -> set[TopicPartition]:
         """The partitions fetched now, paused ones included."""
-        return set(self.partitions)
+        return set(self._partitions)
 
     # --- fetching ---
 
@@ -156,14 +156,14 @@ class BatchFetcher:
     async def close(self) -> None:
         """Stop fetching and drop the buffer."""
         self._closed = True
-        self.partitions.clear()
+        self._partitions.clear()
         tasks = [node.task for node in self._nodes.values() if node.task is not None]
         if self._director is not None:
             tasks.append(self._director)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self.client.close_lane(self.lane)
+        await self.client.close_lane(self._lane)
 
     async def __aenter__(self) -> Self:
         return self
@@ -174,61 +174,30 @@ class BatchFetcher:
     def statistics(self) -> dict[str, int]:
         """buffered_bytes, reserved_bytes (asked for and not yet there), partitions, requests_sent."""
         return {
-            "buffered_bytes": self.buffered_bytes,
-            "reserved_bytes": self.reserved_bytes,
-            "partitions": len(self.partitions),
+            "buffered_bytes": self._buffer.buffered_bytes,
+            "reserved_bytes": self._buffer.reserved_bytes,
+            "partitions": len(self._partitions),
             "requests_sent": sum(node.requests_sent for node in self._nodes.values()),
         }
 
     def _take(self, max_bytes: int | None) -> list[Fetched]:
-        taken: list[Fetched] = []
-        size = 0
-        drained: list[FetchPosition] = []
-        for held in self.partitions.values():
-            if held.paused or not held.buffered:
-                continue
-            if max_bytes is not None and size >= max_bytes:
-                break
-            while held.buffered and (max_bytes is None or size < max_bytes):
-                taken.append(held.take())
-                size += len(taken[-1].buffer)
-            drained.append(held)
-        if max_bytes is not None:
-            # Whoever was served goes to the end, so that a busy partition cannot keep others waiting.
-            for held in drained:
-                self.partitions[held.tp] = self.partitions.pop(held.tp)
-        for number in {held.node for held in drained} & self._nodes.keys():
+        taken, drained = self._buffer.take(max_bytes)
+        for number in drained & self._nodes.keys():
             self._nodes[number].wake()
         return taken
 
     def _raise_error(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-        for held in self.partitions.values():
-            if held.error is not None and not held.buffered:
-                error, held.error = held.error, None
-                raise error
+        if (error := self._failure or self._buffer.take_error()) is not None:
+            raise error
 
-    # --- for NodeFetch ---
-
-    @property
-    def buffered_bytes(self) -> int:
-        """Bytes waiting to be handed out."""
-        return sum(held.buffered_bytes for held in self.partitions.values())
-
-    def evict_paused(self) -> None:
-        """Give up what paused partitions have buffered (it is fetched again later), to make room."""
-        for held in self.partitions.values():
-            if held.paused:
-                held.drop_buffered()
-                held.epoch = next(self._epochs)
+    # --- what `NodeFetch` reports ---
 
     def settled(self) -> None:
         """Something can be handed out, or raised."""
         self._ready.set()
 
     def look_up(self) -> None:
-        """A partition lost its leader, or its offset has to be found."""
+        """A partition lost its leader."""
         self._unsettled.set()
 
     def out_of_range(self, held: FetchPosition) -> None:
@@ -240,9 +209,9 @@ class BatchFetcher:
             self._unsettled.set()
         else:
             held.park(None)
-            self.spawn(self._report_out_of_range(held, held.epoch), "fetch-range")
+            self._spawn(self._report_out_of_range(held, held.epoch), "fetch-range")
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Run a coroutine as a task whose failure `fetch` raises."""
         task = asyncio.create_task(work, name=name)
         task.add_done_callback(self._note_end)
@@ -271,14 +240,14 @@ class BatchFetcher:
                 if not is_retriable(error) or self.client.closed:
                     self._park_unsettled(error)
                 self.client.invalidate_metadata()
-            if any(held.homeless or held.needs_offset for held in self.partitions.values()):
+            if any(held.homeless or held.needs_offset for held in self._partitions.values()):
                 self._unsettled.set()
                 await asyncio.sleep(backoff.next())
             else:
                 backoff.reset()
 
     async def _find_leaders(self) -> None:
-        homeless = [held for held in self.partitions.values() if held.homeless]
+        homeless = [held for held in self._partitions.values() if held.homeless]
         if not homeless:
             return
         metadata = await self.client.metadata({held.tp.topic for held in homeless}, allow_missing=True)
@@ -294,10 +263,17 @@ class BatchFetcher:
                 continue
             held.node, held.leader_epoch = partition.leader, partition.leader_epoch
             held.topic_id = topic.topic_id
-        for number in {held.node for held in self.partitions.values() if held.node != NO_NODE}:
+        for number in {held.node for held in self._partitions.values() if held.node != NO_NODE}:
             if number not in self._nodes:
-                node = self._nodes[number] = NodeFetch(self, number)
-                node.task = self.spawn(node.run(), f"fetch-node-{number}")
+                node = self._nodes[number] = NodeFetch(
+                    self.client,
+                    number,
+                    lane=self._lane,
+                    settings=self._settings,
+                    buffer=self._buffer,
+                    director=self,
+                )
+                node.task = self._spawn(node.run(), f"fetch-node-{number}")
             self._nodes[number].wake()
 
     def _note_missing(self, held: FetchPosition) -> None:
@@ -315,18 +291,18 @@ class BatchFetcher:
         epochs = {h.tp: h.epoch for h in self._unplaced()}
         if not wanted:
             return
-        found = await list_offsets(self.client, wanted, isolation_level=self.isolation_level)
+        found = await list_offsets(self.client, wanted, isolation_level=self._settings.isolation_level)
         for tp, listed in found.items():
-            held = self.partitions.get(tp)
+            held = self._partitions.get(tp)
             if held is not None and held.epoch == epochs[tp] and held.needs_offset:
                 held.found_offset(listed.offset)
         self._wake_all()
 
     def _unplaced(self) -> Iterator[FetchPosition]:
-        return (h for h in self.partitions.values() if h.needs_offset and not h.homeless)
+        return (h for h in self._partitions.values() if h.needs_offset and not h.homeless)
 
     def _park_unsettled(self, error: MillstreamError) -> None:
-        for held in self.partitions.values():
+        for held in self._partitions.values():
             if held.homeless or held.needs_offset:
                 held.park(error)
         self._ready.set()

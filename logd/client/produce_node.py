@@ -4,25 +4,48 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Protocol
 
 from logd.client.accumulator import STATE_LOST, PartitionQueue, PendingBatch
-from logd.client.cluster import is_retriable
+from logd.client.backlog import Backlog
+from logd.client.cluster import Client, is_retriable
 from logd.client.connection import Connection
 from logd.client.metadata import TopicPartition
 from logd.client.versions import highest_common
 from logd.errors import ErrorCode, MillstreamError, StaleMetadata, error_for
+from logd.records import Codec
 from logd.wire import ApiKey, decode, decode_response_header
 from logd.wire.messages.produce import PartitionProduceResponse, ProduceResponse
 from logd.wire.produce import VERSIONS, Buffer, Topic, encode_produce_request
-
-if TYPE_CHECKING:
-    from logd.client.producer import BatchProducer
 
 Sent = list[tuple[PartitionQueue, PendingBatch]]
 
 SPLITTABLE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 """The topic takes smaller batches than ours: halves may fit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceSettings:
+    """How batches are sent to every broker; see `BatchProducer`. `linger` is in seconds."""
+
+    acks: int
+    codec: Codec
+    compression_level: int | None
+    linger: float
+    max_request_size: int
+    max_in_flight: int
+    max_in_flight_per_partition: int
+
+
+class ProduceDirector(Protocol):
+    """Who is told of what sending alone cannot mend."""
+
+    def look_up(self, queue: PartitionQueue) -> None:
+        """The partition's leader is not where it was."""
+
+    def crashed(self, error: BaseException) -> None:
+        """A task ended by a bug."""
 
 
 class ProduceNode:
@@ -31,14 +54,27 @@ class ProduceNode:
     At most `max_in_flight` requests are under way, with at most one batch of a partition each.
     """
 
-    def __init__(self, producer: BatchProducer, node: int) -> None:
+    def __init__(
+        self,
+        client: Client,
+        node: int,
+        *,
+        lane: str,
+        settings: ProduceSettings,
+        backlog: Backlog,
+        director: ProduceDirector,
+    ) -> None:
         self.task: asyncio.Task[None] | None = None
-        self._producer = producer
-        self._client = producer.client
+        self.requests_sent = self.batches_sent = self.retries = 0
+        self._client = client
         self._node = node
+        self._lane = lane
+        self._settings = settings
+        self._backlog = backlog
+        self._director = director
         self._woken = asyncio.Event()
         self._answers: set[asyncio.Task[None]] = set()
-        self._backoff = producer.client.backoff()
+        self._backoff = client.backoff()
         self._turn = 0
 
     def wake(self) -> None:
@@ -57,7 +93,7 @@ class ProduceNode:
             self._woken.clear()
             now = loop.time()
             queues, next_due = self._due(now)
-            if queues and len(self._answers) < self._producer.max_in_flight:
+            if queues and len(self._answers) < self._settings.max_in_flight:
                 await self._send(queues)
                 continue
             timer = loop.call_at(next_due, self.wake) if not queues and next_due < float("inf") else None
@@ -74,12 +110,12 @@ class ProduceNode:
 
     def _due(self, now: float) -> tuple[list[PartitionQueue], float]:
         """The partitions with a batch to send now, and when the next of the others will have one."""
-        producer = self._producer
+        settings = self._settings
         queues, next_due = [], float("inf")
-        for queue in producer.queues.values():
+        for queue in self._backlog.queues.values():
             if queue.node != self._node:
                 continue
-            due = queue.due_at(producer.linger, producer.max_in_flight_per_partition)
+            due = queue.due_at(settings.linger, settings.max_in_flight_per_partition)
             if due <= now:
                 queues.append(queue)
             else:
@@ -92,9 +128,9 @@ class ProduceNode:
 
     async def _send(self, queues: list[PartitionQueue]) -> None:
         """Send one request of due batches; its answer is another task's work."""
-        producer = self._producer
+        acks = self._settings.acks
         try:
-            connection = await self._client.connection(self._node, lane=producer.lane)
+            connection = await self._client.connection(self._node, lane=self._lane)
             version = highest_common(ApiKey.PRODUCE, VERSIONS, connection.versions, connection.name)
         except MillstreamError as error:
             await self._unreachable(queues, error)
@@ -112,15 +148,14 @@ class ProduceNode:
                 version,
                 correlation_id,
                 self._client.client_id,
-                acks=producer.acks,
+                acks=acks,
                 timeout_ms=self._client.request_timeout_ms,
             )
 
-        counters = producer.counters
-        counters["requests_sent"] += 1
-        counters["batches_sent"] += len(sent)
+        self.requests_sent += 1
+        self.batches_sent += len(sent)
         try:
-            if producer.acks == 0:
+            if acks == 0:
                 await connection.send_only(frame)
                 self._settle(sent, {})
                 return
@@ -134,7 +169,7 @@ class ProduceNode:
 
     def _take(self, queues: list[PartitionQueue]) -> Sent:
         """Batches for one request, at most `max_request_size` bytes together but at least one."""
-        producer = self._producer
+        settings = self._settings
         taken: Sent = []
         size = 0
         now = asyncio.get_running_loop().time()
@@ -142,11 +177,11 @@ class ProduceNode:
             # Connecting took time: the queue may have changed.
             if queue.node != self._node:
                 continue
-            if queue.due_at(producer.linger, producer.max_in_flight_per_partition) > now:
+            if queue.due_at(settings.linger, settings.max_in_flight_per_partition) > now:
                 continue
-            if taken and size + queue.waiting[0].size > producer.max_request_size:
+            if taken and size + queue.waiting[0].size > settings.max_request_size:
                 continue
-            batch = queue.take(producer.codec, producer.compression_level)
+            batch = queue.take(settings.codec, settings.compression_level)
             taken.append((queue, batch))
             size += len(batch.data or b"")
         return taken
@@ -178,7 +213,7 @@ class ProduceNode:
         for queue, batch in sent:
             answer = answers.get(queue.tp)
             if answer is None:
-                if self._producer.acks == 0:
+                if self._settings.acks == 0:
                     self._acked(queue, batch, None)
                 else:
                     failed = True
@@ -198,7 +233,7 @@ class ProduceNode:
 
     def _acked(self, queue: PartitionQueue, batch: PendingBatch, offset: int | None) -> None:
         queue.acked(batch, offset)
-        self._producer.free(batch)
+        self._backlog.free(batch)
 
     def _refused(self, queue: PartitionQueue, batch: PendingBatch, answer: PartitionProduceResponse) -> None:
         error = error_for(answer.error_code, f"{queue.tp}: {answer.error_message or ''}")
@@ -207,25 +242,25 @@ class ProduceNode:
         elif is_retriable(error) or (batch.identity.idempotent and error.code in STATE_LOST):
             self._retry(queue, batch, error)
             if isinstance(error, StaleMetadata):
-                self._producer.look_up(queue)
+                self._director.look_up(queue)
         else:
             queue.give_up(batch, error)
-            self._producer.free(batch)
+            self._backlog.free(batch)
 
     def _retry(self, queue: PartitionQueue, batch: PendingBatch, error: MillstreamError) -> None:
         queue.not_before = asyncio.get_running_loop().time() + self._backoff.next()
-        self._producer.counters["retries"] += 1
+        self.retries += 1
         queue.retry(batch, error)
 
     def _lost(self, sent: Sent, error: MillstreamError) -> None:
         """No answer: whether the broker has the batches is not known. With acks=0 nobody asks."""
         for queue, batch in sent:
-            if self._producer.acks == 0 or not is_retriable(error):
+            if self._settings.acks == 0 or not is_retriable(error):
                 queue.give_up(batch, error)
-                self._producer.free(batch)
+                self._backlog.free(batch)
             else:
                 self._retry(queue, batch, error)
-                self._producer.look_up(queue)
+                self._director.look_up(queue)
 
     async def _unreachable(self, queues: list[PartitionQueue], error: MillstreamError) -> None:
         """Nothing was sent: leave the batches where they are, and ask who leads the partitions now."""
@@ -233,13 +268,12 @@ class ProduceNode:
         for queue in queues:
             if is_retriable(error):
                 queue.not_before = asyncio.get_running_loop().time() + pause
-                self._producer.look_up(queue)
+                self._director.look_up(queue)
             else:
-                for batch in queue.drop(lambda _: True, error):
-                    self._producer.free(batch)
+                self._backlog.drop(queue, error)
 
     def _answered(self, task: asyncio.Task[None]) -> None:
         self._answers.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._producer.crashed(error)
+            self._director.crashed(error)
         self.wake()

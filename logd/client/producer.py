@@ -1,7 +1,7 @@
 """The batch producer: idempotent, in order per partition, bounded in memory.
 
-`accumulator` holds the batches and their order, `produce_node` sends them; here are the front door, the
-memory bound, leaders, timeouts and the producer id. Transactions come later: they will add a
+`accumulator` holds the batches and their order, `backlog` all of them within a bound, `produce_node` sends
+them; here are the front door, leaders, timeouts and the producer id. Transactions come later: they will add a
 transactional id and a coordinator, the batches' way stays the same.
 """
 
@@ -12,11 +12,11 @@ from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, Literal, Self
 
 from logd.client.accumulator import Delivery, Identity, PartitionQueue, PendingBatch
+from logd.client.backlog import Backlog
 from logd.client.cluster import Client, is_retriable
-from logd.client.memory import Memory
 from logd.client.metadata import NO_NODE, TopicPartition
 from logd.client.partitioner import StickyPartitioner, partition_for_key
-from logd.client.produce_node import ProduceNode
+from logd.client.produce_node import ProduceNode, ProduceSettings
 from logd.errors import (
     ConfigError,
     ConnectionClosed,
@@ -73,20 +73,23 @@ class BatchProducer:
                 "buffer_memory", buffer_memory, f"at least max_request_size ({max_request_size})"
             )
         self.client = client
-        self.acks = acks
         self.codec = Codec.named(compression_type)
-        self.compression_level = compression_level
-        self.linger = linger_ms / 1000
         self.max_request_size = max_request_size
-        self.max_in_flight = max_in_flight
         self.idempotent = enable_idempotence and acks == -1
-        self.max_in_flight_per_partition = max_in_flight if self.idempotent else 1
-        self.lane = client.new_lane("produce")
-        self.queues: dict[TopicPartition, PartitionQueue] = {}
-        """For `ProduceNode`; everybody else uses the methods."""
-        self.counters = {"records_sent": 0, "batches_sent": 0, "requests_sent": 0, "retries": 0}
+        self._settings = ProduceSettings(
+            acks=acks,
+            codec=self.codec,
+            compression_level=compression_level,
+            linger=linger_ms / 1000,
+            max_request_size=max_request_size,
+            max_in_flight=max_in_flight,
+            max_in_flight_per_partition=max_in_flight if self.idempotent else 1,
+        )
+        self._lane = client.new_lane("produce")
+        self._backlog = Backlog(buffer_memory)
+        self._queues = self._backlog.queues
+        self._records_sent = 0
         self._batch_size = min(batch_size, max_request_size)
-        self._memory = Memory(buffer_memory)
         self._delivery_timeout = delivery_timeout_ms / 1000
         self._identity = Identity()
         self._nodes: dict[int, ProduceNode] = {}
@@ -125,8 +128,8 @@ class BatchProducer:
             await asyncio.gather(
                 *self._tasks, *(node.close() for node in self._nodes.values()), return_exceptions=True
             )
-            self._abandon(ConnectionClosed("the producer was closed before the broker acknowledged"))
-            await self.client.close_lane(self.lane)
+            self._backlog.abandon(ConnectionClosed("the producer was closed before the broker acknowledged"))
+            await self.client.close_lane(self._lane)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -155,7 +158,7 @@ class BatchProducer:
                 f"{topic}-{partition}: a record of {largest} bytes, "
                 f"max_request_size is {self.max_request_size}",
             )
-        queue = self._queue(TopicPartition(topic, partition))
+        queue = self._backlog.queue(TopicPartition(topic, partition), self._identity)
         delivery = self._delivery()
         try:
             for start, end, size in self._slices(sizes):
@@ -166,7 +169,7 @@ class BatchProducer:
                 self._queued(queue, batch)
         finally:
             delivery.release()
-        self.counters["records_sent"] += len(records)
+        self._records_sent += len(records)
         return delivery.future
 
     async def send_batch(
@@ -189,22 +192,21 @@ class BatchProducer:
             )
         if header.is_control or header.last_offset_delta + 1 != header.count or header.size > len(view):
             raise KafkaError(ErrorCode.INVALID_RECORD, f"{tp}: a control batch, or one with gaps, or cut off")
-        queue = self._queue(tp)
+        queue = self._backlog.queue(tp, self._identity)
         delivery = self._delivery()
         try:
             await self._reserve(header.size)
             self._queued(queue, queue.put_raw(header, view[: header.size], self._now(), delivery))
         finally:
             delivery.release()
-        self.counters["records_sent"] += header.count
+        self._records_sent += header.count
         return delivery.future
 
     async def flush(self) -> None:
         """Wait until everything sent so far is acked or has failed. Failures show in the
         futures, not here.
         """
-        for queue in self.queues.values():
-            queue.seal()
+        self._backlog.seal()
         self._wake_all()
         if self._undelivered:
             await asyncio.wait(self._undelivered)
@@ -217,19 +219,17 @@ class BatchProducer:
 
     def statistics(self) -> dict[str, int]:
         """buffered_bytes, in_flight_requests, records_sent, batches_sent, requests_sent, retries."""
+        nodes = self._nodes.values()
         return {
-            "buffered_bytes": self._memory.taken,
-            "in_flight_requests": sum(node.in_flight for node in self._nodes.values()),
-            **self.counters,
+            "buffered_bytes": self._backlog.memory.taken,
+            "in_flight_requests": sum(node.in_flight for node in nodes),
+            "records_sent": self._records_sent,
+            "batches_sent": sum(node.batches_sent for node in nodes),
+            "requests_sent": sum(node.requests_sent for node in nodes),
+            "retries": sum(node.retries for node in nodes),
         }
 
-    # --- queues and memory ---
-
-    def _queue(self, tp: TopicPartition) -> PartitionQueue:
-        queue = self.queues.get(tp)
-        if queue is None:
-            queue = self.queues[tp] = PartitionQueue(tp, self._identity)
-        return queue
+    # --- queueing ---
 
     def _delivery(self) -> Delivery:
         future: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
@@ -263,11 +263,10 @@ class BatchProducer:
 
     async def _reserve(self, size: int) -> None:
         """Wait for room in the buffer; until there is, nothing lingers."""
-        if not self._memory.try_take(size):
-            for queue in self.queues.values():
-                queue.seal()
+        if not self._backlog.memory.try_take(size):
+            self._backlog.seal()
             self._wake_all()
-            await self._memory.take(size)
+            await self._backlog.memory.take(size)
 
     def _check_open(self) -> None:
         if self._failure is not None:
@@ -282,12 +281,7 @@ class BatchProducer:
         for node in self._nodes.values():
             node.wake()
 
-    # --- for ProduceNode ---
-
-    def free(self, batch: PendingBatch) -> None:
-        """The batch is acked or given up: its memory can be used again."""
-        size, batch.size = batch.size, 0
-        self._memory.free(size)
+    # --- what `ProduceNode` reports ---
 
     def look_up(self, queue: PartitionQueue) -> None:
         """The partition's leader is not where it was."""
@@ -298,7 +292,7 @@ class BatchProducer:
     def crashed(self, error: BaseException) -> None:
         """A task of ours ended by a bug: say so to everybody who waits or comes."""
         self._failure = error
-        self._abandon(ConnectionClosed(f"the producer failed: {error!r}"))
+        self._backlog.abandon(ConnectionClosed(f"the producer failed: {error!r}"))
 
     # --- tasks ---
 
@@ -315,9 +309,9 @@ class BatchProducer:
                 await self._renew_identities()
             except MillstreamError as error:
                 if not is_retriable(error) or self.client.closed:
-                    self._abandon(error)
+                    self._backlog.abandon(error)
                 self.client.invalidate_metadata()
-            if any(self._is_unsettled(queue) for queue in self.queues.values()):
+            if any(self._is_unsettled(queue) for queue in self._queues.values()):
                 self._unsettled.set()
                 await asyncio.sleep(backoff.next())
             else:
@@ -327,7 +321,7 @@ class BatchProducer:
         return not queue.idle and (queue.node == NO_NODE or queue.identity is None)
 
     async def _find_leaders(self) -> None:
-        homeless = [queue for queue in self.queues.values() if queue.node == NO_NODE and not queue.idle]
+        homeless = [queue for queue in self._queues.values() if queue.node == NO_NODE and not queue.idle]
         if not homeless:
             return
         metadata = await self.client.metadata({queue.tp.topic for queue in homeless}, allow_missing=True)
@@ -345,7 +339,14 @@ class BatchProducer:
     def _node(self, number: int) -> ProduceNode:
         node = self._nodes.get(number)
         if node is None:
-            node = self._nodes[number] = ProduceNode(self, number)
+            node = self._nodes[number] = ProduceNode(
+                self.client,
+                number,
+                lane=self._lane,
+                settings=self._settings,
+                backlog=self._backlog,
+                director=self,
+            )
             node.task = self._spawn(node.run(), f"produce-node-{number}")
         return node
 
@@ -358,11 +359,10 @@ class BatchProducer:
         elif now - queue.missing_since > self.client.missing_topic_wait_ms / 1000:
             queue.missing_since = None
             error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{queue.tp} does not exist")
-            for batch in queue.drop(lambda _: True, error):
-                self.free(batch)
+            self._backlog.drop(queue, error)
 
     async def _renew_identities(self) -> None:
-        for queue in self.queues.values():
+        for queue in self._queues.values():
             if queue.identity is None:
                 queue.renew(await self._new_identity())
                 self._wake_all()
@@ -383,18 +383,10 @@ class BatchProducer:
         while True:
             await asyncio.sleep(pause)
             oldest = self._now() - self._delivery_timeout
-            for queue in self.queues.values():
+            for queue in self._queues.values():
                 error = RequestTimedOut(f"{queue.tp}: not acknowledged within {self._delivery_timeout:g} s")
-                for batch in queue.drop(lambda batch: batch.created_at <= oldest, error):  # noqa: B023
-                    self.free(batch)
+                self._backlog.drop(queue, error, lambda batch: batch.created_at <= oldest)  # noqa: B023
             self._wake_all()
-
-    def _abandon(self, error: MillstreamError) -> None:
-        """Fail everything that is queued or under way, and whoever waits for room."""
-        for queue in self.queues.values():
-            for batch in queue.drop(lambda _: True, error):
-                self.free(batch)
-        self._memory.fail(error)
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)

@@ -111,8 +111,18 @@ class BrokerConfig:
     log_flush_scheduler_interval_ms: int = setting(
         L, LONG_MAX, "How often logs are checked for a flush that is due.", allowed=_POSITIVE
     )
+    millstream_flush_interval_ms: int = setting(
+        L,
+        5_000,
+        "How often what is not on the disk yet is forced there, in the background: "
+        "a start after a crash reads no more than what came since.",
+        allowed=_POSITIVE,
+    )
     log_flush_offset_checkpoint_interval_ms: int = setting(
-        I, 60_000, "How often recovery points are written.", allowed=_NOT_NEGATIVE
+        I,
+        60_000,
+        "How often recovery points are written, besides after every background flush.",
+        allowed=_NOT_NEGATIVE,
     )
     log_flush_start_offset_checkpoint_interval_ms: int = setting(
         I, 60_000, "How often log start offsets are written.", allowed=_NOT_NEGATIVE

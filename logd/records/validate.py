@@ -25,6 +25,8 @@ from logd.records.header import (
 )
 
 _MAGIC_POSITION = 16
+_RECORD_SIZE_MIN = 7
+"""Length, attributes, timestamp, offset, no key, no value, no headers: a byte each."""
 
 
 def check_produced(records: Buffer) -> BatchHeader:
@@ -52,6 +54,8 @@ def check_produced(records: Buffer) -> BatchHeader:
         raise _invalid("clients may not write control batches")
     if header.count != header.last_offset_delta + 1:
         raise _invalid(f"{header.count} records over {header.last_offset_delta + 1} offsets")
+    if not attributes & CODEC_MASK and header.count * _RECORD_SIZE_MIN > len(records) - HEADER_SIZE:
+        raise _invalid(f"{header.count} records in {len(records) - HEADER_SIZE} bytes")
     if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):
         raise _invalid(
             f"producer id {header.producer_id} with epoch {header.producer_epoch} "

@@ -12,15 +12,17 @@ import asyncio
 import logging
 import struct
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from logd.api.answer import Answer, Refused
 from logd.api.context import RequestContext
-from logd.api.dispatch import Answer, Refused, serve
+from logd.api.dispatch import serve
 from logd.broker.delayed import Delayed
 from logd.server.output import FLUSH_AT, Output, Part
 
 if TYPE_CHECKING:
-    from logd.server.listener import Listener
+    from logd.broker.broker import Broker
+    from logd.config.listeners import Endpoint
 
 BUFFER_BYTES = 16 * 1024
 """Size of a new or an idle connection's receive buffer; it doubles as bytes arrive that do not fit."""
@@ -32,13 +34,29 @@ _LENGTH = struct.Struct(">i")
 log = logging.getLogger("logd.server")
 
 
+class ConnectionOwner(Protocol):
+    """The listener, as a connection sees it. ``copies``: file slices are read and sent, without sendfile."""
+
+    broker: Broker
+    advertised: Endpoint
+    loop: asyncio.AbstractEventLoop
+    request_bytes_max: int
+    copies: bool
+
+    def admit(self, connection: Connection) -> str | None:
+        """Count a connection in; what is wrong with it when there are too many."""
+
+    def forget(self, connection: Connection) -> None:
+        """Count a connection out."""
+
+
 class Connection(asyncio.BufferedProtocol):
     """Receive buffer: ``_buffer[_start:_filled]`` has arrived and is not served yet."""
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
-        self._loop = listener.loop
-        self._request_bytes_max = listener.request_bytes_max
+    def __init__(self, owner: ConnectionOwner) -> None:
+        self._owner = owner
+        self._loop = owner.loop
+        self._request_bytes_max = owner.request_bytes_max
         self._buffer = bytearray(BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._start = 0
@@ -62,13 +80,10 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         address = transport.get_extra_info("peername") or ("?", 0)
         self.host, self.peer = address[0], f"{address[0]}:{address[1]}"
-        self._context = RequestContext(
-            self._listener.broker, client_host=self.host, endpoint=self._listener.advertised
-        )
-        self._output = Output(
-            self._loop, copy=self._listener.copies, drained=self._drained, failed=self._send_failed
-        )
-        refusal = self._listener.admit(self)
+        owner = self._owner
+        self._context = RequestContext(owner.broker, client_host=self.host, endpoint=owner.advertised)
+        self._output = Output(self._loop, copy=owner.copies, drained=self._drained, failed=self._send_failed)
+        refusal = owner.admit(self)
         try:
             self._output.open(transport.get_extra_info("socket").fileno())
         except OSError as error:
@@ -82,8 +97,11 @@ class Connection(asyncio.BufferedProtocol):
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
+        # The output refers back to its connection: the buffer would live until the next garbage collection.
+        self._start = self._filled = 0
+        self._replace_buffer(0)
         self._output.close()
-        self._listener.forget(self)
+        self._owner.forget(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Room for more bytes; doubled when there is none, whatever length a request announces."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from logd.config.listeners import Endpoint
 from logd.server.connection import Connection
+from logd.server.errors import CannotListen
 
 if TYPE_CHECKING:
     from logd.broker.broker import Broker
@@ -37,9 +38,12 @@ class Listener:
         self._sweeper: asyncio.TimerHandle | None = None
 
     def bind(self) -> None:
-        """Take the address; ``bound`` then carries the real port. OSError when it is taken by another."""
+        """Take the address; ``bound`` then carries the real port. CannotListen when it is not to be had."""
         config = self.broker.config
-        sock = _listening_socket(self.bound)
+        try:
+            sock = _bound_socket(self.bound)
+        except OSError as error:
+            raise CannotListen(self.bound, error) from error
         if config.socket_send_buffer_bytes >= 0:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, config.socket_send_buffer_bytes)
         if config.socket_receive_buffer_bytes >= 0:
@@ -48,11 +52,15 @@ class Listener:
         self._socket = sock
 
     async def accept(self) -> None:
-        """Accept connections, once ``advertised`` is known."""
+        """Accept connections, once ``advertised`` is known. CannotListen when another was faster."""
         assert self._socket is not None, "bind first"
-        self._server = await self.loop.create_server(
-            lambda: Connection(self), sock=self._socket, backlog=self.broker.config.socket_listen_backlog_size
-        )
+        backlog = self.broker.config.socket_listen_backlog_size
+        try:
+            self._server = await self.loop.create_server(
+                lambda: Connection(self), sock=self._socket, backlog=backlog
+            )
+        except OSError as error:
+            raise CannotListen(self.bound, error) from error
         self._sweep()
 
     async def close(self) -> None:
@@ -98,7 +106,7 @@ class Listener:
         self._sweeper = self.loop.call_later(interval, self._sweep)
 
 
-def _listening_socket(endpoint: Endpoint) -> socket.socket:
+def _bound_socket(endpoint: Endpoint) -> socket.socket:
     family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -12,14 +12,17 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """``open`` once the broker has started, ``close`` before it stops."""
+    """``bind`` first, ``accept`` once the broker has started, ``close`` before it stops."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._listeners = [Listener(broker, endpoint) for endpoint in bound_endpoints(broker.config)]
 
-    async def open(self) -> None:
-        """Bind every listener and tell the broker the addresses it goes by. OSError, ConfigError."""
+    def bind(self) -> None:
+        """Take every listener's address and tell the broker those it goes by. CannotListen, ConfigError.
+
+        Clients are refused until ``accept``.
+        """
         for listener in self._listeners:
             listener.bind()
         bound = [listener.bound for listener in self._listeners]
@@ -27,6 +30,9 @@ class Server:
         for listener, endpoint in zip(self._listeners, advertised, strict=True):
             listener.advertised = endpoint
         self._broker.endpoints = advertised
+
+    async def accept(self) -> None:
+        """Let clients in. CannotListen."""
         for listener in self._listeners:
             await listener.accept()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -67,6 +68,9 @@ class LogFolder:
         self._disk = disk
         self._health = Health(path, on_offline)
         self._written: dict[str, bytes] = {}
+        self._checkpointed: set[PartitionKey] = set()
+        self._checkpoint_number = self._checkpoint_written = 0
+        self._checkpointing = threading.Lock()
 
     @property
     def failure(self) -> str | None:
@@ -121,7 +125,7 @@ class LogFolder:
         assert key not in self.logs, f"{topic}-{partition} exists"
         folder = self.path / partition_folder(topic, partition)
         try:
-            if self._is_checkpointed(key):
+            if key in self._checkpointed:
                 # A deleted log of this name: its recovery point must not be taken for the new one's.
                 self.start_checkpoint()()
             folder.mkdir()
@@ -145,7 +149,7 @@ class LogFolder:
         if self._health.failure is not None:
             raise self._health.error()
         log = self.logs.pop((topic, partition))
-        log.release()
+        log.retire()
         target = self.path / deleted_folder(topic, partition)
         try:
             self._disk.rename(log.folder, target)
@@ -158,16 +162,20 @@ class LogFolder:
     ) -> Callable[[], None]:
         """A job that writes recovery points, log start offsets and high watermarks (if given) as of now.
 
-        Run it in a thread, one at a time. It raises KafkaError(KAFKA_STORAGE_ERROR).
+        Run it in any thread: it does nothing if a later checkpoint has been written before it.
+        It raises KafkaError(KAFKA_STORAGE_ERROR).
         """
         logs = self.logs.items()
+        self._checkpointed = set(self.logs)
+        self._checkpoint_number += 1
+        number = self._checkpoint_number
         files = {
             RECOVERY_POINTS: encode_offsets({key: log.recovery_point for key, log in logs}),
             LOG_START_OFFSETS: encode_offsets({key: log.log_start_offset for key, log in logs}),
         }
         if high_watermarks is not None:
             files[HIGH_WATERMARKS] = encode_offsets(high_watermarks)
-        return lambda: self._write_checkpoints(files)
+        return lambda: self._write_checkpoints(number, files)
 
     def close(self, high_watermarks: Mapping[PartitionKey, int] | None = None) -> None:
         """Flush, take producer snapshots, write checkpoints and the clean-shutdown marker, unlock. Blocks.
@@ -220,6 +228,7 @@ class LogFolder:
         clean = marker.exists()
         self._disk.unlink(marker)
         recovery_points = read_offsets(self.path / RECOVERY_POINTS)
+        self._checkpointed = set(recovery_points)
         self._written[RECOVERY_POINTS] = encode_offsets(recovery_points)
         start_offsets = read_offsets(self.path / LOG_START_OFFSETS)
         self.high_watermarks = read_offsets(self.path / HIGH_WATERMARKS)
@@ -242,14 +251,15 @@ class LogFolder:
         if leftovers:
             self.deletions.append(Deletion(self._disk, leftovers))
 
-    def _is_checkpointed(self, key: PartitionKey) -> bool:
-        return f"{key[0]} {key[1]} ".encode() in self._written.get(RECOVERY_POINTS, b"")
-
-    def _write_checkpoints(self, files: Mapping[str, bytes]) -> None:
-        for name, data in files.items():
-            if self._written.get(name) != data:
-                self._write(name, data)
-                self._written[name] = data
+    def _write_checkpoints(self, number: int, files: Mapping[str, bytes]) -> None:
+        with self._checkpointing:
+            if number < self._checkpoint_written:
+                return
+            self._checkpoint_written = number
+            for name, data in files.items():
+                if self._written.get(name) != data:
+                    self._write(name, data)
+                    self._written[name] = data
 
     def _write(self, name: str, data: bytes) -> None:
         if self._health.failure is not None:

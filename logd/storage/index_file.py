@@ -47,6 +47,18 @@ class IndexFile:
         self.keys, self.values = self._decode(b"")
         self._cut(0)
 
+    def rewind(self, end_offset: int) -> None:
+        """Keep what was flushed before `end_offset`; what a crash left behind it goes, in the file too."""
+        keys, values = self.loaded(), self.values
+        end = end_offset - self.base_offset
+        kept, last_key, last_value = 0, -1, -1
+        for key, value, offset in zip(keys, values, self._offsets(), strict=True):
+            if offset >= end or key <= last_key or value <= last_value:
+                break
+            kept, last_key, last_value = kept + 1, key, value
+        del keys[kept:], values[kept:]
+        self._cut(kept)
+
     def save(self) -> File:
         """Write new entries to the file, which is returned for `sync` and is the caller's to close."""
         file = self._disk.open(self.path)
@@ -82,6 +94,10 @@ class IndexFile:
         data = file.read(first * self.ENTRY_SIZE, (count - first) * self.ENTRY_SIZE)
         file.close()
         return data
+
+    def _offsets(self) -> array[int]:
+        """The column of relative offsets."""
+        raise NotImplementedError
 
     def _decode(self, data: bytes) -> tuple[array[int], array[int]]:
         raise NotImplementedError

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,10 +20,11 @@ logger = logging.getLogger(__name__)
 class Flush:
     """The fsyncs of one log up to `end_offset`. Run it, then hand it to `Log.finish_flush`.
 
-    `epochs` is the leader epoch checkpoint to write, None if the one on the disk is right.
+    `epochs` is the leader epoch checkpoint to write, None if the one on the disk is right. `turn` is the
+    log's: a flush relies on what the one before it took over.
     """
 
-    __slots__ = ("_disk", "_epochs", "_files", "_folder", "_health", "end_offset")
+    __slots__ = ("_disk", "_epochs", "_files", "_folder", "_health", "_turn", "end_offset")
 
     def __init__(
         self,
@@ -32,6 +34,7 @@ class Flush:
         files: Sequence[File],
         epochs: tuple[Path, bytes] | None,
         end_offset: int,
+        turn: threading.Lock,
     ) -> None:
         self._health = health
         self._disk = disk
@@ -39,9 +42,17 @@ class Flush:
         self._files = files
         self._epochs = epochs
         self.end_offset = end_offset
+        self._turn = turn
 
     def run(self) -> None:
-        """fsync. Raises KafkaError(KAFKA_STORAGE_ERROR) if the disk fails; the folder is offline then."""
+        """fsync, after a flush of the same log that is running.
+
+        Raises KafkaError(KAFKA_STORAGE_ERROR) if the disk fails; the folder is offline then.
+        """
+        with self._turn:
+            self._run()
+
+    def _run(self) -> None:
         if self._health.failure is not None:
             raise self._health.error()
         try:

@@ -137,6 +137,8 @@ def _recover(
     epochs: LeaderEpochs,
 ) -> list[Path]:
     """Scan what may be damaged, and segments without indexes; returns files behind a cut, renamed away."""
+    scanned = 0
+    strays: list[Path] = []
     bases = [segment.base_offset for segment in row]
     unflushed = len(row) if opening.clean else max(bisect_right(bases, recovery_point) - 1, 0)
     for index, segment in enumerate(row):
@@ -145,13 +147,18 @@ def _recover(
             continue
         if missing:
             logger.warning("%s: an index is missing, building it again", segment.file_name)
-        lost = recover_segment(segment, config.index_interval_bytes, epochs)
+        start = -1 if missing else recovery_point
+        recovered = recover_segment(segment, config.index_interval_bytes, epochs, recovery_point=start)
+        scanned += recovered.scanned
         _save_indexes(segment, sync=index < unflushed)
-        if lost:
+        if recovered.lost:
             strays = [path for later in row[index + 1 :] for path in later.mark_deleted()]
             del row[index + 1 :]
-            return strays
-    return []
+            break
+    if scanned and not opening.clean:
+        name = row[0].folder.name
+        logger.info("%s: recovered from offset %d on, %d bytes checked", name, recovery_point, scanned)
+    return strays
 
 
 def _end_offset(active: Segment, config: TopicConfig, epochs: LeaderEpochs) -> int:

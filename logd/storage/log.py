@@ -9,6 +9,7 @@ to where (leader epochs, high watermark) is the broker's to say.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -99,6 +100,7 @@ class Log:
         self._snapshots = snapshots
         self._unsynced_snapshots: list[File] = []
         self._unflushed_since_ms = NEVER
+        self._flushing = threading.Lock()
 
     # Writing
 
@@ -367,6 +369,13 @@ class Log:
             or now_ms - self._unflushed_since_ms >= self.config.flush_ms
         )
 
+    @property
+    def is_flushed(self) -> bool:
+        """Whether the disk has all there is."""
+        return not (
+            self.log_end_offset > self.recovery_point or self.epochs.dirty or self._unsynced_snapshots
+        )
+
     def start_flush(self) -> Flush | None:
         """The fsyncs outstanding; run it (any thread), then hand it to `finish_flush`. None: nothing to do.
 
@@ -375,20 +384,21 @@ class Log:
         """
         if self._health.failure is not None:
             raise self._health.error()
-        end = self.log_end_offset
-        if end == self.recovery_point and not self.epochs.dirty and not self._unsynced_snapshots:
+        if self.is_flushed:
             return None
+        end = self.log_end_offset
         self._unflushed_since_ms = NEVER
         files = self._unsynced_snapshots
         self._unsynced_snapshots = []
         try:
-            for segment in self._segments.row[self._segments.index_of(self.recovery_point) :]:
+            # From the segment of the last flushed record: rolling it has added to its indexes since.
+            for segment in self._segments.row[self._segments.index_of(self.recovery_point - 1) :]:
                 files += segment.save()
         except (OSError, CorruptRecordBatch) as error:
             raise self._failed("writing indexes", error) from error
         epochs = (self.folder / LEADER_EPOCHS, self.epochs.encode()) if self.epochs.dirty else None
         self.epochs.dirty = False
-        return Flush(self._health, self._disk, self.folder, files, epochs, end)
+        return Flush(self._health, self._disk, self.folder, files, epochs, end, self._flushing)
 
     def finish_flush(self, flush: Flush) -> None:
         """The flush was run: raise the recovery point."""
@@ -420,6 +430,14 @@ class Log:
         """Let go of the files as they are; slices given out stay readable."""
         for segment in self._segments.row:
             segment.close()
+
+    def retire(self) -> None:
+        """The log is deleted: whoever still calls it gets KafkaError(KAFKA_STORAGE_ERROR), and no file is
+        touched, since a log of the same name may have taken its place.
+        """
+        self.release()
+        self._health = Health(self.folder)
+        self._health.failure = f"{self.folder.name} was deleted"
 
     def expire_producers(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers not heard of for `expiration_ms` (producer.id.expiration.ms); how many."""

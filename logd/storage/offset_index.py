@@ -47,6 +47,11 @@ class OffsetIndex(IndexFile):
         values = self.values if self.keys is not None else self._decode(self._read(1))[1]
         return values[-1] if values else 0
 
+    def leads_to(self, last_offset: int) -> bool:
+        """Whether the last entry, if there is one, is that of the batch ending with `last_offset`."""
+        keys = self.loaded()
+        return not keys or keys[-1] == last_offset - self.base_offset
+
     def truncate(self, size: int) -> None:
         """Forget entries of batches at or after byte `size` of the log, in the file too."""
         keys = self.loaded()
@@ -54,6 +59,9 @@ class OffsetIndex(IndexFile):
             self.values.pop()
             keys.pop()
         self._cut(len(keys))
+
+    def _offsets(self) -> array[int]:
+        return self.loaded()
 
     def _decode(self, data: bytes) -> tuple[array[int], array[int]]:
         rows = _swapped(array("i", data))

@@ -1,12 +1,13 @@
 """Finding out what a log really holds: the scan after an unclean stop, and the producers' state.
 
 Recovery believes nothing behind the recovery point: every batch is read, its CRC and its place in the order
-are checked, the indexes are built again, and the log is cut at the first batch that does not hold.
+are checked, the indexes are built again from there, and the log is cut at the first batch that does not hold.
 """
 
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
 from logd.errors import CorruptRecordBatch
 from logd.records.header import check_crc
@@ -20,16 +21,29 @@ from logd.storage.snapshots import Snapshots
 logger = logging.getLogger(__name__)
 
 
-def recover_segment(segment: Segment, index_interval: int, epochs: LeaderEpochs) -> int:
-    """Check a segment batch by batch, build its indexes again, cut what does not hold.
+class Recovered(NamedTuple):
+    """What recovering a segment came to: the bytes checked, and those of them that did not hold."""
 
-    Returns the bytes cut off. Leader epochs newer than the checkpoint's are learned from the batches.
-    May raise OSError.
+    scanned: int
+    lost: int
+
+
+def recover_segment(
+    segment: Segment, index_interval: int, epochs: LeaderEpochs, *, recovery_point: int = -1
+) -> Recovered:
+    """Check a segment batch by batch from the recovery point on, build the indexes again, cut what does not
+    hold.
+
+    Leader epochs newer than the checkpoint's are learned from the batches. May raise OSError.
     """
     end, due = segment.size, segment.base_offset
-    segment.reset()
+    if recovery_point > segment.base_offset and segment.rewind(recovery_point):
+        due = recovery_point
+    else:
+        segment.reset()
+    start = segment.size
     try:
-        for _, header, batch in scan_batches(segment.file, 0, end):
+        for _, header, batch in scan_batches(segment.file, start, end):
             check_crc(batch, 0, header)
             if header.base_offset < due or header.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX:
                 raise CorruptRecordBatch(f"offset {header.base_offset} where {due} was due")
@@ -45,7 +59,7 @@ def recover_segment(segment: Segment, index_interval: int, epochs: LeaderEpochs)
         logger.warning("%s: cut off %d bytes behind offset %d", segment.file_name, lost, due)
         segment.file.truncate(segment.size)
     segment.finish()
-    return lost
+    return Recovered(end - start, lost)
 
 
 def rebuild_producers(

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 
+from logd.errors import CorruptRecordBatch
 from logd.records.decode import decode_records
 from logd.records.slice import FileSlice
 from logd.storage.disk import Buffer, Disk, File
@@ -140,6 +141,35 @@ class Segment:
         self._first_timestamp = self._max_timestamp = NO_TIMESTAMP
         self._max_timestamp_offset = self.base_offset
         self._recent_offsets, self._recent_positions = array("q"), array("q")
+
+    def rewind(self, end_offset: int) -> bool:
+        """Forget what stands from `end_offset` on, which is to be noted again; everything before was flushed.
+
+        False if the indexes do not lead there: `reset` then.
+        """
+        self.index.rewind(end_offset)
+        self.time_index.rewind(end_offset)
+        try:
+            size = self._end_of_flushed(end_offset)
+            if size is None:
+                return False
+            self.size = size
+            self._bytes_since_index = size - self.index.last_position()
+            self._first_timestamp = NOT_READ if size else NO_TIMESTAMP
+            self._reread_timestamps()
+        except CorruptRecordBatch:
+            return False
+        return True
+
+    def _end_of_flushed(self, end_offset: int) -> int | None:
+        """Where the batch before `end_offset` ends; None if it cannot be found."""
+        position = self.index.last_position()
+        for number, (start, header) in enumerate(scan_headers(self.file, position, self.size)):
+            if number == 0 and not self.index.leads_to(header.last_offset):
+                return None
+            if header.next_offset >= end_offset:
+                return start + header.size if header.next_offset == end_offset else start
+        return None
 
     def fits(self, last_offset: int, index_interval: int, index_bytes_max: int) -> bool:
         """Whether the indexes can take a batch ending with `last_offset`."""

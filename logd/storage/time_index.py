@@ -54,6 +54,9 @@ class TimeIndex(IndexFile):
             keys.pop()
         self._cut(len(keys))
 
+    def _offsets(self) -> array[int]:
+        return self.values
+
     def _decode(self, data: bytes) -> tuple[array[int], array[int]]:
         keys, values = array("q"), array("i")
         for timestamp, offset in ENTRY.iter_unpack(data):

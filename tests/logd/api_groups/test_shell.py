@@ -50,7 +50,7 @@ class PaperPartition:
 
 
 class PaperBroker:
-    """What `Groups` asks of a broker."""
+    """What a broker hands to its `Groups`."""
 
     def __init__(self, partitions: list[PaperPartition]) -> None:
         topic = SimpleNamespace(partitions=partitions)
@@ -65,10 +65,12 @@ class PaperBroker:
     def now_ms(self) -> int:
         return self.time_ms
 
-    async def ensure_group_offsets_topic(self) -> int:
+    async def create_topic(self, name: str) -> Any:
         if self.creation is not None:
             raise self.creation
-        return COUNT
+
+    def groups(self) -> Groups:
+        return Groups(self.config, self.catalog, now_ms=self.now_ms, create_topic=self.create_topic)
 
 
 def offset(group: str, value: int, partition: int = 0) -> CoordinatorRecord:
@@ -128,7 +130,7 @@ def test_while_a_partition_is_loaded_its_groups_wait_and_others_go_on() -> None:
         partitions[home].batches = [
             batch_of(*(offset("g", number, index) for index in range(100))) for number in range(200)
         ]
-        groups = Groups(PaperBroker(partitions))  # type: ignore[arg-type]
+        groups = PaperBroker(partitions).groups()
         groups.start()
         assert code_of(lambda: groups.partition("g")) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         assert code_of(lambda: groups.matching(ListGroupsRequest())) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -157,7 +159,7 @@ def test_a_partition_that_cannot_be_read_is_tried_again() -> None:
         home = partitions[partition_for("g", COUNT)]
         home.batches = [batch_of(offset("g", 7))]
         home.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-        groups = Groups(PaperBroker(partitions))  # type: ignore[arg-type]
+        groups = PaperBroker(partitions).groups()
         groups.start()
         for _ in range(10):
             await asyncio.sleep(0)
@@ -212,7 +214,7 @@ def test_what_does_not_fit_is_refused(group: str) -> None:
 
 def test_without_the_topic_there_is_no_coordinator() -> None:
     async def run() -> None:
-        groups = Groups(PaperBroker([]))  # type: ignore[arg-type]
+        groups = PaperBroker([]).groups()
         assert code_of(lambda: groups.partition("g")) is ErrorCode.NOT_COORDINATOR
         assert groups.matching(ListGroupsRequest()) == []
 
@@ -222,7 +224,7 @@ def test_without_the_topic_there_is_no_coordinator() -> None:
 def test_two_that_create_the_topic_at_once_both_find_it() -> None:
     async def run() -> None:
         broker = PaperBroker([])
-        groups = Groups(broker)  # type: ignore[arg-type]
+        groups = broker.groups()
         broker.creation = KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS)
         await groups.ensure_topic()
         broker.creation = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -235,7 +237,7 @@ def test_two_that_create_the_topic_at_once_both_find_it() -> None:
 def test_who_waits_is_told_when_the_broker_stops() -> None:
     async def run() -> None:
         broker = PaperBroker([PaperPartition() for _ in range(COUNT)])
-        groups = Groups(broker)  # type: ignore[arg-type]
+        groups = broker.groups()
         groups.start()
         first = await groups.join(join_request("g"), 3, "me", "127.0.0.1")
         assert (first.error_code, first.generation_id) == (0, 1)
@@ -249,7 +251,7 @@ def test_who_waits_is_told_when_the_broker_stops() -> None:
 
 def test_member_ids_are_the_clients_name_or_the_instances_and_something_unique() -> None:
     async def run() -> None:
-        groups = Groups(PaperBroker([PaperPartition()]))  # type: ignore[arg-type]
+        groups = PaperBroker([PaperPartition()]).groups()
         dynamic = await groups.join(join_request("a"), 4, "me", "127.0.0.1")
         assert dynamic.error_code == ErrorCode.MEMBER_ID_REQUIRED
         assert dynamic.member_id.startswith("me-")
@@ -268,7 +270,7 @@ def test_a_topic_may_be_deleted_while_its_offsets_are_loaded() -> None:
     async def run() -> None:
         partition = PaperPartition()
         partition.batches = [batch_of(offset("g", 7))]
-        groups = Groups(PaperBroker([partition]))  # type: ignore[arg-type]
+        groups = PaperBroker([partition]).groups()
         groups.start()
         assert not is_loaded(groups, "g")
         groups.topics_deleted(["t"])
@@ -283,7 +285,7 @@ def test_deleting_the_offsets_topic_ends_all_groups() -> None:
     async def run() -> None:
         partition = PaperPartition()
         broker = PaperBroker([partition])
-        groups = Groups(broker)  # type: ignore[arg-type]
+        groups = broker.groups()
         partition.batches = [batch_of(offset("g", 7))]
         groups.start()
         await until(lambda: is_loaded(groups, "g"))
@@ -301,7 +303,7 @@ def test_deleting_the_offsets_topic_ends_all_groups() -> None:
 def test_the_clock_may_be_set_without_ending_a_session() -> None:
     async def run() -> None:
         broker = PaperBroker([PaperPartition()])
-        groups = Groups(broker)  # type: ignore[arg-type]
+        groups = broker.groups()
         joined = await groups.join(join_request("g"), 3, "me", "127.0.0.1")
         broker.time_ms += 3_600_000
         assert groups.partition("g").shard.describe("g", 6).members[0].member_id == joined.member_id
@@ -332,8 +334,8 @@ def test_find_coordinator_says_why_it_cannot() -> None:
     async def run() -> None:
         broker = PaperBroker([])
         broker.creation = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is full")
-        broker.groups = Groups(broker)  # type: ignore[attr-defined, arg-type]
-        context: Any = SimpleNamespace(broker=broker, version=3, endpoint=SimpleNamespace(host="h", port=1))
+        serving = SimpleNamespace(groups=broker.groups(), node_id=1)
+        context: Any = SimpleNamespace(broker=serving, version=3, endpoint=SimpleNamespace(host="h", port=1))
         response = await find_coordinator.handle(FindCoordinatorRequest(key="g"), context)
         assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert response.error_message == "the disk is full"

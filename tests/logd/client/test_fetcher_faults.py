@@ -139,7 +139,7 @@ def test_a_removed_partition_is_never_handed_out() -> None:
             broker.on(ApiKey.FETCH, log_of(100))
             async with BatchFetcher(client) as fetcher:
                 fetcher.add(TP, 0)
-                await until(lambda: fetcher.buffered_bytes)
+                await until(lambda: fetcher.statistics()["buffered_bytes"])
                 fetcher.remove(TP)
                 assert await fetcher.fetch(timeout_ms=30) == []
                 assert fetcher.assignment == set()
@@ -153,7 +153,7 @@ def test_a_paused_partition_waits_and_keeps_its_place() -> None:
             broker.on(ApiKey.FETCH, log_of(10))
             async with BatchFetcher(client) as fetcher:
                 fetcher.add(TP, 0)
-                await until(lambda: fetcher.buffered_bytes)
+                await until(lambda: fetcher.statistics()["buffered_bytes"])
                 fetcher.pause([TP])
                 assert fetcher.paused() == {TP}
                 assert await fetcher.fetch(timeout_ms=30) == []
@@ -287,12 +287,12 @@ def test_the_buffer_keeps_its_bound() -> None:
                 client, buffer_max_bytes=10 * batch, max_partition_fetch_bytes=3 * batch
             ) as fetcher:
                 fetcher.add(TP, 0)
-                await until(lambda: fetcher.buffered_bytes >= 10 * batch)
+                await until(lambda: fetcher.statistics()["buffered_bytes"] >= 10 * batch)
                 asked = broker.count(ApiKey.FETCH)
                 for _ in range(20):
                     await asyncio.sleep(0.001)
                 assert broker.count(ApiKey.FETCH) == asked
-                assert fetcher.buffered_bytes <= 11 * batch
+                assert fetcher.statistics()["buffered_bytes"] <= 11 * batch
                 assert all(a.message.max_bytes <= 10 * batch for a in broker.asked if a.api_key == 1)
                 assert await read(fetcher, 500) == list(range(500))
 
@@ -321,7 +321,7 @@ def test_paused_partitions_do_not_starve_the_others() -> None:
             other = TopicPartition("t", 1)
             async with BatchFetcher(client, buffer_max_bytes=big, max_partition_fetch_bytes=big) as fetcher:
                 fetcher.add(TP, 0)
-                await until(lambda: fetcher.buffered_bytes >= big)
+                await until(lambda: fetcher.statistics()["buffered_bytes"] >= big)
                 fetcher.pause([TP])
                 fetcher.add(other, 0)
                 assert await read(fetcher, 5) == [0, 1, 2, 3, 4]
@@ -346,7 +346,7 @@ def test_a_bounded_fetch_takes_turns() -> None:
             broker.on(ApiKey.FETCH, answer)
             async with BatchFetcher(client) as fetcher:
                 fetcher.assign({TP: 0, TopicPartition("t", 1): 0})
-                await until(lambda: fetcher.buffered_bytes >= 100 * len(one(0)))
+                await until(lambda: fetcher.statistics()["buffered_bytes"] >= 100 * len(one(0)))
                 turns = [(await fetcher.fetch(max_bytes=1))[0].tp.partition for _ in range(6)]
                 assert turns == [0, 1, 0, 1, 0, 1]
 

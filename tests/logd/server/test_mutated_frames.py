@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from logd.api.answer import Refused
 from logd.api.context import RequestContext
-from logd.api.dispatch import Refused, serve
+from logd.api.dispatch import serve
 from logd.api.table import APIS
 from logd.broker.broker import Broker
 from logd.broker.delayed import Delayed

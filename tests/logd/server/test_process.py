@@ -141,9 +141,36 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         second = LogdProcess(tmp_path / "two", {"listeners": f"PLAINTEXT://127.0.0.1:{first.port}"})
         second.spawn()
         assert second.wait() == 1
-        assert "cannot listen" in second.log
-        assert "Traceback" not in second.log
-    assert (tmp_path / "two" / "data" / ".kafka_cleanshutdown").exists()
+        assert second.log == (
+            f"logd: cannot listen on 127.0.0.1:{first.port} (PLAINTEXT): Address already in use; "
+            "stop the process that listens there (`ss -ltnp` names it), or set another port in listeners\n"
+        )
+    assert not (tmp_path / "two" / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("listeners", "said"),
+    [
+        ("PLAINTEXT://192.0.2.1:9092", "192.0.2.1:9092 (PLAINTEXT): Cannot assign requested address; this "),
+        ("PLAINTEXT://no..where:9092", "no..where:9092 (PLAINTEXT): "),
+        ("A://127.0.0.1:0,B://192.0.2.1:1", "192.0.2.1:1 (B): Cannot assign requested address; "),
+    ],
+)
+def test_an_address_that_is_not_to_be_had_leaves_a_clean_folder_clean(
+    tmp_path: Path, listeners: str, said: str
+) -> None:
+    logd = LogdProcess(tmp_path)
+    with logd:
+        with RawClient(logd.port) as client:
+            make(client, "t")
+        assert logd.stop() == 0
+    names = "A:PLAINTEXT,B:PLAINTEXT,PLAINTEXT:PLAINTEXT"
+    logd.overrides |= {"listeners": listeners, "listener.security.protocol.map": names}
+    logd.spawn()
+    assert logd.wait() == 1
+    assert f"logd: cannot listen on {said}" in logd.log
+    assert "Traceback" not in logd.log
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 
 def test_a_bad_value_names_key_value_and_what_is_allowed(tmp_path: Path) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from logd.config.topic import TopicConfig
+from logd.errors import KafkaError
 from logd.storage import FolderLocked, FolderMismatch, LogFolder, StorageError
-from logd.storage.checkpoints import encode_uuid
+from logd.storage.checkpoints import encode_uuid, read_offsets
 
 TOPIC_ID = bytes(range(16))
 
@@ -197,3 +199,49 @@ def test_idle_logs_hold_no_descriptors(store: Any, batch: Any) -> None:
     before = len(os.listdir("/proc/self/fd"))
     store.open()
     assert len(os.listdir("/proc/self/fd")) == before + 1, "the lock's"
+
+
+def test_of_two_checkpoints_the_later_one_stays(store: Any) -> None:
+    """The story: one waits in the thread pool while a topic is deleted and made again under its name."""
+    for _ in range(3):
+        store.append("x")
+    store.log.flush()
+    waiting = store.folder.start_checkpoint()
+    store.folder.delete_log("t", 0).run()
+    store.folder.create_log("t", 0, topic_id=None, config=store.config, now_ms=store.now)
+    waiting()
+    assert read_offsets(store.path / "recovery-point-offset-checkpoint") == {}
+
+
+def test_checkpoints_may_be_written_from_several_threads(store: Any) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(100):
+            store.append("x")
+            store.log.flush()
+            pool.submit(store.folder.start_checkpoint())
+    assert store.folder.failure is None
+    assert "t 0 100" in (store.path / "recovery-point-offset-checkpoint").read_text()
+
+
+def test_a_deleted_log_touches_nothing_any_more(store: Any, batch: Any) -> None:
+    """The story: retention met a log deleted a moment before, found no file, and the folder went offline."""
+    store.configure(segment_bytes=200, retention_ms=0)
+    for _ in range(3):
+        store.append("x")
+    deleted = store.log
+    store.folder.delete_log("t", 0)
+    store.folder.create_log("t", 0, topic_id=None, config=store.config, now_ms=store.now)
+    store.append("new")
+    calls: list[Callable[[], object]] = [
+        lambda: deleted.apply_retention(store.now + 1),
+        lambda: deleted.read(0, 100),
+        deleted.start_flush,
+        lambda: deleted.append(batch("old"), 0, store.now),
+    ]
+    for call in calls:
+        with pytest.raises(KafkaError, match="t-0 was deleted"):
+            call()
+    assert store.folder.failure is None
+    assert store.values() == ["new"]

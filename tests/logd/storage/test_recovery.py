@@ -270,3 +270,76 @@ def test_damage_found_by_a_read_leaves_the_folder_online(store: Any) -> None:
     assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
     assert store.folder.failure is None
     assert store.append("d") == 3
+
+
+def fill_flush_and_append(store: Any) -> None:
+    """Ten records on the disk and in the checkpoint, five more behind them, all in one segment."""
+    store.configure(index_interval_bytes=250)
+    for number in range(15):
+        if number == 10:
+            store.log.flush()
+            store.folder.start_checkpoint()()
+        store.append(f"{number:0100d}", timestamps=[number * 10])
+
+
+def test_in_a_segment_recovery_reads_on_from_the_last_flush(
+    store: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A byte flipped before the recovery point goes unseen, since nothing there is read again."""
+    caplog.set_level("INFO")
+    fill_flush_and_append(store)
+    size = store.log.size // 15
+    store.kill()
+    with (store.log_path / LOG).open("r+b") as file:
+        file.seek(3 * size + 70)
+        file.write(b"\xff")
+    store.open()
+    assert (store.log.recovery_point, store.log.log_end_offset) == (10, 15)
+    assert f"t-0: recovered from offset 10 on, {5 * size} bytes checked" in caplog.text
+    assert store.append("next") == 15
+
+
+def test_the_index_of_a_recovered_segment_is_the_one_it_would_have_had(store: Any) -> None:
+    fill_flush_and_append(store)
+    store.close()
+    undisturbed = {name: (store.log_path / name).read_bytes() for name in (INDEX, TIME_INDEX)}
+    shutil.rmtree(store.path)
+    store.open()
+    fill_flush_and_append(store)
+    store.reopen(clean=False)
+    store.close()
+    assert undisturbed == {name: (store.log_path / name).read_bytes() for name in (INDEX, TIME_INDEX)}
+
+
+@pytest.mark.parametrize("tail", [bytes(48), b"\x7f" * 48, b"\xff" * 50, b"\x00\x00\x00\x03" * 12])
+def test_what_a_crash_left_behind_the_flushed_index_is_not_believed(store: Any, tail: bytes) -> None:
+    """The story: the power went while entries were being written out; the file is longer, not fuller."""
+    fill_flush_and_append(store)
+    store.kill()
+    for name in (INDEX, TIME_INDEX):
+        with (store.log_path / name).open("ab") as file:
+            file.write(tail)
+    store.open()
+    assert [store.offsets_in(number, 1) for number in range(15)] == [[number] for number in range(15)]
+    assert [store.log.offset_for_timestamp(number * 10)[1] for number in range(15)] == list(range(15))
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 16, b"\x00\x00\x00\x05\x00\x00\x00\x07", bytes(4096)])
+def test_where_the_flushed_index_leads_nowhere_the_segment_is_read_whole(store: Any, content: bytes) -> None:
+    fill_flush_and_append(store)
+    store.kill()
+    (store.log_path / INDEX).write_bytes(content)
+    store.open()
+    assert [int(value) for value in store.values()] == list(range(15))
+    assert [store.offsets_in(number, 1) for number in range(15)] == [[number] for number in range(15)]
+
+
+def test_a_segment_shorter_than_its_recovery_point_ends_where_it_ends(store: Any) -> None:
+    fill_flush_and_append(store)
+    size = store.log.size // 15
+    store.kill()
+    with (store.log_path / LOG).open("r+b") as file:
+        file.truncate(7 * size + 20)
+    store.open()
+    assert [int(value) for value in store.values()] == list(range(7))
+    assert store.append("next") == 7

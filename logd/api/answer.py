@@ -1,0 +1,15 @@
+"""What comes of a request: an answer, or a refusal."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from logd.errors import MillstreamError
+from logd.records.slice import FileSlice
+
+Answer: TypeAlias = bytes | list[bytes | FileSlice]
+"""A whole response frame, its length in front: one piece of bytes, or pieces of bytes and files."""
+
+
+class Refused(MillstreamError):
+    """A request that gets no answer but a closed connection; the text says what was wrong with it."""

@@ -1,0 +1,68 @@
+"""The broker's settings as layers: what it was started with, and what was changed since.
+
+A value comes from the strongest layer that has it: this broker's changed settings, those of all brokers, what
+the broker was started with, and last Kafka's default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from logd.config.broker import BrokerConfig
+from logd.errors import ConfigError, ErrorCode, KafkaError
+
+ALL_BROKERS = ""
+"""The name under which settings of all brokers are changed."""
+
+
+class Source(IntEnum):
+    """Where a value comes from, numbered as in DescribeConfigs."""
+
+    TOPIC = 1
+    THIS_BROKER = 2
+    ALL_BROKERS = 3
+    STARTED_WITH = 4
+    DEFAULT = 5
+
+
+class Synonym(NamedTuple):
+    """A layer's value for a setting, under the name it has in that layer."""
+
+    name: str
+    value: str | None
+    source: Source
+
+
+class ConfigLayers(NamedTuple):
+    """Settings as text, by key. ``changed`` is by broker: a node id, or ``ALL_BROKERS``."""
+
+    node_id: int
+    started_with: Mapping[str, str]
+    changed: Mapping[str, Mapping[str, str]]
+
+    def synonyms(self, key: str) -> list[Synonym]:
+        """The layers' values of one key, strongest first; Kafka's default is not among them."""
+        layers = (
+            (self._of(str(self.node_id)), Source.THIS_BROKER),
+            (self._of(ALL_BROKERS), Source.ALL_BROKERS),
+            (self.started_with, Source.STARTED_WITH),
+        )
+        return [Synonym(key, layer[key], source) for layer, source in layers if key in layer]
+
+    def with_change(self, broker: str, configs: Mapping[str, str]) -> ConfigLayers:
+        """The layers once the changed settings of ``broker`` are ``configs``."""
+        return self._replace(changed={**self.changed, broker: configs})
+
+    def effective(self) -> BrokerConfig:
+        """What the broker goes by; KafkaError(INVALID_CONFIG)."""
+        try:
+            return BrokerConfig.of(
+                {**self.started_with, **self._of(ALL_BROKERS), **self._of(str(self.node_id))}
+            )
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+    def _of(self, broker: str) -> Mapping[str, str]:
+        return self.changed.get(broker, {})

@@ -1,0 +1,51 @@
+"""What a producer was given and has not got acknowledged: a queue per partition, within a bound of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from logd.client.accumulator import Identity, PartitionQueue, PendingBatch
+from logd.client.memory import Memory
+from logd.client.metadata import TopicPartition
+from logd.errors import MillstreamError
+
+
+class Backlog:
+    """`memory` is taken by whoever fills `queues`, and given back here when a batch is done with."""
+
+    def __init__(self, memory_bytes: int) -> None:
+        self.queues: dict[TopicPartition, PartitionQueue] = {}
+        self.memory = Memory(memory_bytes)
+
+    def queue(self, tp: TopicPartition, identity: Identity) -> PartitionQueue:
+        """The partition's queue; a new one produces as `identity`."""
+        queue = self.queues.get(tp)
+        if queue is None:
+            queue = self.queues[tp] = PartitionQueue(tp, identity)
+        return queue
+
+    def seal(self) -> None:
+        """Nothing that is queued now waits for more records."""
+        for queue in self.queues.values():
+            queue.seal()
+
+    def free(self, batch: PendingBatch) -> None:
+        """The batch is acked or given up: its memory can be used again."""
+        size, batch.size = batch.size, 0
+        self.memory.free(size)
+
+    def drop(
+        self,
+        queue: PartitionQueue,
+        error: MillstreamError,
+        which: Callable[[PendingBatch], bool] = lambda batch: True,
+    ) -> None:
+        """Give up a queue's batches, or some of them."""
+        for batch in queue.drop(which, error):
+            self.free(batch)
+
+    def abandon(self, error: MillstreamError) -> None:
+        """Fail everything that is queued or under way, and whoever waits for room."""
+        for queue in self.queues.values():
+            self.drop(queue, error)
+        self.memory.fail(error)

@@ -1,0 +1,95 @@
+"""One broker that everybody misbehaves towards, and a client that must not notice."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from logd.records import decode_records
+from tests.support.logd_process import LogdProcess
+from tests.support.raw_client import RawClient
+from tests.support.sample_requests import sample_frame, served
+from tests.support.topics import create_topic
+from tests.support.waiting import wait_for
+
+GROWTH_MAX = 24_000_000
+"""Bytes a broker's memory may have grown after being mistreated: allocator slack, not what was sent."""
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
+    """A broker that has answered one of every request, so that all its modules are in memory."""
+    settings = {"socket.listen.backlog.size": 4000}
+    with LogdProcess(tmp_path_factory.mktemp("faults"), settings) as process:
+        for key, version in served():
+            with RawClient(process.port) as client:
+                client.send(sample_frame(key, version))
+                client.receive_frame()
+        yield process
+
+
+@pytest.fixture
+def new_name() -> Callable[[str], str]:
+    """Names no other test uses."""
+    return lambda prefix="topic": f"{prefix}-{next(_numbers)}"
+
+
+class Bystander:
+    """Writes and reads back on its own connection, over and over, in a thread."""
+
+    def __init__(self, logd: LogdProcess, topic: str) -> None:
+        self._topic = create_topic(logd, topic)
+        self._client = RawClient(logd.port)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="bystander")
+        self._error: BaseException | None = None
+        self.rounds = 0
+        self._thread.start()
+        wait_for(lambda: self.rounds > 0 or not self._thread.is_alive())
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.wait(0.001):
+                value = b"%d" % self.rounds
+                assert self._client.produce(self._topic, [(1, None, value, ())]).base_offset == self.rounds
+                found = decode_records(self._client.fetch(self._topic, self.rounds).records)
+                assert found == [(self.rounds, 1, None, value, ())]
+                self.rounds += 1
+        except BaseException as error:
+            self._error = error
+
+    def finish(self, rounds: int) -> None:
+        """Stop after so many more rounds; raises what went wrong in any of them."""
+        target = self.rounds + rounds
+        wait_for(lambda: self.rounds >= target or not self._thread.is_alive())
+        self._stop.set()
+        self._thread.join()
+        self._client.close()
+        if self._error is not None:
+            raise self._error
+
+
+@pytest.fixture
+def bystander(logd: LogdProcess, new_name: Callable[[str], str]) -> Iterator[None]:
+    """Another client's round trips go on during the test and after it; the broker's memory does not grow."""
+    with undisturbed(logd, new_name("bystander")):
+        yield
+    assert "Traceback" not in logd.log
+
+
+@contextmanager
+def undisturbed(logd: LogdProcess, topic: str) -> Iterator[None]:
+    """As ``bystander``, for a broker of the test's own."""
+    bystander = Bystander(logd, topic)
+    before = logd.rss_bytes
+    try:
+        yield
+    finally:
+        bystander.finish(rounds=20)
+    assert logd.rss_bytes - before < GROWTH_MAX

@@ -1,0 +1,133 @@
+"""Requests that lie: an error reply or a closed connection, at most one log line, nobody else disturbed."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from logd.api.table import APIS
+from logd.wire import is_flexible
+from logd.wire.messages.api_versions import ApiVersionsRequest
+from tests.support.logd_process import LogdProcess
+from tests.support.raw_client import RawClient
+from tests.support.sample_requests import sample_frame
+from tests.support.waiting import wait_for
+
+pytestmark = pytest.mark.usefixtures("bystander")
+
+ENDS = [pytest.param(key, id=api.module) for key, api in APIS.items()]
+LARGEST = 104_857_600
+
+
+def exchange(logd: LogdProcess, sent: bytes) -> tuple[bytes, str]:
+    """(what comes back, our address) when ``sent`` is all a client says before it hangs up."""
+    with socket.create_connection(("127.0.0.1", logd.port), timeout=10) as sock:
+        host, port = sock.getsockname()
+        received = bytearray()
+        try:
+            sock.sendall(sent)
+            sock.shutdown(socket.SHUT_WR)
+            while data := sock.recv(65536):
+                received += data
+        except ConnectionError:
+            pass
+        return bytes(received), f"{host}:{port}: "
+
+
+def lines_about(logd: LogdProcess, peer: str, start: int) -> list[str]:
+    """What the log says of a connection, from ``start`` on: ports come back."""
+    wait_for(lambda: peer in logd.log[start:])
+    return [line for line in logd.log[start:].splitlines() if peer in line]
+
+
+def reframed(frame: bytes) -> bytes:
+    """The same request behind the length it has now."""
+    return struct.pack(">i", len(frame) - 4) + frame[4:]
+
+
+def lies(frame: bytes, flexible: bool) -> Iterator[bytes]:
+    """The request with a huge length at every place where one might be, well-framed."""
+    huge = [b"\xff\xff\xff\xff\x07", b"\xff\x7f"] if flexible else [b"\x7f\xff\xff\xff", b"\x7f\xff"]
+    for position in range(12, len(frame)):
+        for lie in huge:
+            yield reframed(frame[:position] + lie + frame[position + (1 if flexible else len(lie)) :])
+
+
+@pytest.mark.parametrize("key", ENDS)
+def test_lying_lengths(logd: LogdProcess, key: int) -> None:
+    api = APIS[key]
+    before = len(logd.log)
+    peers: Counter[str] = Counter()  # the system may give a port again
+    for version in (api.serves_from, api.last):
+        frame = sample_frame(key, version)
+        for lie in lies(frame, flexible=is_flexible(key, version)):
+            received, peer = exchange(logd, lie)
+            assert len(received) < 10_000
+            peers[peer] += 1
+    lines = logd.log[before:].splitlines()
+    for peer, connections in peers.items():
+        assert sum(peer in line for line in lines) <= connections, peer
+
+
+@pytest.mark.parametrize("key", ENDS)
+def test_requests_cut_off(logd: LogdProcess, key: int) -> None:
+    """Both in a frame of their own length and in one that never comes to its end."""
+    for version in (APIS[key].serves_from, APIS[key].last):
+        frame = sample_frame(key, version)
+        for size in range(4, len(frame), 3):
+            for sent in (reframed(frame[:size]), frame[:size]):
+                exchange(logd, sent)
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), LARGEST + 1, 2**31 - 1])
+def test_lengths_out_of_bounds(logd: LogdProcess, size: int) -> None:
+    before = len(logd.log)
+    received, peer = exchange(logd, struct.pack(">i", size) + b"x" * 100)
+    assert received == b""
+    (line,) = lines_about(logd, peer, before)
+    assert f"announced a request of {size} bytes; socket.request.max.bytes" in line
+
+
+def test_the_largest_frame_allowed_is_read_and_not_kept(logd: LogdProcess) -> None:
+    """100 MB of nothing that begins like a request of an API there is."""
+    head = struct.pack(">hhih", 3, 9, 7, -1)
+    with RawClient(logd.port) as client:
+        client.send(struct.pack(">i", LARGEST) + head)
+        piece = bytes(1 << 20)
+        left = LARGEST - len(head)
+        while left:
+            client.send(piece[:left])
+            left -= len(piece[:left])
+        assert client.receive_frame() is not None or client.is_closed_by_peer()
+
+
+@pytest.mark.parametrize(("key", "version"), [(9999, 0), (-7, 3), (61, 0), (3, 14), (0, 2), (1, 19)])
+def test_what_is_not_served(logd: LogdProcess, key: int, version: int) -> None:
+    before = len(logd.log)
+    received, peer = exchange(
+        logd, reframed(bytes(4) + struct.pack(">hhih", key, version, 7, -1) + bytes(20))
+    )
+    assert received == b""
+    assert len(lines_about(logd, peer, before)) == 1
+
+
+@pytest.mark.parametrize("version", [5, 99, 32767, -1])
+def test_api_versions_is_answered_whatever_the_version(logd: LogdProcess, version: int) -> None:
+    with RawClient(logd.port) as client:
+        client.send(reframed(bytes(4) + struct.pack(">hhih", 18, version, 7, -1) + b"\xff\x00garbage"))
+        answer = client.receive(18, 0)
+        assert answer.error_code == 35
+        assert {api.api_key for api in answer.api_keys} == set(APIS)
+        assert client.request(ApiVersionsRequest(), 0).error_code == 0
+
+
+def test_good_and_bad_requests_in_one_packet(logd: LogdProcess) -> None:
+    good = sample_frame(18, 3)
+    before = len(logd.log)
+    received, peer = exchange(logd, good * 3 + reframed(good[:20]) + good)
+    assert received.count(struct.pack(">i", 7)) >= 3
+    assert len(lines_about(logd, peer, before)) == 1

@@ -1,0 +1,98 @@
+"""A stock Faust application with a table on RocksDB runs unchanged; it is ``examples/faust_app.py``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("confluent_kafka")
+pytest.importorskip("faust", reason="faust-streaming is not installed (pip install millstream[faust])")
+
+from confluent_kafka import Consumer, TopicPartition
+
+from tests.interop.clients import confluent
+from tests.interop.clients.base import SECONDS
+from tests.support.logd_process import LogdProcess
+from tests.support.raw_client import RawClient
+from tests.support.waiting import wait_for
+
+APP = Path(__file__).parents[2] / "examples" / "faust_app.py"
+LINES = ["To be or not to be", "that is the question", "to sleep perchance to dream"]
+
+
+@contextmanager
+def worker(logd: LogdProcess, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The application's worker, once it is ready; ends by SIGTERM, with status 0.
+
+    Ready is when it has sought its committed offsets: Faust may take a record that comes while it starts up
+    before that seek and again after it.
+    """
+    folder.mkdir()
+    environment = {**os.environ, "BROKER": f"kafka://{logd.bootstrap}", "DATA_FOLDER": str(folder / "data")}
+    command = [sys.executable, str(APP), "worker", "--without-web", "--loglevel", "info"]
+    with (folder / "worker.log").open("wb") as output:
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+    try:
+        wait_for(lambda: "Worker ready" in (folder / "worker.log").read_text() or process.poll() is not None)
+        yield process
+        process.terminate()
+        assert process.wait(SECONDS) == 0, (folder / "worker.log").read_text()
+    finally:
+        process.kill()
+        process.wait(SECONDS)
+        log = (folder / "worker.log").read_text()
+    assert "Traceback" not in log, log
+
+
+def send(logd: LogdProcess, lines: list[str]) -> None:
+    confluent.produce(logd.bootstrap, "lines", [(-1, None, json.dumps(line).encode(), ()) for line in lines])
+
+
+def counted(logd: LogdProcess, count: int) -> dict[str, int]:
+    """The last count of every word, once there are ``count`` of them."""
+    records = confluent.consume(logd.bootstrap, "word-counts", count)
+    assert len(records) == count
+    return {(key or b"").decode(): json.loads(value or b"") for _, _, key, value, _ in records}
+
+
+def all_committed(logd: LogdProcess) -> bool:
+    """Whether the application has committed everything it was sent: what is not may be counted again."""
+    consumer = Consumer({**confluent.QUIET, "bootstrap.servers": logd.bootstrap, "group.id": "word-count"})
+    partitions = [TopicPartition("lines", 0), *(TopicPartition("words", number) for number in range(4))]
+    try:
+        return all(
+            max(found.offset, 0) == consumer.get_watermark_offsets(found, SECONDS)[1]
+            for found in consumer.committed(partitions, SECONDS)
+        )
+    finally:
+        consumer.close()
+
+
+def expected(lines: list[str]) -> Counter[str]:
+    return Counter(word for line in lines for word in line.lower().split())
+
+
+def test_a_table_is_counted_kept_and_restored(tmp_path: Path) -> None:
+    with LogdProcess(tmp_path / "logd") as logd:
+        words = expected(LINES * 20)
+        send(logd, LINES * 20)
+        with worker(logd, tmp_path / "first"):
+            assert counted(logd, words.total()) == words
+            wait_for(lambda: all_committed(logd))
+        # The second worker has an empty folder: its counts come out of the changelog.
+        words += expected(LINES[:1])
+        with worker(logd, tmp_path / "second"):
+            send(logd, LINES[:1])
+            found = counted(logd, words.total())
+        assert found == words
+        with RawClient(logd.port) as raw:
+            assert raw.fetch("word-counts").high_watermark == words.total()
+        assert "Traceback" not in logd.log
