@@ -8,8 +8,8 @@ from itertools import chain
 
 import pyarrow as pa
 
-from logd.client import BatchFetcher, Client, Fetched, TopicPartition
-from logd.errors import OffsetOutOfRange
+from logd.client import Admin, BatchFetcher, Client, Fetched, TopicPartition
+from logd.errors import OffsetOutOfRange, RequestTimedOut
 from logd.records import BatchHeader, Columns, check_crc, decode_columns
 from plugins.spark.errors import DataLost
 from plugins.spark.options import ReadOptions
@@ -75,8 +75,13 @@ async def _fetched(options: ReadOptions, wanted: LogRange) -> AsyncIterator[Fetc
                 fetcher.seek(tp, position)
                 continue
             if not chunks:
+                end = (await Admin(client).list_offsets({tp: "latest"}))[tp].offset
+                if end >= wanted.end:
+                    raise RequestTimedOut(
+                        f"{tp}: no records from {position} on for {options.poll_timeout_ms} ms"
+                    )
                 if options.fail_on_data_loss:
-                    raise DataLost(tp.topic, tp.partition, wanted.end, position)
+                    raise DataLost(tp.topic, tp.partition, wanted.end, end)
                 return
             for chunk in chunks:
                 position = chunk.next_offset
