@@ -1,8 +1,9 @@
 """What goes wrong in a mirror, by what the operator does next.
 
 MillstreamError
-└── MirrorError                 the partition stops; nothing was skipped, nothing doubled
-    ├── PositionUnprovable      where to go on cannot be proved: delete the remote topic, mirror it anew
+└── MirrorError                 the flow stops; nothing was skipped, nothing doubled
+    ├── PositionUnprovable      where to go on cannot be proved: delete the flow's remote topics and its
+    │   │                       offset-syncs topic, then mirror anew
     │   ├── TargetNotEmpty          records in the target that no sync accounts for
     │   ├── TargetTruncated         the target has lost records it had acknowledged
     │   ├── SourcePurged            records after the last sync are gone from the source
