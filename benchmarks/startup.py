@@ -20,6 +20,9 @@ PARTITIONS = 100
 def main() -> None:
     """Entry point."""
     options = arguments(__doc__ or "").parse_args()
+    if options.bootstrap_server:
+        print("startup: skipped, it starts a logd of its own and cannot measure a broker that is running")
+        return
     seconds, megabytes = [], []
     with tempfile.TemporaryDirectory() as name:
         with start_logd(Path(name)) as (broker, _):

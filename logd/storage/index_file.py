@@ -6,6 +6,7 @@ recovery builds again from the log, and no recovery point passes unsaved entries
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
 from pathlib import Path
 from typing import ClassVar
@@ -13,7 +14,7 @@ from typing import ClassVar
 from logd.storage.disk import Disk, File
 
 
-class IndexFile:
+class IndexFile(ABC):
     """Entries of one segment's index; `path` need not exist yet. Methods may raise OSError.
 
     `keys` is searched; `values` stands beside it. Both are None until loaded.
@@ -95,12 +96,14 @@ class IndexFile:
         file.close()
         return data
 
+    @abstractmethod
     def _offsets(self) -> array[int]:
         """The column of relative offsets."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _decode(self, data: bytes) -> tuple[array[int], array[int]]:
-        raise NotImplementedError
+        """Keys and values from the file's bytes."""
 
+    @abstractmethod
     def _encode(self, start: int) -> bytes:
-        raise NotImplementedError
+        """The file's bytes of the entries from `start` on."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -197,3 +199,13 @@ def test_a_properties_file_and_several_folders(tmp_path: Path) -> None:
         assert logd.stop() == 0
     for folder in ("a", "b"):
         assert len(list((tmp_path / folder).glob("t-*"))) == 2
+
+
+def test_the_soft_limit_of_open_files_is_raised_to_the_hard_one() -> None:
+    script = (
+        "import resource; hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))\n"
+        "from logd.cli import raise_open_files_limit; raise_open_files_limit()\n"
+        "assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
