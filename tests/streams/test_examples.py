@@ -102,7 +102,8 @@ def test_run_command(logd: LogdProcess, tmp_path: Path, new_name: Callable[[str]
         async with Client(logd.bootstrap) as client:
             await Admin(client).create_topics([NewTopic(f"{name}-in", 1, 1), NewTopic(f"{name}-out", 1, 1)])
             async with BatchProducer(client) as producer:
-                await producer.send(f"{name}-in", 0, [(1, None, b"to be or not to be", ())])
+                acked = await producer.send(f"{name}-in", 0, [(1, None, b"to be or not to be", ())])
+                assert await acked == 0
 
     asyncio.run(prepare())
     arguments = ["--bootstrap-server", logd.bootstrap, "--application-id", name, "--exit-when-caught-up"]
@@ -119,4 +120,4 @@ def test_run_command(logd: LogdProcess, tmp_path: Path, new_name: Callable[[str]
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["state"] for line in lines if line["event"] == "status"][:2] == ["REBALANCING", "RUNNING"]
     assert lines[-1]["event"] == "stopped"
-    assert lines[-1]["records_in"] == 1 + 6
+    assert lines[-1]["records_in"] == 1 + 6, (done.stdout, done.stderr)
