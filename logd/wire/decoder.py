@@ -117,13 +117,13 @@ class _DecoderWriter:
             return self.text_or_bytes(field.shape, label, field.nullable)
         if not field.nullable:
             return self.struct(field.shape, f"{label}.")
-        return self.nullable_struct(field.shape, label)
+        return self.nullable_struct(field.shape, label, tagged=field.tag is not None)
 
-    def nullable_struct(self, cls: type[Message], label: str) -> str:
-        """A struct behind an int8: negative is null (KIP-893)."""
+    def nullable_struct(self, cls: type[Message], label: str, *, tagged: bool) -> str:
+        """A struct behind an int8: negative is null (KIP-893), in a tagged field 0 is null as well."""
         result = self.source.name("v")
         self.source.line("p += 1")
-        with self.source.block("if b[p - 1] > 127:", label):
+        with self.source.block("if b[p - 1] != 1:" if tagged else "if b[p - 1] > 127:", label):
             self.source.line(f"{result} = None")
         with self.source.block("else:"):
             self.source.line(f"{result} = {self.struct(cls, f'{label}.')}", label)

@@ -120,7 +120,7 @@ class _EncoderWriter:
         if isinstance(shape, Array):
             self.array(shape.element, expression, label, nullable)
         elif not isinstance(shape, Kind):
-            self.nested(shape, expression, label, nullable)
+            self.nested(shape, expression, label, nullable, null="\\0" if field.tag is not None else "\\xff")
         elif shape in FIXED:
             layout = struct.Struct(">" + FIXED[shape][0])
             self.add(f"{self.source.constant(layout.pack, 'S')}({_fixed(shape, expression)})", label)
@@ -130,8 +130,10 @@ class _EncoderWriter:
             self.add(f"{self.call(_LENGTH[self.flexible, nullable])}({expression})", label)
             self.add(f"{expression} or b''" if nullable else expression, label)
 
-    def nested(self, cls: type[Message], expression: str, label: str, nullable: bool) -> None:
-        """Write a struct inside a struct; a nullable one behind an int8 (KIP-893)."""
+    def nested(
+        self, cls: type[Message], expression: str, label: str, nullable: bool, null: str = "\\xff"
+    ) -> None:
+        """Write a struct inside a struct; a nullable one behind an int8 (KIP-893), or `null`."""
         self.flush()
         variable = self.source.name("m")
         self.source.line(f"{variable} = {expression}", label)
@@ -139,7 +141,7 @@ class _EncoderWriter:
             self.struct(cls, variable, f"{label}.")
             return
         with self.source.block(f"if {variable} is None:"):
-            self.source.line(f"{self.out}.append(b'\\xff')")
+            self.source.line(f"{self.out}.append(b'{null}')")
         with self.source.block("else:"):
             self.add("b'\\1'", label)
             self.struct(cls, variable, f"{label}.")

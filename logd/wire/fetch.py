@@ -115,14 +115,20 @@ def decode_fetch_request(buffer: Buffer, version: int, pos: int = 0, end: int | 
 
 def _decode(view: memoryview, version: int) -> tuple[ReceivedFetch, int]:
     flexible = version >= FLEXIBLE
-    replica_id, session_id, session_epoch, pos = NO_REPLICA, 0, -1, 0
-    if version < 15:
-        replica_id, pos = _INT32.unpack_from(view, 0)[0], 4
-    max_wait_ms, min_bytes, max_bytes, isolation_level = _LIMITS.unpack_from(view, pos)
-    pos += _LIMITS.size
-    if version >= 7:
-        session_id, session_epoch = _FRAME.unpack_from(view, pos)
-        pos += _FRAME.size
+    replica_id, session_id, session_epoch = NO_REPLICA, 0, -1
+    if version >= 15:
+        max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = _HEAD_15.unpack_from(
+            view
+        )
+        pos = _HEAD_15.size
+    elif version >= 7:
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = (
+            _HEAD_7.unpack_from(view)
+        )
+        pos = _HEAD_7.size
+    else:
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level = _HEAD_4.unpack_from(view)
+        pos = _HEAD_4.size
     topics, pos = _decode_topics(view, pos, version)
     forgotten: list[tuple[Topic, list[int]]] = []
     if version >= 7:
@@ -153,7 +159,9 @@ def _decode(view: memoryview, version: int) -> tuple[ReceivedFetch, int]:
     return request, pos
 
 
-_LIMITS = struct.Struct(">iiib")  # max wait, min bytes, max bytes, isolation level
+_HEAD_4 = struct.Struct(">iiiib")  # replica id, max wait, min bytes, max bytes, isolation level
+_HEAD_7 = struct.Struct(">iiiibii")  # and session id, session epoch
+_HEAD_15 = struct.Struct(">iiibii")  # without the replica id
 _WANTED_4 = struct.Struct(">iqi")  # partition, offset, max bytes
 _WANTED_5 = struct.Struct(">iqqi")  # partition, offset, log start offset, max bytes
 _WANTED_9 = struct.Struct(">iiqqi")  # partition, leader epoch, offset, log start offset, max bytes
@@ -174,8 +182,9 @@ def _decode_topics(
             for _ in range(count):
                 partitions.append(FetchPartition._make(_WANTED_12.unpack_from(view, pos)))
                 # The tags here are of KRaft's own fetching: directory id, the follower's high watermark.
-                pos = skip_tags(view, pos + _WANTED_12.size)
-            pos = skip_tags(view, pos)
+                pos += _WANTED_12.size
+                pos = skip_tags(view, pos) if view[pos] else pos + 1
+            pos = skip_tags(view, pos) if view[pos] else pos + 1
         else:
             layout = _WANTED_4 if version == 4 else _WANTED_5 if version < 9 else _WANTED_9
             count, pos = read_array(view, pos, layout.size, flexible=False)
@@ -233,6 +242,7 @@ def _decode_tags(view: memoryview, pos: int) -> tuple[int, int, str | None, int]
 
 _FETCHED_4 = struct.Struct(">ihqq")  # partition, error, high watermark, last stable offset
 _FETCHED_5 = struct.Struct(">ihqqq")  # and log start offset
+_FETCHED_12 = struct.Struct(">ihqqqBi")  # and the number of aborted transactions, preferred read replica
 _ABORTED = struct.Struct(">qq")
 _SESSION = struct.Struct(">ihi")  # throttle time, error, session id
 
@@ -289,6 +299,10 @@ def encode_fetch_response(
 def _encode_partition(pending: list[bytes], fetched: PartitionFetched[S], version: int) -> None:
     """All of a partition's answer in front of its records."""
     flexible = version >= FLEXIBLE
+    if flexible and not fetched.aborted:
+        aborted = 0 if fetched.aborted is None else 1  # null, or none
+        pending.append(_FETCHED_12.pack(*fetched[:5], aborted, fetched.preferred_read_replica))
+        return
     pending.append(_FETCHED_4.pack(*fetched[:4]) if version == 4 else _FETCHED_5.pack(*fetched[:5]))
     if fetched.aborted is None:
         pending.append(b"\0" if flexible else b"\xff\xff\xff\xff")
