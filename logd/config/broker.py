@@ -7,6 +7,8 @@ broker-level names ``TopicConfig`` declares, and their values are gathered in ``
 from __future__ import annotations
 
 import dataclasses
+import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +28,10 @@ from logd.config.topic import TOPIC_SETTINGS, TopicConfig
 from logd.errors import ConfigError
 
 B, S, I, L, T, LI = Kind.BOOLEAN, Kind.STRING, Kind.INT, Kind.LONG, Kind.SHORT, Kind.LIST  # noqa: E741
+D = Kind.DOUBLE
+
+DEDUPE_BUFFER_MIN = 1024 * 1024
+"""Bytes a cleaner needs for keys."""
 
 _POSITIVE = at_least(1)
 _NOT_NEGATIVE = at_least(0)
@@ -90,6 +96,9 @@ class BrokerConfig:
     fetch_max_bytes: int = setting(
         I, 57_671_680, "Most bytes one fetch is answered with.", allowed=at_least(1024)
     )
+    max_incremental_fetch_session_cache_slots: int = setting(
+        I, 1_000, "Fetch sessions kept; clients without one ask in full.", allowed=_NOT_NEGATIVE
+    )
     millstream_fetch_send: str = setting(
         S,
         "sendfile",
@@ -118,6 +127,21 @@ class BrokerConfig:
         "a start after a crash reads no more than what came since.",
         allowed=_POSITIVE,
     )
+    millstream_flush_interval_bytes: int = setting(
+        L,
+        256 * 1024 * 1024,
+        "So many bytes that are not on the disk yet are forced there before their time, in the background.",
+        allowed=_POSITIVE,
+    )
+    millstream_open_files_max: int = setting(
+        I,
+        1_000,
+        "Segments whose file is kept open; of more than these the one not used for longest is closed.",
+        allowed=_POSITIVE,
+    )
+    millstream_open_files_idle_ms: int = setting(
+        L, 60_000, "Files of segments nobody has used for so long are closed.", allowed=_POSITIVE
+    )
     log_flush_offset_checkpoint_interval_ms: int = setting(
         I,
         60_000,
@@ -127,7 +151,51 @@ class BrokerConfig:
     log_flush_start_offset_checkpoint_interval_ms: int = setting(
         I, 60_000, "How often log start offsets are written.", allowed=_NOT_NEGATIVE
     )
+    num_replica_alter_log_dirs_threads: int | None = setting(
+        I,
+        None,
+        "Partitions that move to another log folder at one time; as many as folders unless given.",
+        nullable=True,
+        allowed=_POSITIVE,
+    )
+    replica_alter_log_dirs_io_max_bytes_per_second: int = setting(
+        L,
+        LONG_MAX,
+        "Bytes a second a partition is copied with to another log folder.",
+        key="replica.alter.log.dirs.io.max.bytes.per.second",
+        allowed=_POSITIVE,
+        dynamic=True,
+    )
     log_cleaner_enable: bool = setting(B, True, "Compact topics whose cleanup.policy says so.")
+    log_cleaner_threads: int = setting(
+        I, 1, "Cleaner processes, each with one log at a time.", allowed=_NOT_NEGATIVE, dynamic=True
+    )
+    log_cleaner_dedupe_buffer_size: int = setting(
+        L,
+        134_217_728,
+        "Memory for the keys of logs being compacted, of all cleaners together; 24 bytes hold one.",
+        dynamic=True,
+    )
+    log_cleaner_io_buffer_load_factor: float = setting(
+        D,
+        0.9,
+        "How full the memory for keys may get: more keys at a time, but slower.",
+        allowed=between(0.05, 0.99),
+        dynamic=True,
+    )
+    log_cleaner_io_buffer_size: int = setting(
+        I, 524_288, "Bytes read or written at a time, by all cleaners.", allowed=_POSITIVE, dynamic=True
+    )
+    log_cleaner_io_max_bytes_per_second: float = setting(
+        D,
+        sys.float_info.max,
+        "Bytes all cleaners together may read and write in a second.",
+        allowed=at_least(1),
+        dynamic=True,
+    )
+    log_cleaner_backoff_ms: int = setting(
+        L, 15_000, "How long a cleaner with nothing to do rests.", allowed=_NOT_NEGATIVE, dynamic=True
+    )
     num_recovery_threads_per_data_dir: int = setting(
         I, 2, "Threads that recover one folder.", allowed=_POSITIVE
     )
@@ -181,6 +249,15 @@ class BrokerConfig:
     transactional_id_expiration_ms: int = setting(
         I, 604_800_000, "A transactional id unused for so long is forgotten.", allowed=_POSITIVE
     )
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = setting(
+        I, 10_000, "How often transactions past their timeout are looked for.", allowed=_POSITIVE
+    )
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = setting(
+        I, 3_600_000, "How often expired transactional ids are looked for.", allowed=_POSITIVE
+    )
+    transaction_partition_verification_enable: bool = setting(
+        B, True, "Take a transactional batch only where its transaction is open (KIP-890)."
+    )
 
     topic_defaults: TopicConfig = dataclasses.field(default_factory=TopicConfig)
     """What a topic has where it overrides nothing."""
@@ -227,6 +304,15 @@ class BrokerConfig:
         for key in ("default.replication.factor", "offsets.topic.replication.factor"):
             if (factor := getattr(self, key.replace(".", "_"))) > 1:
                 raise ConfigError(key, factor, "1, since embedded coordination knows one broker")
+        folders = [os.path.abspath(path) for path in self.log_dirs]
+        if len(set(folders)) < len(folders):
+            raise ConfigError("log.dirs", ",".join(self.log_dirs), "each folder once")
+        if self.log_cleaner_dedupe_buffer_size < max(self.log_cleaner_threads, 1) * DEDUPE_BUFFER_MIN:
+            raise ConfigError(
+                "log.cleaner.dedupe.buffer.size",
+                self.log_cleaner_dedupe_buffer_size,
+                f"{DEDUPE_BUFFER_MIN} or more for each of log.cleaner.threads",
+            )
         if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
             raise ConfigError(
                 "group.min.session.timeout.ms",

@@ -26,15 +26,13 @@ group.consumer.min.session.timeout.ms group.consumer.session.timeout.ms group.co
 group.coordinator.rebalance.protocols group.coordinator.threads initial.broker.registration.timeout.ms
 inter.broker.listener.name inter.broker.protocol.version kafka.metrics.polling.interval.secs
 kafka.metrics.reporters leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
-log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor
-log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads
 log.dir.failure.timeout.ms log.message.downconversion.enable log.message.format.version
-max.connection.creation.rate max.connections.per.ip.overrides max.incremental.fetch.session.cache.slots
+max.connection.creation.rate max.connections.per.ip.overrides
 max.request.partition.size.limit metadata.log.dir metadata.log.max.record.bytes.between.snapshots
 metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes metadata.log.segment.ms
 metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
 metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
-num.replica.alter.log.dirs.threads num.replica.fetchers offsets.commit.required.acks
+num.replica.fetchers offsets.commit.required.acks
 principal.builder.class process.roles producer.purgatory.purge.interval.requests queued.max.request.bytes
 queued.max.requests quota.window.num quota.window.size.seconds replica.fetch.backoff.ms
 replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
@@ -43,9 +41,7 @@ replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.
 replication.quota.window.size.seconds request.timeout.ms reserved.broker.max.id
 security.inter.broker.protocol security.providers socket.connection.setup.timeout.max.ms
 socket.connection.setup.timeout.ms telemetry.max.bytes
-transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.partition.verification.enable
-transaction.remove.expired.transaction.cleanup.interval.ms transaction.state.log.load.buffer.size
-transaction.two.phase.commit.enable
+transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
 """
 
 WITHOUT_EFFECT = frozenset(_KEYS.split())

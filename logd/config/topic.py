@@ -8,11 +8,13 @@ A topic's effective settings are its own overrides on top of the broker's defaul
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from logd.config.setting import (
     LONG_MAX,
+    Allowed,
     Kind,
     Setting,
     at_least,
@@ -23,6 +25,11 @@ from logd.config.setting import (
 )
 from logd.errors import ConfigError
 
+_REPLICA = re.compile(r"\d+:\d+")
+_THROTTLED = Allowed(
+    check=lambda words: words == ("*",) or all(_REPLICA.fullmatch(word) for word in words),
+    text="partition:broker each, or *",
+)
 COMPRESSION_TYPES = ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -41,7 +48,7 @@ class TopicConfig:
         Kind.INT,
         -1,
         "Level used when compression.type is gzip.",
-        allowed=between(-1, 9),
+        allowed=Allowed(check=lambda level: level == -1 or 1 <= level <= 9, text="1 to 9, or -1"),
         broker_keys=("compression.gzip.level",),
     )
     compression_lz4_level: int = setting(
@@ -96,7 +103,8 @@ class TopicConfig:
     follower_replication_throttled_replicas: tuple[str, ...] = setting(
         Kind.LIST,
         (),
-        "Replicas whose copying is throttled on the follower's side.",
+        "Replicas whose copying is throttled on the follower's side, as partition:broker, or * for all.",
+        allowed=_THROTTLED,
     )
     index_interval_bytes: int = setting(
         Kind.INT,
@@ -108,7 +116,8 @@ class TopicConfig:
     leader_replication_throttled_replicas: tuple[str, ...] = setting(
         Kind.LIST,
         (),
-        "Replicas whose copying is throttled on the leader's side.",
+        "Replicas whose copying is throttled on the leader's side, as partition:broker, or * for all.",
+        allowed=_THROTTLED,
     )
     local_retention_bytes: int = setting(
         Kind.LONG,
@@ -259,7 +268,14 @@ class TopicConfig:
             if declared is None:
                 raise ConfigError(key, text, unknown_topic_key(key))
             values[declared.field] = declared.parse(text)
-        return dataclasses.replace(self, **values) if values else self
+        changed = dataclasses.replace(self, **values) if values else self
+        if changed.min_compaction_lag_ms > changed.max_compaction_lag_ms:
+            raise ConfigError(
+                "min.compaction.lag.ms",
+                changed.min_compaction_lag_ms,
+                f"at most max.compaction.lag.ms, which is {changed.max_compaction_lag_ms}",
+            )
+        return changed
 
 
 TOPIC_SETTINGS: Mapping[str, Setting] = settings_of(TopicConfig)
