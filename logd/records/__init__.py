@@ -13,7 +13,16 @@ from logd.records.build import (
     restamp,
 )
 from logd.records.compression import DECOMPRESSED_LIMIT, Codec, compress, decompress
-from logd.records.control import ABORT, COMMIT, build_end_marker, parse_control, parse_end_marker
+from logd.records.control import (
+    ABORT,
+    COMMIT,
+    Marker,
+    build_end_marker,
+    build_marker,
+    parse_control,
+    parse_end_marker,
+    parse_marker,
+)
 from logd.records.decode import Columns, decode_columns, decode_records
 from logd.records.header import (
     HEADER_SIZE,
@@ -42,12 +51,14 @@ __all__ = [
     "Columns",
     "FileSlice",
     "Headers",
+    "Marker",
     "NewRecord",
     "Record",
     "assign_append_time",
     "assign_offset",
     "build_batch",
     "build_end_marker",
+    "build_marker",
     "check_crc",
     "check_produced",
     "check_produced_records",
@@ -59,6 +70,7 @@ __all__ = [
     "iter_batches",
     "parse_control",
     "parse_end_marker",
+    "parse_marker",
     "read_header",
     "rebuild_batch",
     "restamp",

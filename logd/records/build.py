@@ -65,7 +65,7 @@ def build_batch(
     base_timestamp = records[0][0]
     body = compress(codec, b"".join(_encode(enumerate(records), base_timestamp)), level)
     count = len(records)
-    return _seal(
+    return seal(
         BatchHeader(
             base_offset,
             HEADER_SIZE - LOG_OVERHEAD + len(body),
@@ -107,7 +107,7 @@ def rebuild_batch(
         max_timestamp = header.max_timestamp
     else:
         max_timestamp = max((record[1] for record in records), default=NO_TIMESTAMP)
-    return _seal(
+    return seal(
         header._replace(
             batch_length=HEADER_SIZE - LOG_OVERHEAD + len(body),
             attributes=header.attributes & ~CODEC_MASK | (codec if records else 0),
@@ -137,7 +137,7 @@ def restamp(
     where readers shall see that time further on.
     """
     attributes = header.attributes & ~(TRANSACTIONAL_BIT | APPEND_TIME_BIT)
-    return _seal(
+    return seal(
         header._replace(
             base_offset=base_offset,
             partition_leader_epoch=leader_epoch,
@@ -160,7 +160,7 @@ def estimate_size(record: NewRecord) -> int:
     return size
 
 
-def _seal(header: BatchHeader, body: Buffer) -> bytes:
+def seal(header: BatchHeader, body: Buffer) -> bytes:
     """Header and body as one batch with its CRC, the body copied once."""
     packed = bytearray(HEADER.pack(*header))
     crc = crc32c.crc32c(body, crc32c.crc32c(memoryview(packed)[CRC_START:]))

@@ -9,11 +9,12 @@ One batch holds one marker: control and transactional bits set, no compression, 
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from logd.errors import CorruptRecordBatch
 from logd.records.build import build_batch
-from logd.records.header import NO_LEADER_EPOCH
+from logd.records.decode import decode_records
+from logd.records.header import NO_LEADER_EPOCH, Buffer
 
 ABORT: Final = 0
 COMMIT: Final = 1
@@ -37,6 +38,38 @@ def parse_end_marker(value: bytes | None) -> int:
     return int(_VALUE.unpack_from(value)[1])
 
 
+class Marker(NamedTuple):
+    """What ends a transaction."""
+
+    commit: bool
+    coordinator_epoch: int
+
+
+def parse_marker(batch: Buffer) -> Marker:
+    """The marker in a control batch; CorruptRecordBatch if it holds none."""
+    records = decode_records(batch)
+    if not records:
+        raise CorruptRecordBatch("a control batch without a record")
+    _, _, key, value, _ = records[0]
+    version, kind = parse_control(key)
+    if kind not in (ABORT, COMMIT):
+        raise CorruptRecordBatch(f"a control record of type {kind}, version {version}")
+    return Marker(kind == COMMIT, parse_end_marker(value))
+
+
+def build_marker(
+    commit: bool, *, producer_id: int, producer_epoch: int, coordinator_epoch: int, timestamp_ms: int
+) -> bytes:
+    """The control batch a log appends to end a producer's transaction: `build_end_marker` without a place."""
+    return build_end_marker(
+        COMMIT if commit else ABORT,
+        timestamp_ms=timestamp_ms,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        coordinator_epoch=coordinator_epoch,
+    )
+
+
 def build_end_marker(
     kind: int,
     *,
@@ -57,3 +90,9 @@ def build_end_marker(
         control=True,
         leader_epoch=leader_epoch,
     )
+
+
+MARKER_SIZE: Final = len(
+    build_marker(True, producer_id=0, producer_epoch=0, coordinator_epoch=0, timestamp_ms=0)
+)
+"""Bytes of a control batch with one marker."""

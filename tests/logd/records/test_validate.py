@@ -16,7 +16,7 @@ from logd.records import (
     read_header,
     rebuild_batch,
 )
-from logd.records.build import _seal
+from logd.records.build import seal
 
 RECORDS: list[NewRecord] = [(1, b"a", b"b", ()), (2, b"c", None, ())]
 GOOD = build_batch(RECORDS, producer_id=1, producer_epoch=0, base_sequence=0)
@@ -24,7 +24,7 @@ GOOD = build_batch(RECORDS, producer_id=1, producer_epoch=0, base_sequence=0)
 
 def altered(**changes: Any) -> bytes:
     """A batch with other header fields, its CRC right."""
-    return _seal(read_header(GOOD)._replace(**changes), GOOD[61:])
+    return seal(read_header(GOOD)._replace(**changes), GOOD[61:])
 
 
 def test_good_batches_pass() -> None:
