@@ -4,13 +4,17 @@
 calls everything; what may block for long is handed out as a job, a callable safe to run in a thread.
 """
 
-from logd.storage.errors import FolderLocked, FolderMismatch, StorageError
+from logd.storage.disk import is_resident, warm
+from logd.storage.errors import FolderLocked, FolderMismatch, NotResident, StorageError
 from logd.storage.folder import LogFolder
 from logd.storage.jobs import Deletion, Flush
-from logd.storage.log import Appended, Log, TimestampOffset
-from logd.storage.producers import ProducerState
+from logd.storage.log import Appended, Log
+from logd.storage.log_reader import TimestampOffset
+from logd.storage.producers import Producer, ProducerState
+from logd.storage.txn_index import AbortedTransaction
 
 __all__ = [
+    "AbortedTransaction",
     "Appended",
     "Deletion",
     "Flush",
@@ -18,7 +22,11 @@ __all__ = [
     "FolderMismatch",
     "Log",
     "LogFolder",
+    "NotResident",
+    "Producer",
     "ProducerState",
     "StorageError",
     "TimestampOffset",
+    "is_resident",
+    "warm",
 ]

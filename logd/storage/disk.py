@@ -10,17 +10,43 @@ let the number be given to another file in the middle of it.
 
 from __future__ import annotations
 
+import errno
 import os
+import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from logd.records.slice import FileSlice
+from logd.storage.errors import NotResident
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 IOV_MAX = 1024
 """Buffers per writev call; Linux takes no more."""
+PROBE_BYTES = 128 * 1024
+"""One page of so many bytes is asked for: the kernel reads that much ahead, and neighbours go together."""
+WARM_BYTES = 1024 * 1024
+"""Read at a time where a file is read only to have it in memory."""
+
+_NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)
+
+
+class _CachedOnly(threading.local):
+    """Within this context the thread's reads raise NotResident where they would have to wait for the disk."""
+
+    is_on = False
+
+    def __enter__(self) -> None:
+        self.is_on = True
+
+    def __exit__(self, *_: object) -> None:
+        self.is_on = False
+
+
+CACHED_ONLY = _CachedOnly()
+"""For reads on the event loop: `with CACHED_ONLY:`, not nested."""
 
 
 class Descriptor:
@@ -62,7 +88,7 @@ class File(Protocol):
         """Wait until what was written is on the disk (fdatasync). Blocks: run it in a thread."""
 
     def close(self) -> None:
-        """Let go of the file; the descriptor closes with its last holder."""
+        """Let go of the file; the descriptor closes with its last holder. Once more does nothing."""
 
 
 class Disk(Protocol):
@@ -92,6 +118,9 @@ class PosixFile:
 
     def read(self, position: int, length: int) -> bytes:
         """See `File.read`."""
+        if CACHED_ONLY.is_on and not is_resident(FileSlice(self.fd, position, length)):
+            ahead = FileSlice(self.fd, position, max(length, WARM_BYTES), self.descriptor)
+            raise NotResident(partial(warm, ahead))
         data = os.pread(self.fd, length, position)
         if len(data) == length or not data:
             return data
@@ -130,8 +159,9 @@ class PosixFile:
 
     def close(self) -> None:
         """See `File.close`."""
-        del self.descriptor
-        self.fd = -1
+        if self.fd >= 0:
+            del self.descriptor
+            self.fd = -1
 
 
 class PosixDisk:
@@ -168,6 +198,33 @@ def read_slice(piece: FileSlice) -> bytes:
             break
         data += more
     return data
+
+
+def is_resident(piece: FileSlice) -> bool:
+    """Whether the slice's pages are in memory, so that sending it waits for no disk. A page in
+    ``PROBE_BYTES`` is looked at; True where the system cannot tell. May raise OSError.
+    """
+    if _NO_WAIT is None:
+        return True
+    last = piece.position + piece.length - 1
+    byte = [bytearray(1)]
+    try:
+        for position in (*range(piece.position, last, PROBE_BYTES), last):
+            os.preadv(piece.fd, byte, position, _NO_WAIT)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+            raise
+    return True
+
+
+def warm(piece: FileSlice) -> None:
+    """Have the slice's pages read into memory. Blocks: run it in a thread. May raise OSError."""
+    buffer = memoryview(bytearray(min(WARM_BYTES, piece.length)))
+    end = piece.position + piece.length
+    for position in range(piece.position, end, WARM_BYTES):
+        os.preadv(piece.fd, [buffer[: end - position]], position)
 
 
 def write_atomically(disk: Disk, path: Path, data: bytes, *, sync: bool = True) -> None:

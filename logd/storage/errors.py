@@ -5,11 +5,14 @@
         ├── FolderLocked     another process works in the folder: stop
         └── FolderMismatch   the folder belongs to another node or cluster: stop
 
+    NotResident            what was asked for is not in memory: run its job in a thread, then ask again
+
 A disk that fails while the broker runs is a KafkaError with code KAFKA_STORAGE_ERROR; see `health`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from logd.errors import MillstreamError
@@ -33,3 +36,13 @@ class FolderLocked(StorageError):
 
 class FolderMismatch(StorageError):
     """The folder's `meta.properties` names another node or cluster, or a format we do not know."""
+
+
+class NotResident(Exception):
+    """A read that would have to wait for the disk. ``job`` reads the pages in: run it in a thread (it may
+    raise OSError), then ask again, which may raise this once more, for the next file.
+    """
+
+    def __init__(self, job: Callable[[], None]) -> None:
+        super().__init__("not in memory")
+        self.job = job

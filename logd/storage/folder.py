@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 import uuid
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from logd.config.topic import TopicConfig
@@ -29,6 +31,7 @@ from logd.storage.lock import FolderLock
 from logd.storage.log import Log
 from logd.storage.names import (
     CLEAN_SHUTDOWN,
+    CLEANER_OFFSETS,
     DELETED_FOLDER_SUFFIX,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
@@ -36,13 +39,18 @@ from logd.storage.names import (
     PARTITION_METADATA,
     RECOVERY_POINTS,
     deleted_folder,
+    parse_future_folder,
     parse_partition_folder,
     partition_folder,
+    stray_folder,
 )
+from logd.storage.read_ahead import read_ahead
 
 logger = logging.getLogger(__name__)
 
 CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
+CLOSED_AT_ONCE = 8
+"""Logs closed at a time."""
 METADATA_TOPIC = "__cluster_metadata"
 """A Java controller's own log; it is no partition of ours."""
 
@@ -50,8 +58,9 @@ METADATA_TOPIC = "__cluster_metadata"
 class LogFolder:
     """Open with `LogFolder.open`, end with `close`. One owner calls everything.
 
-    `high_watermarks` are those of the last checkpoint; `deletions` are leftovers found at start, to be run
-    in a thread.
+    `high_watermarks` and `cleaner_offsets` are those of the last checkpoint; `deletions` are leftovers found
+    at start, to be run in a thread; `start_offsets` those of the checkpoint; `futures` are the folders found
+    that logs of other folders were being moved into (`future`). `arriving` are logs on their way here now.
     """
 
     def __init__(
@@ -63,7 +72,11 @@ class LogFolder:
         self.directory_id = bytes(16)
         self.logs: dict[PartitionKey, Log] = {}
         self.high_watermarks: dict[PartitionKey, int] = {}
+        self.cleaner_offsets: dict[PartitionKey, int] = {}
         self.deletions: list[Deletion] = []
+        self.futures: dict[PartitionKey, list[Path]] = {}
+        self.arriving: dict[PartitionKey, Log] = {}
+        self.start_offsets: dict[PartitionKey, int] = {}
         self._lock = lock
         self._disk = disk
         self._health = Health(path, on_offline)
@@ -76,6 +89,21 @@ class LogFolder:
     def failure(self) -> str | None:
         """Why the folder is offline; None while it serves."""
         return self._health.failure
+
+    @property
+    def partition_count(self) -> int:
+        """How many logs are here or on their way."""
+        return len(self.logs) + len(self.arriving)
+
+    @property
+    def disk(self) -> Disk:
+        """What its logs are written through."""
+        return self._disk
+
+    @property
+    def health(self) -> Health:
+        """What its logs share."""
+        return self._health
 
     @classmethod
     def open(
@@ -137,6 +165,8 @@ class LogFolder:
                 folder, topic, partition, config, opening, disk=self._disk, health=self._health, now_ms=now_ms
             )
         except OSError as error:
+            if not isinstance(error, FileExistsError):
+                shutil.rmtree(folder, ignore_errors=True)  # it may be created in another folder now
             raise self._health.fail(f"creating {folder.name}", error) from error
         self.logs[key] = log
         return log
@@ -146,16 +176,36 @@ class LogFolder:
 
         Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
+        deletion = self.start_delete(topic, partition)
+        deletion.hide()
+        return deletion
+
+    def start_delete(self, topic: str, partition: int) -> Deletion:
+        """As `delete_log`, but its folder is still there until the deletion's `hide` is run (in a thread).
+
+        No log of that name can be created before. Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
         if self._health.failure is not None:
             raise self._health.error()
         log = self.logs.pop((topic, partition))
         log.retire()
-        target = self.path / deleted_folder(topic, partition)
+        renames = [(log.folder, self.path / deleted_folder(topic, partition))]
+        delay_ms = log.config.file_delete_delay_ms
+        return Deletion(self._disk, [], delay_ms, renames=renames, health=self._health)
+
+    def set_aside(self, topic: str, partition: int) -> Path:
+        """Take out a log that has no place here and nobody may delete unasked; where it is now.
+
+        Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        log = self.logs.pop((topic, partition))
+        log.retire()
+        target = self.path / stray_folder(topic, partition)
         try:
             self._disk.rename(log.folder, target)
         except OSError as error:
-            raise self._health.fail(f"deleting {log.folder.name}", error) from error
-        return Deletion(self._disk, [target], log.config.file_delete_delay_ms)
+            raise self._health.fail(f"setting {log.folder.name} aside", error) from error
+        return target
 
     def start_checkpoint(
         self, high_watermarks: Mapping[PartitionKey, int] | None = None
@@ -165,17 +215,34 @@ class LogFolder:
         Run it in any thread: it does nothing if a later checkpoint has been written before it.
         It raises KafkaError(KAFKA_STORAGE_ERROR).
         """
-        logs = self.logs.items()
-        self._checkpointed = set(self.logs)
+        logs = {**self.logs, **self.arriving}.items()
+        self._checkpointed = set(self.logs) | set(self.arriving)
         self._checkpoint_number += 1
         number = self._checkpoint_number
-        files = {
-            RECOVERY_POINTS: encode_offsets({key: log.recovery_point for key, log in logs}),
-            LOG_START_OFFSETS: encode_offsets({key: log.log_start_offset for key, log in logs}),
+        files: dict[str, Mapping[PartitionKey, int]] = {
+            RECOVERY_POINTS: {key: log.recovery_point for key, log in logs},
+            LOG_START_OFFSETS: {key: log.log_start_offset for key, log in logs},
         }
         if high_watermarks is not None:
-            files[HIGH_WATERMARKS] = encode_offsets(high_watermarks)
+            files[HIGH_WATERMARKS] = high_watermarks
         return lambda: self._write_checkpoints(number, files)
+
+    def sync(self) -> None:
+        """Have the names of the logs on the disk. Blocks. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        if self._health.failure is not None:
+            raise self._health.error()
+        try:
+            self._disk.sync_folder(self.path)
+        except OSError as error:
+            raise self._health.fail("keeping names", error) from error
+
+    def cleaner_checkpoint(self, first_dirty: Mapping[PartitionKey, int]) -> Callable[[], None]:
+        """A job that writes up to where logs are compacted; one at a time.
+
+        It raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        data = encode_offsets(first_dirty)
+        return lambda: self._write(CLEANER_OFFSETS, data)
 
     def close(self, high_watermarks: Mapping[PartitionKey, int] | None = None) -> None:
         """Flush, take producer snapshots, write checkpoints and the clean-shutdown marker, unlock. Blocks.
@@ -183,8 +250,7 @@ class LogFolder:
         An offline folder is only unlocked: the next start recovers it.
         """
         try:
-            for log in self.logs.values():
-                log.close()
+            self._close_logs()
             self.start_checkpoint(high_watermarks)()
             self._write(CLEAN_SHUTDOWN, CLEAN_SHUTDOWN_CONTENT)
         except KafkaError as error:
@@ -226,17 +292,23 @@ class LogFolder:
     def _open_logs(self, config_for: Callable[[str], TopicConfig], now_ms: int) -> None:
         marker = self.path / CLEAN_SHUTDOWN
         clean = marker.exists()
-        self._disk.unlink(marker)
+        if clean:
+            # It must not come back with a power loss, or what is written from now on would be trusted.
+            self._disk.unlink(marker)
+            self._disk.sync_folder(self.path)
         recovery_points = read_offsets(self.path / RECOVERY_POINTS)
         self._checkpointed = set(recovery_points)
         self._written[RECOVERY_POINTS] = encode_offsets(recovery_points)
-        start_offsets = read_offsets(self.path / LOG_START_OFFSETS)
+        start_offsets = self.start_offsets = read_offsets(self.path / LOG_START_OFFSETS)
         self.high_watermarks = read_offsets(self.path / HIGH_WATERMARKS)
+        self.cleaner_offsets = read_offsets(self.path / CLEANER_OFFSETS)
         leftovers: list[Path] = []
-        for entry in sorted(path for path in self.path.iterdir() if path.is_dir()):
+        for entry in read_ahead(sorted(path for path in self.path.iterdir() if path.is_dir())):
             key = parse_partition_folder(entry.name)
             if entry.name.endswith(DELETED_FOLDER_SUFFIX):
                 leftovers.append(entry)
+            elif (moved := parse_future_folder(entry.name)) is not None:
+                self.futures.setdefault(moved, []).append(entry)
             if key is None or key[0] == METADATA_TOPIC:
                 continue
             opening = Opening(
@@ -251,12 +323,24 @@ class LogFolder:
         if leftovers:
             self.deletions.append(Deletion(self._disk, leftovers))
 
-    def _write_checkpoints(self, number: int, files: Mapping[str, bytes]) -> None:
+    def _close_logs(self) -> None:
+        """Many at a time if there are many: the file system forces their files to the disk together then."""
+        logs = list(self.logs.values())
+        if len(logs) <= CLOSED_AT_ONCE:
+            for log in logs:
+                log.close()
+            return
+        with ThreadPoolExecutor(CLOSED_AT_ONCE, thread_name_prefix="closing") as pool:
+            for _ in pool.map(Log.close, logs):
+                pass
+
+    def _write_checkpoints(self, number: int, files: Mapping[str, Mapping[PartitionKey, int]]) -> None:
         with self._checkpointing:
             if number < self._checkpoint_written:
                 return
             self._checkpoint_written = number
-            for name, data in files.items():
+            for name, offsets in files.items():
+                data = encode_offsets(offsets)
                 if self._written.get(name) != data:
                     self._write(name, data)
                     self._written[name] = data

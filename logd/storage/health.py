@@ -7,13 +7,28 @@ again, with recovery, brings it back. What was not written is never acknowledged
 
 from __future__ import annotations
 
+import errno
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from logd.errors import ErrorCode, KafkaError, error_for
 
 logger = logging.getLogger(__name__)
+
+NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+"""The disk is sound, only full, or a limit is reached."""
+
+_REMEDIES: Mapping[int, str] = {
+    errno.ENOSPC: "make room on its volume",
+    errno.EDQUOT: "make room, or raise the quota of the broker's user",
+    errno.EFBIG: "raise the limit of file sizes (ulimit -f)",
+    errno.EROFS: "mount its volume for writing again",
+    errno.EACCES: "give the broker's user the right to write there",
+    errno.EPERM: "give the broker's user the right to write there",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "raise the system's limit of open files",
+}
 
 
 class Health:
@@ -31,6 +46,7 @@ class Health:
         if self.failure is None:
             self.failure = f"log folder {self.folder} is offline: {doing}: {error.strerror or error}"
             logger.error("%s; its partitions are not served until a restart", self.failure)
+            logger.error("what to do about %s: %s, then restart the broker", self.folder, remedy(error))
             if self._on_offline is not None:
                 self._on_offline(self.failure)
         return self.error()
@@ -38,3 +54,8 @@ class Health:
     def error(self) -> KafkaError:
         """What every operation on an offline folder raises."""
         return error_for(ErrorCode.KAFKA_STORAGE_ERROR, self.failure or "")
+
+
+def remedy(error: OSError) -> str:
+    """What an operator can do about an error of the disk."""
+    return _REMEDIES.get(error.errno or 0, "check its disk, or take the folder out of log.dirs and lose it")

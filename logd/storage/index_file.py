@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from logd.storage.disk import Disk, File
+from logd.storage.jobs import FileWrite
+
+CHECKED_ENTRIES = 4096
+"""Entries at the end that are looked at one by one after a crash, if those before were flushed."""
 
 
 class IndexFile(ABC):
@@ -20,7 +24,7 @@ class IndexFile(ABC):
     `keys` is searched; `values` stands beside it. Both are None until loaded.
     """
 
-    __slots__ = ("_disk", "_saved", "base_offset", "keys", "path", "values")
+    __slots__ = ("_disk", "_is_known", "_saved", "_saving", "base_offset", "keys", "path", "values")
 
     ENTRY_SIZE: ClassVar[int]
 
@@ -31,6 +35,8 @@ class IndexFile(ABC):
         self.keys: array[int] | None = None
         self.values: array[int] = array("i")
         self._saved = 0
+        self._saving = False
+        self._is_known = False
 
     def __len__(self) -> int:
         """Number of entries."""
@@ -50,27 +56,67 @@ class IndexFile(ABC):
 
     def rewind(self, end_offset: int) -> None:
         """Keep what was flushed before `end_offset`; what a crash left behind it goes, in the file too."""
-        keys, values = self.loaded(), self.values
+        keys, values, offsets = self.loaded(), self.values, self._offsets()
         end = end_offset - self.base_offset
         kept, last_key, last_value = 0, -1, -1
-        for key, value, offset in zip(keys, values, self._offsets(), strict=True):
-            if offset >= end or key <= last_key or value <= last_value:
+        trusted = len(keys) - CHECKED_ENTRIES
+        if trusted > 0 and 0 < offsets[trusted - 1] < offsets[trusted] < end:
+            kept, last_key, last_value = trusted, keys[trusted - 1], values[trusted - 1]
+        for place in range(kept, len(keys)):
+            key, value = keys[place], values[place]
+            if offsets[place] >= end or key <= last_key or value <= last_value:
                 break
-            kept, last_key, last_value = kept + 1, key, value
+            kept, last_key, last_value = place + 1, key, value
         del keys[kept:], values[kept:]
         self._cut(kept)
 
     def save(self) -> File:
         """Write new entries to the file, which is returned for `sync` and is the caller's to close."""
-        file = self._disk.open(self.path)
-        if self.keys is not None and len(self.keys) > self._saved:
-            file.write(self._saved * self.ENTRY_SIZE, [self._encode(self._saved)])
-            self._saved = len(self.keys)
-        return file
+        write = self.start_save()
+        self.saved()
+        if write is None:
+            return self._disk.open(self.path)
+        if write.data:
+            write.file.write(write.position, [write.data])
+        return write.file
+
+    def start_save(self) -> FileWrite | None:
+        """The write of the new entries, to be made in a thread; None if there are none and the file is there.
+
+        Call `saved` once it is made, and neither `truncate` nor `clear` before.
+        """
+        start = self._saved
+        end = len(self.keys) if self.keys is not None else start
+        if end == start and self._is_known:
+            return None
+        self._saved = end
+        self._saving = self._is_known = True
+        data = self._encode(start) if end > start else b""
+        return FileWrite(self._disk.open(self.path), start * self.ENTRY_SIZE, data)
+
+    def saved(self) -> None:
+        """The write of `start_save` was made."""
+        self._saving = False
+
+    def relocate(self, disk: Disk, folder: Path) -> None:
+        """The file is in another folder now, with the entries it had: those not saved are written there."""
+        self._disk, self.path = disk, folder / self.path.name
+        self._saving = self._is_known = False
+        if self.keys is not None:
+            self._saved = min(self._saved, self._entries_in_file())
+
+    def _entries_in_file(self) -> int:
+        try:
+            file = self._disk.open(self.path, create=False)
+        except FileNotFoundError:
+            return 0
+        size = file.size()
+        file.close()
+        return size // self.ENTRY_SIZE
 
     def unload(self) -> None:
         """Drop the entries from memory if all are saved; they are read again when needed."""
-        if self.keys is not None and self._saved == len(self.keys):
+        if self.keys is not None and self._saved == len(self.keys) and not self._saving:
             self.keys = None
             del self.values[:]
 

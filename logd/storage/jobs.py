@@ -10,39 +10,75 @@ import shutil
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from logd.storage.disk import Disk, File, write_atomically
 from logd.storage.health import Health
 
+if TYPE_CHECKING:
+    from logd.storage.segment import Segment
+
 logger = logging.getLogger(__name__)
+
+
+class FileWrite(NamedTuple):
+    """Bytes to be written at a position of a file, which is to be synced and closed then."""
+
+    file: File
+    position: int
+    data: bytes
 
 
 class Flush:
     """The fsyncs of one log up to `end_offset`. Run it, then hand it to `Log.finish_flush`.
 
-    `epochs` is the leader epoch checkpoint to write, None if the one on the disk is right. `turn` is the
-    log's: a flush relies on what the one before it took over.
+    `files` are synced, and `writes` made and synced; then `folders`, where names have changed. `epochs` is
+    the leader epoch checkpoint to write, None if the one on the disk is right. `turn` is the log's: a flush
+    relies on what the one before it took over. `segments` are those whose indexes are in `writes`; without
+    any the records are safe, but recovery has to read them. `obsolete` files are unlinked in the end.
     """
 
-    __slots__ = ("_disk", "_epochs", "_files", "_folder", "_health", "_turn", "end_offset")
+    __slots__ = (
+        "_disk",
+        "_epochs",
+        "_files",
+        "_folders",
+        "_health",
+        "_obsolete",
+        "_turn",
+        "_writes",
+        "end_offset",
+        "segments",
+    )
 
     def __init__(
         self,
         health: Health,
         disk: Disk,
-        folder: Path,
+        *,
         files: Sequence[File],
-        epochs: tuple[Path, bytes] | None,
+        writes: Sequence[FileWrite] = (),
+        folders: Sequence[Path],
+        epochs: tuple[Path, bytes] | None = None,
         end_offset: int,
         turn: threading.Lock,
+        segments: Sequence[Segment] = (),
+        obsolete: Sequence[Path] = (),
     ) -> None:
         self._health = health
         self._disk = disk
-        self._folder = folder
         self._files = files
+        self._writes = writes
+        self._folders = folders
         self._epochs = epochs
         self.end_offset = end_offset
         self._turn = turn
+        self.segments = segments
+        self._obsolete = obsolete
+
+    def is_of(self, health: Health) -> bool:
+        """Whether it is for a log in the folder of this health."""
+        return self._health is health
 
     def run(self) -> None:
         """fsync, after a flush of the same log that is running.
@@ -58,28 +94,68 @@ class Flush:
         try:
             for file in self._files:
                 file.sync()
+            for write in self._writes:
+                self._write(write)
             if self._epochs is not None:
                 write_atomically(self._disk, *self._epochs)
-            self._disk.sync_folder(self._folder)
+            for folder in self._folders:
+                self._disk.sync_folder(folder)
+            for path in self._obsolete:
+                self._disk.unlink(path)
         except FileNotFoundError:
             # The whole log was deleted meanwhile and its folder renamed: nothing is left to keep.
-            logger.debug("log %s went away while it was flushed", self._folder.name)
+            logger.debug("a log went away while it was flushed")
         except OSError as error:
-            raise self._health.fail(f"flushing {self._folder.name}", error) from error
+            raise self._health.fail("flushing", error) from error
+
+    @staticmethod
+    def _write(write: FileWrite) -> None:
+        if write.data:
+            write.file.write(write.position, [write.data])
+        write.file.sync()
+        write.file.close()
 
 
 class Deletion:
-    """Files or folders already renamed away, to be unlinked after `delay_ms` (file.delete.delay.ms)."""
+    """Files or folders to be renamed away at once and unlinked after `delay_ms` (file.delete.delay.ms).
 
-    __slots__ = ("_disk", "delay_ms", "paths")
+    `paths` have been renamed already; `renames`, (from, to), `hide` carries out. Both methods may block.
+    """
 
-    def __init__(self, disk: Disk, paths: Sequence[Path], delay_ms: int = 0) -> None:
+    __slots__ = ("_disk", "_health", "_hiding", "_renames", "delay_ms", "paths")
+
+    def __init__(
+        self,
+        disk: Disk,
+        paths: Sequence[Path],
+        delay_ms: int = 0,
+        *,
+        renames: Sequence[tuple[Path, Path]] = (),
+        health: Health | None = None,
+    ) -> None:
         self._disk = disk
-        self.paths = paths
+        self.paths = [*paths, *(target for _, target in renames)]
         self.delay_ms = delay_ms
+        self._renames = renames
+        self._health = health
+        self._hiding = threading.Lock()
+
+    def hide(self) -> None:
+        """Rename what is to be renamed, if that was not done. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        with self._hiding:
+            renames, self._renames = self._renames, ()
+            for source, target in renames:
+                try:
+                    self._disk.rename(source, target)
+                except FileNotFoundError:
+                    continue  # not every segment has every file
+                except OSError as error:
+                    assert self._health is not None, "whoever leaves renames to us says whose disk it is"
+                    raise self._health.fail(f"deleting {source.name}", error) from error
 
     def run(self) -> None:
         """Unlink them. A failure is logged only: the next start deletes what is left."""
+        self.hide()
         for path in self.paths:
             try:
                 if path.is_dir():

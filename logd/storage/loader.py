@@ -11,6 +11,7 @@ from pathlib import Path
 from logd.config.topic import TopicConfig
 from logd.errors import CorruptRecordBatch
 from logd.storage.checkpoints import read_partition_metadata
+from logd.storage.cleaner.swap import finish_swaps
 from logd.storage.disk import Disk
 from logd.storage.epochs import LeaderEpochs
 from logd.storage.health import Health
@@ -23,11 +24,14 @@ from logd.storage.names import (
     LOG_SUFFIX,
     PARTITION_METADATA,
     SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
     TEMPORARY_SUFFIX,
     TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    offset_name,
     parse_offset,
 )
-from logd.storage.recovery import rebuild_producers, recover_segment
+from logd.storage.recovery import recover_producers, recover_segment
 from logd.storage.segment import Segment
 from logd.storage.segments import Segments
 from logd.storage.snapshots import Snapshots
@@ -37,14 +41,20 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Found:
-    """The files in a log's folder. `indexed` counts the indexes of a base offset: both are wanted."""
+    """The files in a log's folder. `indexed` counts the indexes of a base offset: both are wanted.
+
+    `aborted` are the base offsets with a transaction index: not every segment has one. `is_staged`: a
+    compaction was not finished.
+    """
 
     logs: dict[int, tuple[int, int]] = field(
         default_factory=dict
     )  # base offset: bytes, modification time (ms)
     indexed: dict[int, int] = field(default_factory=dict)
     snapshots: list[int] = field(default_factory=list)
+    aborted: set[int] = field(default_factory=set)
     strays: list[Path] = field(default_factory=list)
+    is_staged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +66,20 @@ class Opening:
     log_start_offset: int
 
 
-def find_files(folder: Path) -> Found:
-    """List a log's folder."""
+def find_files(folder: Path, disk: Disk) -> Found:
+    """List a log's folder, after bringing to an end what a crash left of a compaction in it."""
+    found = _list(folder)
+    if found.is_staged:
+        finish_swaps(disk, folder, os.listdir(folder))
+        found = _list(folder)
+    # A flush that was under way when its segment was deleted may have made such files.
+    for base in {*found.indexed, *found.aborted} - set(found.logs):
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
+            disk.unlink(folder / offset_name(base, suffix))
+    return found
+
+
+def _list(folder: Path) -> Found:
     found = Found()
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -71,7 +93,11 @@ def find_files(folder: Path) -> Found:
                 found.indexed[base] = found.indexed.get(base, 0) + 1
             elif (base := parse_offset(name, SNAPSHOT_SUFFIX)) is not None:
                 found.snapshots.append(base)
-            elif name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)):
+            elif (base := parse_offset(name, TXN_INDEX_SUFFIX)) is not None:
+                found.aborted.add(base)
+            elif name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)):
+                found.is_staged = True
+            elif name.endswith((DELETED_SUFFIX, TEMPORARY_SUFFIX)):
                 found.strays.append(folder / name)
     return found
 
@@ -91,7 +117,10 @@ def open_log(
 
     May raise OSError.
     """
-    found = find_files(folder)
+    found = find_files(folder, disk)
+    for base in found.aborted - found.logs.keys():
+        # Of a segment that was being deleted: a later one of this name must not take it for its own.
+        disk.unlink(folder / offset_name(base, TXN_INDEX_SUFFIX))
     epochs = LeaderEpochs.read(folder / LEADER_EPOCHS)
     row = [Segment(disk, folder, base, *facts) for base, facts in sorted(found.logs.items())]
     recovery_point = opening.recovery_point if opening.clean else max(opening.recovery_point, 0)
@@ -108,6 +137,7 @@ def open_log(
     epochs.truncate_from_end(end)
     epochs.truncate_from_start(start)
     segments, snapshots = Segments(disk, folder, row), Snapshots(disk, folder, found.snapshots)
+    recovery_point = end if opening.clean else min(recovery_point, end)
     log = Log(
         topic,
         partition,
@@ -117,11 +147,13 @@ def open_log(
         health=health,
         segments=segments,
         snapshots=snapshots,
-        producers=rebuild_producers(segments, snapshots, end, now_ms),
+        producers=recover_producers(
+            segments, snapshots, end, now_ms, recovery_point=recovery_point, aborted=found.aborted
+        ),
         epochs=epochs,
         log_start_offset=start,
         log_end_offset=end,
-        recovery_point=end if opening.clean else min(recovery_point, end),
+        recovery_point=recovery_point,
         topic_id=read_partition_metadata(folder / PARTITION_METADATA),
     )
     log.release()  # opened to look at; opened again when somebody writes or reads
@@ -151,7 +183,10 @@ def _recover(
         recovered = recover_segment(segment, config.index_interval_bytes, epochs, recovery_point=start)
         scanned += recovered.scanned
         _save_indexes(segment, sync=index < unflushed)
-        if recovered.lost:
+        due = row[index + 1].base_offset if index + 1 < len(row) else recovered.end_offset
+        # A power loss may take the end of a segment that a later one follows. What compaction took away looks
+        # the same, but only stands below the recovery point.
+        if recovered.lost or (index >= unflushed and recovered.end_offset != due):
             strays = [path for later in row[index + 1 :] for path in later.mark_deleted()]
             del row[index + 1 :]
             break

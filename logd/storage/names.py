@@ -16,14 +16,18 @@ SNAPSHOT_SUFFIX = ".snapshot"
 SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 DELETED_SUFFIX = ".deleted"
 CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
 TEMPORARY_SUFFIX = ".tmp"
 DELETED_FOLDER_SUFFIX = "-delete"
+FUTURE_FOLDER_SUFFIX = "-future"
+STRAY_FOLDER_SUFFIX = "-stray"
 
 PARTITION_METADATA = "partition.metadata"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
@@ -56,5 +60,30 @@ def parse_partition_folder(name: str) -> tuple[str, int] | None:
 
 def deleted_folder(topic: str, partition: int) -> str:
     """A fresh name for a deleted log's folder; the topic is cut so that the name fits the file system."""
-    suffix = f"-{partition}.{uuid.uuid4().hex}{DELETED_FOLDER_SUFFIX}"
+    return _fresh_folder(topic, partition, DELETED_FOLDER_SUFFIX)
+
+
+def stray_folder(topic: str, partition: int) -> str:
+    """A fresh name for a log's folder that has no place here, but that nobody may delete unasked."""
+    return _fresh_folder(topic, partition, STRAY_FOLDER_SUFFIX)
+
+
+def future_folder(topic: str, partition: int) -> str:
+    """A fresh name for the folder a log is being moved into; ValueError if no file may be called so."""
+    name = f"{topic}-{partition}.{uuid.uuid4().hex}{FUTURE_FOLDER_SUFFIX}"
+    if len(name) > NAME_MAX:
+        raise ValueError(f"{name} is longer than {NAME_MAX} bytes")
+    return name
+
+
+def parse_future_folder(name: str) -> tuple[str, int] | None:
+    """Topic and partition of a log that is being moved into this folder, None if it is no such folder."""
+    stem, dot, unique = name.removesuffix(FUTURE_FOLDER_SUFFIX).rpartition(".")
+    if not name.endswith(FUTURE_FOLDER_SUFFIX) or not dot or len(unique) != 32:
+        return None
+    return parse_partition_folder(stem)
+
+
+def _fresh_folder(topic: str, partition: int, suffix: str) -> str:
+    suffix = f"-{partition}.{uuid.uuid4().hex}{suffix}"
     return topic[: NAME_MAX - len(suffix)] + suffix

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import ClassVar
 
 from logd.storage.index_file import IndexFile
@@ -41,6 +41,12 @@ class OffsetIndex(IndexFile):
         self.loaded()
         index = bisect_right(self.values, position)
         return self.values[index - 1] if index else 0
+
+    def offset_behind(self, position: int) -> int | None:
+        """An offset that no batch before `position` reaches; None if no entry tells."""
+        keys = self.loaded()
+        index = bisect_left(self.values, position)
+        return self.base_offset + keys[index] if index < len(keys) else None
 
     def last_position(self) -> int:
         """The position in the last entry, 0 if there is none. Reads no more than that."""

@@ -1,41 +1,34 @@
-"""What a log knows of its idempotent producers, to tell duplicates, gaps and zombies apart (KIP-98, KIP-360).
+"""What a log knows of its idempotent and transactional producers (KIP-98, KIP-360, KIP-890).
 
 A producer numbers its records; the next batch must begin where its last one ended. The last five batches of
 each are remembered, since five may be in flight: one of them sent again is a duplicate and is answered with
 the offsets of the first time. A producer nobody remembers (new, expired, or its records deleted) may begin
 with any number.
 
-Snapshots, in Kafka's format (version 1, big-endian):
+A transaction opens with a producer's first transactional batch and ends with a marker, which may bring the
+producer its next epoch. Until the high watermark has passed the marker, the transaction is unstable: readers
+of committed records are held back at the first offset of the first such one.
 
-    offset  bytes  field
-         0      2  version = 1
-         2      4  CRC-32C of bytes 6…
-         6      4  number of entries, then each:
-                   int64 producer id · int16 epoch · int32 last sequence · int64 last offset · int32 offset
-                   delta int64 timestamp · int32 coordinator epoch · int64 first offset of the open
-                   transaction, -1 none
+    open transactions  =  producers with a txn_first_offset  ⊆  unstable transactions
+    unstable transactions stand in the order of their first offsets, since they are entered as they begin
 
-Left to others: allotting producer ids (the broker), when snapshots are taken (`snapshots`, `log`),
-transactions.
+Left to others: the snapshot's bytes (`producer_snapshot`), allotting producer ids and deciding how
+transactions end (the broker), when snapshots are taken (`snapshots`, `log`), the transaction index.
 """
 
 from __future__ import annotations
 
-import struct
-from collections import deque
+from collections import OrderedDict, deque
 from typing import NamedTuple
 
-import crc32c
-
 from logd.errors import ErrorCode, KafkaError, error_for
-from logd.records.header import NO_SEQUENCE, BatchHeader
+from logd.records.header import NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader
 
 REMEMBERED_BATCHES = 5
 SEQUENCE_MASK = 0x7FFF_FFFF
-SNAPSHOT_VERSION = 1
-_SNAPSHOT_HEAD = struct.Struct(">hIi")
-_SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
-_ENTRIES_START = 6
+NO_TRANSACTION = -1
+EPOCH_BUMP_VERSION = 2
+"""The transaction version (KIP-890) from which on every marker carries an epoch newer than its records'."""
 
 
 class BatchMemo(NamedTuple):
@@ -53,8 +46,19 @@ class BatchMemo(NamedTuple):
         return self.last_offset - self.offset_delta
 
 
+class EndedTransaction(NamedTuple):
+    """A transaction that a marker ended; `last_stable_offset` counts this one as ended and replicated."""
+
+    first_offset: int
+    last_stable_offset: int
+
+
 class Producer:
-    """One producer id. `next_sequence` is the base sequence its next batch must have."""
+    """One producer id. `next_sequence` is the base sequence its next batch must have.
+
+    `coordinator_epoch` is that of its last marker, `txn_first_offset` where its open transaction began; both
+    are -1 if there is none.
+    """
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "next_sequence", "timestamp", "txn_first_offset")
 
@@ -64,22 +68,53 @@ class Producer:
         self.batches: deque[BatchMemo] = deque(maxlen=REMEMBERED_BATCHES)
         self.timestamp = -1
         self.coordinator_epoch = -1
-        self.txn_first_offset = -1
+        self.txn_first_offset = NO_TRANSACTION
+
+    @property
+    def last_sequence(self) -> int:
+        """The last record's sequence number, -1 if nothing was written in this epoch."""
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    def enter(self, epoch: int) -> None:
+        """Batches of another epoch begin at sequence 0."""
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.batches.clear()
+            self.next_sequence = 0
 
 
 class ProducerState:
-    """The producers of one log, by producer id."""
+    """The producers of one log, by producer id.
 
-    __slots__ = ("producers",)
+    `first_unstable_offset` is where the first unstable transaction began, None without one.
+    """
 
-    def __init__(self) -> None:
-        self.producers: dict[int, Producer] = {}
+    __slots__ = ("_ended", "_unstable", "first_unstable_offset", "producers")
+
+    def __init__(self, producers: dict[int, Producer] | None = None) -> None:
+        self.producers: dict[int, Producer] = producers or {}
+        # First offset: producer id while the transaction is open, then None. In an OrderedDict the first key
+        # is found at once however many before it were deleted.
+        self._unstable: OrderedDict[int, int | None] = OrderedDict(
+            sorted(
+                (producer.txn_first_offset, producer_id)
+                for producer_id, producer in self.producers.items()
+                if producer.txn_first_offset >= 0
+            )
+        )
+        self._ended: deque[tuple[int, int]] = deque()
+        """(marker's offset, first offset) of the ended ones among the unstable, in the log's order."""
+        self.first_unstable_offset: int | None = next(iter(self._unstable), None)
+
+    # Batches
 
     def check(self, header: BatchHeader) -> BatchMemo | None:
-        """Whether a batch may be written now: None if so, or what is remembered of it if it is a duplicate.
+        """Whether a client's batch may be written now: None if so, or what is remembered of it if it is a
+        duplicate.
 
         Raises KafkaError: INVALID_PRODUCER_EPOCH for an older instance of the producer,
-        OUT_OF_ORDER_SEQUENCE_NUMBER for a gap or for a duplicate too old to be remembered.
+        OUT_OF_ORDER_SEQUENCE_NUMBER for a gap or for a duplicate too old to be remembered, INVALID_TXN_STATE
+        for a batch outside of the producer's open transaction.
         """
         producer = self.producers.get(header.producer_id)
         if producer is None:
@@ -87,23 +122,41 @@ class ProducerState:
         sequence = header.base_sequence
         if header.producer_epoch == producer.epoch:
             if sequence == producer.next_sequence:
+                if producer.txn_first_offset >= 0:
+                    _check_transaction(producer, header)
                 return None
-            last = header.last_sequence
-            for memo in producer.batches:
-                if memo.first_sequence == sequence and memo.last_sequence == last:
-                    return memo
+            memo = _remembered(producer, header)
+            if memo is not None:
+                return memo
         elif header.producer_epoch < producer.epoch:
-            raise error_for(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {header.producer_id} is at epoch {producer.epoch}, not {header.producer_epoch}",
-            )
+            raise _fenced(header.producer_id, producer, header.producer_epoch)
         elif sequence == 0:
+            _check_transaction(producer, header)
             return None
         raise KafkaError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             f"producer {header.producer_id} epoch {header.producer_epoch}: sequence {sequence} came, "
             f"{producer.next_sequence if header.producer_epoch == producer.epoch else 0} was due",
         )
+
+    def check_unsequenced(self, header: BatchHeader) -> None:
+        """Whether a coordinator may write this batch for a producer; those carry no sequence of their own.
+
+        Raises KafkaError: INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE.
+        """
+        producer = self.producers.get(header.producer_id)
+        if producer is None:
+            return
+        if header.producer_epoch < producer.epoch:
+            raise _fenced(header.producer_id, producer, header.producer_epoch)
+        _check_transaction(producer, header)
+
+    def duplicate(self, header: BatchHeader) -> BatchMemo | None:
+        """What is remembered of this very batch, if it was written before."""
+        producer = self.producers.get(header.producer_id)
+        if producer is None or producer.epoch != header.producer_epoch:
+            return None
+        return _remembered(producer, header)
 
     def record(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
         """Remember a batch that was written at `base_offset`, at `timestamp` (the wall clock, ms).
@@ -115,13 +168,88 @@ class ProducerState:
         if producer is None:
             producer = self.producers[header.producer_id] = Producer(header.producer_epoch)
         elif header.producer_epoch != producer.epoch:
-            producer.epoch = header.producer_epoch
-            producer.batches.clear()
+            producer.enter(header.producer_epoch)
         delta = header.last_offset_delta
-        last = (header.base_sequence + delta) & SEQUENCE_MASK
-        producer.batches.append(BatchMemo(header.base_sequence, last, base_offset + delta, delta, timestamp))
+        first = header.base_sequence
+        last = (first + delta) & SEQUENCE_MASK if first >= 0 else NO_SEQUENCE
+        producer.batches.append(BatchMemo(first, last, base_offset + delta, delta, timestamp))
         producer.next_sequence = (last + 1) & SEQUENCE_MASK
         producer.timestamp = timestamp
+        if header.attributes & TRANSACTIONAL_BIT and producer.txn_first_offset < 0:
+            self._begin(header.producer_id, producer, base_offset)
+
+    # Transactions
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int | None = None) -> bool:
+        """Whether the producer has a transaction open in this log, at this epoch if one is given."""
+        producer = self.producers.get(producer_id)
+        return (
+            producer is not None
+            and producer.txn_first_offset >= 0
+            and (producer_epoch is None or producer.epoch == producer_epoch)
+        )
+
+    def check_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int
+    ) -> None:
+        """Whether a marker may be written.
+
+        From transaction version 2 on, one of the epoch that the open transaction has is an old one come late
+        or again: it must not end the producer's next transaction. With nothing open it does no harm.
+        Raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+        """
+        producer = self.producers.get(producer_id)
+        if producer is None:
+            return
+        is_late = transaction_version >= EPOCH_BUMP_VERSION and producer.txn_first_offset >= 0
+        if producer_epoch < producer.epoch or (is_late and producer_epoch == producer.epoch):
+            raise _fenced(producer_id, producer, producer_epoch)
+        if coordinator_epoch < producer.coordinator_epoch:
+            raise error_for(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"a coordinator of epoch {coordinator_epoch} ends a transaction of producer {producer_id}; "
+                f"one of epoch {producer.coordinator_epoch} has been here",
+            )
+
+    def record_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, offset: int, timestamp: int
+    ) -> EndedTransaction | None:
+        """A marker was written at `offset`, at `timestamp` (the wall clock, ms); what it ended, None if
+        nothing.
+        """
+        producer = self.producers.get(producer_id)
+        if producer is None:
+            producer = self.producers[producer_id] = Producer(producer_epoch)
+        producer.enter(producer_epoch)
+        producer.coordinator_epoch = coordinator_epoch
+        producer.timestamp = timestamp
+        first_offset = producer.txn_first_offset
+        if first_offset < 0:
+            return None
+        producer.txn_first_offset = NO_TRANSACTION
+        self._unstable[first_offset] = None
+        self._ended.append((offset, first_offset))
+        open_before = next((first for first, owner in self._unstable.items() if owner is not None), None)
+        return EndedTransaction(first_offset, offset + 1 if open_before is None else open_before)
+
+    def replicated_to(self, high_watermark: int) -> None:
+        """Every record below `high_watermark` is committed: transactions whose marker it has passed are
+        stable.
+        """
+        ended = self._ended
+        if not ended or ended[0][0] >= high_watermark:
+            return
+        while ended and ended[0][0] < high_watermark:
+            del self._unstable[ended.popleft()[1]]
+        self.first_unstable_offset = next(iter(self._unstable), None)
+
+    def _begin(self, producer_id: int, producer: Producer, first_offset: int) -> None:
+        producer.txn_first_offset = first_offset
+        self._unstable[first_offset] = producer_id
+        if self.first_unstable_offset is None:
+            self.first_unstable_offset = first_offset
+
+    # Time
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers without an open transaction not heard of for `expiration_ms`; how many."""
@@ -134,47 +262,25 @@ class ProducerState:
             del self.producers[producer_id]
         return len(expired)
 
-    def encode(self) -> bytes:
-        """A snapshot: of each producer's batches it holds the last."""
-        rows = bytearray()
-        for producer_id, producer in self.producers.items():
-            last = producer.batches[-1] if producer.batches else None
-            rows += _SNAPSHOT_ENTRY.pack(
-                producer_id,
-                producer.epoch,
-                last.last_sequence if last else NO_SEQUENCE,
-                last.last_offset if last else -1,
-                last.offset_delta if last else 0,
-                producer.timestamp,
-                producer.coordinator_epoch,
-                producer.txn_first_offset,
-            )
-        count = struct.pack(">i", len(self.producers))
-        crc = crc32c.crc32c(rows, crc32c.crc32c(count))
-        return _SNAPSHOT_HEAD.pack(SNAPSHOT_VERSION, crc, len(self.producers)) + rows
 
-    @classmethod
-    def decode(cls, data: bytes) -> ProducerState:
-        """The state in a snapshot; ValueError if it is torn or of another version."""
-        size = _SNAPSHOT_HEAD.size
-        if len(data) < size:
-            raise ValueError(f"{len(data)} bytes are no producer snapshot")
-        version, crc, count = _SNAPSHOT_HEAD.unpack_from(data)
-        if version != SNAPSHOT_VERSION:
-            raise ValueError(f"producer snapshot of version {version}")
-        if len(data) != size + count * _SNAPSHOT_ENTRY.size or crc32c.crc32c(data[_ENTRIES_START:]) != crc:
-            raise ValueError("producer snapshot is damaged")
-        state = cls()
-        for row in _SNAPSHOT_ENTRY.iter_unpack(data[size:]):
-            producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator_epoch, txn_first = (
-                row
-            )
-            producer = state.producers[producer_id] = Producer(epoch)
-            producer.timestamp = timestamp
-            producer.coordinator_epoch = coordinator_epoch
-            producer.txn_first_offset = txn_first
-            if last_offset >= 0:
-                first = (last_sequence - delta) & SEQUENCE_MASK
-                producer.batches.append(BatchMemo(first, last_sequence, last_offset, delta, timestamp))
-                producer.next_sequence = (last_sequence + 1) & SEQUENCE_MASK
-        return state
+def _check_transaction(producer: Producer, header: BatchHeader) -> None:
+    if producer.txn_first_offset >= 0 and not header.attributes & TRANSACTIONAL_BIT:
+        raise KafkaError(
+            ErrorCode.INVALID_TXN_STATE,
+            f"producer {header.producer_id} has had a transaction open since offset "
+            f"{producer.txn_first_offset}; a batch outside of it came",
+        )
+
+
+def _remembered(producer: Producer, header: BatchHeader) -> BatchMemo | None:
+    sequence, last = header.base_sequence, header.last_sequence
+    for memo in producer.batches:
+        if memo.first_sequence == sequence and memo.last_sequence == last:
+            return memo
+    return None
+
+
+def _fenced(producer_id: int, producer: Producer, epoch: int) -> KafkaError:
+    return error_for(
+        ErrorCode.INVALID_PRODUCER_EPOCH, f"producer {producer_id} is at epoch {producer.epoch}, not {epoch}"
+    )

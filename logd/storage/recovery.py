@@ -1,4 +1,4 @@
-"""Finding out what a log really holds: the scan after an unclean stop, and the producers' state.
+"""Finding out what a log really holds: the scan after an unclean stop, the producers, what they aborted.
 
 Recovery believes nothing behind the recovery point: every batch is read, its CRC and its place in the order
 are checked, the indexes are built again from there, and the log is cut at the first batch that does not hold.
@@ -7,9 +7,11 @@ are checked, the indexes are built again from there, and the log is cut at the f
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import NamedTuple
 
 from logd.errors import CorruptRecordBatch
+from logd.records.control import parse_marker
 from logd.records.header import check_crc
 from logd.storage.epochs import LeaderEpochs
 from logd.storage.producers import ProducerState
@@ -17,15 +19,17 @@ from logd.storage.scan import scan_batches, scan_headers
 from logd.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from logd.storage.segments import Segments
 from logd.storage.snapshots import Snapshots
+from logd.storage.txn_index import AbortedTransaction
 
 logger = logging.getLogger(__name__)
 
 
 class Recovered(NamedTuple):
-    """What recovering a segment came to: the bytes checked, and those of them that did not hold."""
+    """What recovering a segment came to: the bytes checked, those that did not hold, the end offset."""
 
     scanned: int
     lost: int
+    end_offset: int
 
 
 def recover_segment(
@@ -59,26 +63,94 @@ def recover_segment(
         logger.warning("%s: cut off %d bytes behind offset %d", segment.file_name, lost, due)
         segment.file.truncate(segment.size)
     segment.finish()
-    return Recovered(end - start, lost)
+    return Recovered(end - start, lost, due)
+
+
+def recover_producers(
+    segments: Segments,
+    snapshots: Snapshots,
+    end_offset: int,
+    now_ms: int,
+    *,
+    recovery_point: int,
+    aborted: Collection[int],
+) -> ProducerState:
+    """The producers as of `end_offset`, and transaction indexes that are right.
+
+    What stands in those for markers behind `recovery_point` is found again in the batches, and so is a whole
+    index that does not hold together. `aborted`: base offsets of the segments that have one. May raise
+    OSError.
+    """
+    damaged = next(
+        (
+            segment
+            for segment in segments.row
+            if segment.base_offset in aborted
+            and segment.base_offset < recovery_point
+            and not segment.txn_index.check()
+        ),
+        None,
+    )
+    if damaged is None:
+        return rebuild_producers(segments, snapshots, end_offset, now_ms, indexed_to=recovery_point)
+    base = damaged.base_offset
+    logger.warning("%s: its transaction index is damaged, building it again", damaged.file_name)
+    state = rebuild_producers(segments, snapshots, end_offset, now_ms, indexed_to=base)
+    for segment in segments.row[segments.index_of(base) :]:
+        file = segment.txn_index.save()
+        if file is not None:
+            file.sync()  # no flush comes by any more, behind the recovery point
+            file.close()
+    return state
 
 
 def rebuild_producers(
-    segments: Segments, snapshots: Snapshots, end_offset: int, now_ms: int
+    segments: Segments, snapshots: Snapshots, end_offset: int, now_ms: int, *, indexed_to: int | None = None
 ) -> ProducerState:
     """The producers as of `end_offset`: the newest snapshot and the headers of the batches behind it.
 
-    Snapshots behind `end_offset` are removed. Producers found in batches count as heard of at `now_ms`.
-    May raise OSError.
+    The transaction indexes are right up to `indexed_to` (`end_offset` if None); from there on they are made
+    again, which takes a snapshot from before them. Snapshots behind `end_offset` are removed, and those at
+    the beginnings of segments are taken anew. Producers found in batches count as heard of at `now_ms`. May
+    raise OSError.
     """
-    start, state = snapshots.newest(end_offset)
+    if indexed_to is None:
+        indexed_to = end_offset
+    else:
+        for segment in segments.row[segments.index_of(indexed_to) :]:
+            segment.txn_index.truncate(indexed_to)
+    snapshots.drop_after(end_offset)
+    start, state = snapshots.newest(indexed_to)
     for index, segment in enumerate(segments.row):
         if segments.end_of(index, end_offset) <= start:
             continue
+        if segment.base_offset > start and index:
+            # Once the segments before are deleted, what they say of the producers is found nowhere else.
+            snapshots.take(segment.base_offset, state)
         try:
-            for _, header in scan_headers(segment.file, segment.index.lookup(start), segment.size):
-                if header.producer_id >= 0 and header.base_offset >= start and not header.is_control:
-                    state.record(header, header.base_offset, now_ms)
+            _replay(segment, state, start, indexed_to, now_ms)
         except CorruptRecordBatch as error:
             # Flushed data gone bad: whoever reads it is told, but the log must open.
             logger.warning("%s: producers not known behind a damaged batch: %s", segment.file_name, error)
     return state
+
+
+def _replay(segment: Segment, state: ProducerState, start: int, indexed_to: int, now_ms: int) -> None:
+    """Enter a segment's batches from `start` on into `state`."""
+    for position, header in scan_headers(segment.file, segment.index.lookup(start), segment.size):
+        if header.producer_id < 0 or header.base_offset < start:
+            continue
+        if not header.is_control:
+            state.record(header, header.base_offset, now_ms)
+        elif header.count:  # else compaction has taken the marker, and the whole transaction before it
+            marker = parse_marker(segment.file.read(position, header.size))
+            offset = header.base_offset
+            ended = state.record_marker(
+                header.producer_id, header.producer_epoch, marker.coordinator_epoch, offset, now_ms
+            )
+            if ended is not None and not marker.commit and offset >= indexed_to:
+                segment.txn_index.append(
+                    AbortedTransaction(
+                        header.producer_id, ended.first_offset, offset, ended.last_stable_offset
+                    )
+                )

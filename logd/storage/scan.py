@@ -20,19 +20,22 @@ def scan_headers(file: File, position: int, end: int) -> Iterator[tuple[int, Bat
 
     Raises CorruptRecordBatch where a header makes no sense; a partial batch at the end ends the walk.
     """
-    chunk, start = b"", position
+    chunk, start, size = b"", position, HEADER_CHUNK
     while end - position >= HEADER_SIZE:
         if position + HEADER_SIZE > start + len(chunk):
             start = position
-            chunk = file.read(start, min(HEADER_CHUNK, end - start))
+            chunk = file.read(start, min(size, end - start))
         header = read_header(chunk, position - start)
         if position + header.size > end:
             return
+        size = HEADER_CHUNK if 4 * header.size < HEADER_CHUNK else HEADER_SIZE
         yield position, header
         position += header.size
 
 
-def scan_batches(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+def scan_batches(
+    file: File, position: int, end: int, *, chunk_bytes: int = BATCH_CHUNK
+) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """(position, header, bytes) of every whole batch in bytes [position, end), CRCs unchecked.
 
     Raises CorruptRecordBatch where a header makes no sense; a partial batch at the end ends the walk.
@@ -40,14 +43,14 @@ def scan_batches(file: File, position: int, end: int) -> Iterator[tuple[int, Bat
     chunk, start = memoryview(b""), position
     while end - position >= HEADER_SIZE:
         if position + HEADER_SIZE > start + len(chunk):
-            chunk, start = memoryview(file.read(position, min(BATCH_CHUNK, end - position))), position
+            chunk, start = memoryview(file.read(position, min(chunk_bytes, end - position))), position
         header = read_header(chunk, position - start)
         size = header.size
         if position + size > end:
             return
         if position + size > start + len(chunk):
             chunk, start = (
-                memoryview(file.read(position, min(max(size, BATCH_CHUNK), end - position))),
+                memoryview(file.read(position, min(max(size, chunk_bytes), end - position))),
                 position,
             )
         if len(chunk) < size:

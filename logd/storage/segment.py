@@ -15,17 +15,21 @@ from logd.errors import CorruptRecordBatch
 from logd.records.decode import decode_records
 from logd.records.slice import FileSlice
 from logd.storage.disk import Buffer, Disk, File
+from logd.storage.jobs import FileWrite
 from logd.storage.names import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,
     TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
     offset_name,
 )
 from logd.storage.offset_index import OffsetIndex
+from logd.storage.open_files import OPEN_FILES
 from logd.storage.scan import scan_headers
 from logd.storage.time_index import NO_TIMESTAMP, TimeIndex
+from logd.storage.txn_index import TransactionIndex
 
 NOT_READ = -2
 """Stands for a timestamp that has not been read from the disk yet."""
@@ -46,12 +50,15 @@ class Segment:
         "_max_timestamp_offset",
         "_recent_offsets",
         "_recent_positions",
+        "_size_seen",
+        "_used",
         "base_offset",
         "created_ms",
         "folder",
         "index",
         "size",
         "time_index",
+        "txn_index",
     )
 
     def __init__(self, disk: Disk, folder: Path, base_offset: int, size: int, created_ms: int) -> None:
@@ -62,7 +69,10 @@ class Segment:
         self.created_ms = created_ms
         self.index = OffsetIndex(disk, self.path(INDEX_SUFFIX), base_offset)
         self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX), base_offset)
+        self.txn_index = TransactionIndex(disk, self.path(TXN_INDEX_SUFFIX), base_offset)
         self._file: File | None = None
+        self._used = False
+        self._size_seen = size
         self._bytes_since_index = 0
         self._first_timestamp = NOT_READ if size else NO_TIMESTAMP
         self._max_timestamp = NOT_READ if size else NO_TIMESTAMP
@@ -88,10 +98,24 @@ class Segment:
 
     @property
     def file(self) -> File:
-        """The `.log` file."""
-        if self._file is None:
-            self._file = self._disk.open(self.path(LOG_SUFFIX))
-        return self._file
+        """The `.log` file, opened if it is not open."""
+        self._used = True
+        file = self._file
+        if file is None:
+            file = self._file = self._disk.open(self.path(LOG_SUFFIX))
+            OPEN_FILES.opened(self)
+        return file
+
+    def was_used(self) -> bool:
+        """Whether the file was read or grew since this was last asked; see `open_files`."""
+        used = self._used or self.size != self._size_seen
+        self._used, self._size_seen = False, self.size
+        return used
+
+    def rest(self) -> None:
+        """Let go of the file, and of what memory holds only to save reading it again."""
+        self.close()
+        self.unload()
 
     # Writing
 
@@ -196,18 +220,33 @@ class Segment:
 
     def save(self) -> list[File]:
         """Write the indexes out; returns the files to `sync`, the indexes' being the caller's to close."""
-        return [self.file, self.index.save(), self.time_index.save()]
+        aborted = self.txn_index.save()
+        return [self.file, self.index.save(), self.time_index.save(), *([aborted] if aborted else [])]
+
+    def start_save(self) -> list[FileWrite]:
+        """The writes `save` would make, to be made in a thread; call `saved` once they are."""
+        writes = [self.index.start_save(), self.time_index.start_save()]
+        if (aborted := self.txn_index.save()) is not None:
+            writes.append(FileWrite(aborted, 0, b""))  # its entries are in the file already
+        return [write for write in writes if write is not None]
+
+    def saved(self) -> None:
+        """The writes of `start_save` were made."""
+        self.index.saved()
+        self.time_index.saved()
 
     def unload(self) -> None:
         """Drop what memory holds only to save reading it again."""
         self.index.unload()
         self.time_index.unload()
+        self.txn_index.unload()
         self._recent_offsets, self._recent_positions = array("q"), array("q")
 
     def truncate(self, size: int, end_offset: int) -> None:
         """Cut the file to `size` bytes, which end before `end_offset`."""
         self.index.truncate(size)
         self.time_index.truncate(end_offset)
+        self.txn_index.truncate(end_offset)
         self.file.truncate(size)
         self.size = size
         self._bytes_since_index = 0
@@ -220,20 +259,32 @@ class Segment:
         """Let go of the file. A `FileSlice` given out keeps its descriptor."""
         # Not `File.close`: a flush running in a thread may be using it.
         self._file = None
+        self._used, self._size_seen = False, self.size
+
+    def relocate(self, disk: Disk, folder: Path) -> None:
+        """The files are in another folder now; see `LogFlusher.relocate`."""
+        self.close()
+        self._disk, self.folder = disk, folder
+        self.index.relocate(disk, folder)
+        self.time_index.relocate(disk, folder)
+        self.txn_index.relocate(disk, folder)
 
     def mark_deleted(self) -> list[Path]:
         """Rename the files away and let go of them; returns what is to be unlinked later."""
         renamed = []
-        for suffix in SEGMENT_SUFFIXES:
-            path = self.path(suffix)
-            target = path.with_name(path.name + DELETED_SUFFIX)
+        for path, target in self.take_away():
             try:
                 self._disk.rename(path, target)
             except FileNotFoundError:
                 continue
             renamed.append(target)
-        self.close()
         return renamed
+
+    def take_away(self) -> list[tuple[Path, Path]]:
+        """Let go of the files; returns how to rename them (not all exist), which a `Deletion` does."""
+        self.close()
+        paths = [self.path(suffix) for suffix in SEGMENT_SUFFIXES]
+        return [(path, path.with_name(path.name + DELETED_SUFFIX)) for path in paths]
 
     # Reading
 
@@ -279,6 +330,20 @@ class Segment:
             return recent[bisect_right(recent, position) - 1]
         return self.index.boundary_before(position)
 
+    def is_recent(self, offset: int) -> bool:
+        """Whether the batch holding `offset` is one of the last appended, known by their positions."""
+        recent = self._recent_offsets
+        return bool(recent) and offset >= recent[0]
+
+    def offset_behind(self, position: int) -> int | None:
+        """An offset that no batch before `position` reaches, as near as is known; None: the segment's end."""
+        recent = self._recent_positions
+        if position >= self.size:
+            return None
+        if recent and position >= recent[0]:
+            return self._recent_offsets[bisect_right(recent, position) - 1]
+        return self.index.offset_behind(position)
+
     def next_offset(self) -> int:
         """The offset after the last batch, `base_offset` without one. Reads from the last index entry on."""
         end = self.base_offset
@@ -315,9 +380,8 @@ class Segment:
         return None
 
     def _reread_timestamps(self) -> None:
-        """After a cut: the time index's last entry, and the batches behind it."""
+        """After a cut: the time index's last entry, and the batches no entry of either index speaks of."""
         self._max_timestamp, self._max_timestamp_offset = self.time_index.last_entry()
-        position = self.index.lookup(self._max_timestamp_offset)
-        for _, header in scan_headers(self.file, position, self.size):
+        for _, header in scan_headers(self.file, self.index.last_position(), self.size):
             if header.max_timestamp > self._max_timestamp:
                 self._max_timestamp, self._max_timestamp_offset = header.max_timestamp, header.last_offset

@@ -38,21 +38,26 @@ class Segments:
 
     def add(self, base_offset: int, now_ms: int) -> Segment:
         """Finish the active segment and begin the next one at `base_offset`."""
-        self.active.finish()
-        self.active.save()
+        self.active.finish()  # its indexes are written out by the next flush
         self.active.unload()
         self.active = Segment.create(self._disk, self._folder, base_offset, now_ms)
         self.row.append(self.active)
         return self.active
 
-    def drop_oldest(self, count: int) -> list[Path]:
-        """Take out the oldest segments, not all of them; returns their files, renamed, to be unlinked."""
-        paths = [path for segment in self.row[:count] for path in segment.mark_deleted()]
+    def relocate(self, disk: Disk, folder: Path) -> None:
+        """Their files are in another folder now; see `LogFlusher.relocate`."""
+        self._disk, self._folder = disk, folder
+        for segment in self.row:
+            segment.relocate(disk, folder)
+
+    def drop_oldest(self, count: int) -> list[tuple[Path, Path]]:
+        """Take out the oldest segments, not all of them; returns how to rename their files away."""
+        renames = [rename for segment in self.row[:count] for rename in segment.take_away()]
         del self.row[:count]
-        return paths
+        return renames
 
     def cut(self, offset: int, now_ms: int) -> list[Path]:
-        """Take out everything from the batch holding `offset` on; returns files as `drop_oldest` does."""
+        """Take out everything from the batch holding `offset` on; returns files, renamed, to be unlinked."""
         keep = bisect_right(self.row, offset - 1, key=_base_offset)
         paths = [path for segment in self.row[keep:] for path in segment.mark_deleted()]
         del self.row[keep:]

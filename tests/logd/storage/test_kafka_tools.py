@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import os
+import io
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from logd.dump_log.dump import dump
+from logd.dump_log.options import Options
 from logd.records import Codec
+from tests.support.java import dump_log_segments, needs_kafka
 
-LIBS = os.environ.get("KAFKA_LIBS", "")
-
-pytestmark = pytest.mark.skipif(
-    not (LIBS and shutil.which("java")),
-    reason="KAFKA_LIBS does not name a folder of Kafka's jars, or no java",
-)
+pytestmark = needs_kafka
 
 
-def dump(*options: str, files: list[Path]) -> str:
-    command = [
-        "java",
-        "-cp",
-        f"{LIBS}/*",
-        "kafka.tools.DumpLogSegments",
-        *options,
-        "--files",
-        ",".join(map(str, files)),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+def kafka_dump(*options: str, files: list[Path]) -> str:
+    done = dump_log_segments(*options, "--files", ",".join(map(str, files)))
+    assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 
 
@@ -60,13 +46,83 @@ def test_kafka_reads_what_we_write(store: Any, batch: Any) -> None:
     fill(store, batch)
     logs = sorted(store.log_path.glob("*.log"))
     assert len(logs) > 1
-    text = dump("--deep-iteration", "--print-data-log", files=logs)
+    text = kafka_dump("--deep-iteration", "--print-data-log", files=logs)
     assert len(re.findall(r"^\| offset: \d+", text, re.MULTILINE)) == 600
     assert "isvalid: false" not in text
 
     indexes = sorted(store.log_path.glob("*index"))
-    text = dump("--verify-index-only", files=indexes)
+    text = kafka_dump("--verify-index-only", files=indexes)
     assert not re.search("mismatch|out of order|not found", text, re.IGNORECASE), text
 
     newest = sorted(store.log_path.glob("*.snapshot"))[-1]
-    assert re.search(r"producerId: 42 producerEpoch: 1 .* lastSequence: 599 ", dump(files=[newest]))
+    assert re.search(r"producerId: 42 producerEpoch: 1 .* lastSequence: 599 ", kafka_dump(files=[newest]))
+
+
+def test_kafka_reads_our_transactions(store: Any, batch: Any) -> None:
+    store.configure(segment_bytes=500)
+    facts = {"producer_epoch": 3, "coordinator_epoch": 7, "leader_epoch": 0, "now_ms": store.now}
+    for number in range(4):
+        for pid in (1, 2):
+            producer = {"producer_id": pid, "producer_epoch": 3, "base_sequence": 2 * number}
+            store.log.append(batch("a", "b", transactional=True, **producer), 0, store.now)
+        store.log.append_marker(producer_id=1, commit=False, **facts)
+        store.log.append_marker(producer_id=2, commit=number % 2 == 0, **facts)
+    store.log.append(
+        batch("open", producer_id=2, producer_epoch=3, base_sequence=8, transactional=True), 0, store.now
+    )
+    aborted = store.log.aborted(0, store.log.log_end_offset)
+    store.close()
+
+    text = kafka_dump(files=sorted(store.log_path.glob("*.txnindex")))
+    assert re.findall(
+        r"producerId: (\d+) firstOffset: (\d+) lastOffset: (\d+) lastStableOffset: (\d+)", text
+    ) == [tuple(map(str, entry)) for entry in aborted]
+    newest = sorted(store.log_path.glob("*.snapshot"))[-1]
+    text = kafka_dump(files=[newest])
+    for pid, first in ((1, ".empty"), (2, "[24]")):
+        state = f"producerEpoch: 3 coordinatorEpoch: 7 currentTxnFirstOffset: OptionalLong{first} "
+        assert f"producerId: {pid} {state}" in text, text
+    text = kafka_dump("--print-data-log", files=sorted(store.log_path.glob("*.log")))
+    assert text.count("endTxnMarker: ABORT coordinatorEpoch: 7") == 6
+    assert text.count("endTxnMarker: COMMIT coordinatorEpoch: 7") == 2
+
+
+def fill_with_transactions(store: Any, batch: Any) -> None:
+    """Three producers, every fourth transaction aborted, the last ones open, over several segments."""
+    store.configure(segment_bytes=3000, index_interval_bytes=300)
+    sequences = [0, 0, 0]
+    for number in range(60):
+        which = number % 3
+        for values in (["some", "thing"], ["more"]):
+            facts = {"producer_id": 100 + which, "producer_epoch": 7, "base_sequence": sequences[which]}
+            records = batch(*values, now=store.now + number, transactional=True, codec=Codec.LZ4, **facts)
+            store.log.append(records, 3, store.now + number)
+            sequences[which] += len(values)
+        if number < 58:
+            store.log.append_marker(
+                producer_id=100 + which,
+                producer_epoch=7,
+                commit=number % 4 != 3,
+                coordinator_epoch=2,
+                leader_epoch=3,
+                now_ms=store.now + number,
+            )
+    store.close()
+
+
+def test_both_tools_say_the_same_of_our_transactions(store: Any, batch: Any) -> None:
+    """Both tools say the same of every file, and nothing is wrong with any."""
+    fill_with_transactions(store, batch)
+    suffixes = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
+    files = sorted(path for path in store.log_path.iterdir() if path.suffix in suffixes)
+    assert {path.suffix for path in files} == set(suffixes)
+    text = kafka_dump("--print-data-log", files=files)
+    assert len(re.findall(r"endTxnMarker: (?:COMMIT|ABORT) coordinatorEpoch: 2$", text, re.MULTILINE)) == 58
+    assert len(re.findall(r"^version: 0 producerId: 10\d firstOffset: ", text, re.MULTILINE)) == 14
+    newest = kafka_dump(files=[path for path in files if path.suffix == ".snapshot"][-1:])
+    assert len(re.findall(r"currentTxnFirstOffset: OptionalLong\[\d+\]", newest)) == 2
+
+    out, err = io.StringIO(), io.StringIO()
+    assert dump(files, Options(print_data_log=True), out, err)
+    assert out.getvalue().splitlines() == text.splitlines()
+    assert err.getvalue() == ""

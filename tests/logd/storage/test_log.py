@@ -230,6 +230,7 @@ def test_delete_records_moves_the_log_start(store: Any) -> None:
     assert store.log.delete_records_before(1) == []
 
     assert deletion.delay_ms == 1234
+    deletion.hide()
     assert "00000000000000000000.log.deleted" in store.files()
     deletion.run()
     assert not [name for name in store.files() if name.endswith(".deleted")]

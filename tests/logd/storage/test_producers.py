@@ -8,6 +8,7 @@ import pytest
 
 from logd.errors import ErrorCode, Fenced, KafkaError
 from logd.storage import Appended
+from logd.storage.producer_snapshot import decode_snapshot, encode_snapshot
 from logd.storage.producers import Producer, ProducerState
 
 PID = 4711
@@ -194,21 +195,21 @@ def test_the_snapshot_is_kafkas_byte_for_byte() -> None:
         "0000000000000007 0000 0000176f 000000000000176f 000001ab 0000018bcfe57f6f ffffffff ffffffffffffffff"
         "0000000000000008 0000 00000863 0000000000001fd3 000001ab 0000018bcfe57063 ffffffff ffffffffffffffff"
     )
-    state = ProducerState.decode(data)
+    state = decode_snapshot(data)
     assert [(pid, producer.epoch, producer.next_sequence) for pid, producer in state.producers.items()] == [
         (7, 0, 6000),
         (8, 0, 2148),
     ]
     assert state.producers[8].batches[-1].base_offset == 0x1FD3 - 0x1AB
-    assert state.encode() == data
+    assert encode_snapshot(state) == data
 
 
 def test_transaction_fields_pass_through_a_snapshot() -> None:
-    assert ProducerState.decode(ProducerState().encode()).producers == {}
+    assert decode_snapshot(encode_snapshot(ProducerState())).producers == {}
     state = ProducerState()
     producer = state.producers[7] = Producer(2)
     producer.coordinator_epoch, producer.txn_first_offset, producer.timestamp = 5, 1000, 99
-    again = ProducerState.decode(state.encode()).producers[7]
+    again = decode_snapshot(encode_snapshot(state)).producers[7]
     assert (again.epoch, again.coordinator_epoch, again.txn_first_offset, again.timestamp) == (2, 5, 1000, 99)
     assert not again.batches and again.next_sequence == 0
 
@@ -216,4 +217,4 @@ def test_transaction_fields_pass_through_a_snapshot() -> None:
 @pytest.mark.parametrize("data", [b"", b"\x00\x01", bytes(10), b"\x00\x02" + bytes(8)])
 def test_no_snapshot(data: bytes) -> None:
     with pytest.raises(ValueError, match="producer snapshot"):
-        ProducerState.decode(data)
+        decode_snapshot(data)

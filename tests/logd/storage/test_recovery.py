@@ -194,7 +194,8 @@ def test_files_waiting_for_deletion_are_cleared_away(store: Any) -> None:
     store.configure(segment_bytes=300)
     for _ in range(3):
         store.append("x" * 100)
-    store.log.delete_records_before(2)
+    for deletion in store.log.delete_records_before(2):
+        deletion.hide()
     store.kill()
     store.open()
     for deletion in store.folder.deletions:

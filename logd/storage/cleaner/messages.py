@@ -1,0 +1,99 @@
+"""What the broker and its cleaner process say to each other: frames of msgpack, each after its length.
+
+broker → cleaner:  Task, Cancel        cleaner → broker:  Cleaned*, then Done or Failed
+
+frame:  length u32, big-endian │ msgpack
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+LENGTH = struct.Struct(">I")
+
+AbortedEntry: TypeAlias = tuple[int, int, int, int]
+"""Producer id, first offset, last offset, last stable offset: a transaction index entry."""
+
+
+class Source(msgspec.Struct, array_like=True, frozen=True):
+    """A segment to be cleaned: `size` bytes of it, its offsets ending before `end_offset`."""
+
+    base_offset: int
+    size: int
+    end_offset: int
+
+
+class Task(msgspec.Struct, tag=True, frozen=True, kw_only=True):
+    """Clean one log; `sources` are its segments from the first on, up to where cleaning has to end.
+
+    Keys are taken from `first_dirty` on. `aborted` are the aborted transactions with records in `sources`.
+    `producers` are the active ones: id, offset of the last data (-1: none), epoch. Sizes in bytes, times in
+    ms.
+    """
+
+    folder: str
+    sources: list[Source]
+    first_dirty: int
+    now_ms: int
+    delete_retention_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    aborted: Sequence[AbortedEntry]
+    producers: list[tuple[int, int, int]]
+    map_bytes: int = 128 * 1024 * 1024
+    map_load_factor: float = 0.9
+    buffer_bytes: int = 512 * 1024
+    bytes_per_second: float = float("inf")
+
+
+class Cancel(msgspec.Struct, tag=True, frozen=True):
+    """Leave off the task that is under way."""
+
+
+class Cleaned(msgspec.Struct, tag=True, frozen=True, kw_only=True):
+    """A group of segments, `replaced` by their base offsets, was rewritten as one of `size` bytes.
+
+    Its files are whole and synced, under the first one's names with `.cleaned`.
+    """
+
+    base_offset: int
+    replaced: list[int]
+    size: int
+    modified_ms: int
+    suffixes: list[str]
+
+
+class Done(msgspec.Struct, tag=True, frozen=True, kw_only=True):
+    """All is clean below `first_dirty` now. What was read (both times), written and thrown away."""
+
+    first_dirty: int
+    bytes_read: int
+    bytes_written: int
+    records_read: int
+    records_kept: int
+    keys: int
+    seconds: float
+
+
+class Failed(msgspec.Struct, tag=True, frozen=True, kw_only=True):
+    """The task came to nothing more. `reason`: the log is corrupt, its files are gone (deleted meanwhile),
+    the disk is full, the disk failed, or the task was cancelled.
+    """
+
+    reason: Literal["corrupt", "gone", "full", "disk", "cancelled"]
+    message: str
+
+
+Order: TypeAlias = Task | Cancel
+Report: TypeAlias = Cleaned | Done | Failed
+
+
+def frame(message: Order | Report) -> bytes:
+    """A message as it travels."""
+    data = msgspec.msgpack.encode(message)
+    return LENGTH.pack(len(data)) + data

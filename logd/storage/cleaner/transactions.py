@@ -1,0 +1,66 @@
+"""Which transactions a batch belongs to, while a log is read from its beginning to its end.
+
+Kafka's CleanedTransactionMetadata: records of an aborted transaction go; a marker may go once a whole walk
+met no batch of its transaction any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from logd.records.control import ABORT, COMMIT, parse_control
+from logd.records.decode import decode_records
+from logd.records.header import BatchHeader
+from logd.storage.cleaner.messages import AbortedEntry
+
+
+class Transactions:
+    """Batches are to be given in the order of their offsets.
+
+    `kept` are the index entries of the aborted transactions of which records were met before their marker.
+    """
+
+    def __init__(self, aborted: Iterable[AbortedEntry]) -> None:
+        self.kept: list[AbortedEntry] = []
+        self._coming = sorted(aborted, key=lambda entry: entry[1], reverse=True)
+        self._aborted: dict[int, AbortedEntry] = {}
+        self._met: set[int] = set()
+        self._committed: set[int] = set()
+
+    def data(self, header: BatchHeader) -> bool:
+        """A data batch: whether its transaction was aborted."""
+        self._advance(header.last_offset)
+        if not header.is_transactional:
+            return False
+        if header.producer_id in self._aborted:
+            self._met.add(header.producer_id)
+            return True
+        self._committed.add(header.producer_id)
+        return False
+
+    def control(self, header: BatchHeader, batch: memoryview) -> bool:
+        """A control batch: whether nothing it speaks of is left, so that it may go (after its time)."""
+        self._advance(header.last_offset)
+        if not header.count:
+            return True
+        kind = parse_control(decode_records(batch)[0][2])[1]
+        producer_id = header.producer_id
+        if kind == ABORT:
+            entry = self._aborted.pop(producer_id, None)
+            if entry is None or producer_id not in self._met:
+                return True
+            self._met.discard(producer_id)
+            self.kept.append(entry)
+            return False
+        if kind == COMMIT:
+            if producer_id not in self._committed:
+                return True
+            self._committed.discard(producer_id)
+        return False
+
+    def _advance(self, offset: int) -> None:
+        """Transactions that had begun by `offset` are under way."""
+        coming = self._coming
+        while coming and coming[-1][1] <= offset:
+            entry = coming.pop()
+            self._aborted.setdefault(entry[0], entry)

@@ -1,0 +1,122 @@
+"""Writing a cleaned segment: its `.log`, both indexes and the transaction index, all with `.cleaned`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from logd.errors import CorruptRecordBatch
+from logd.records.header import BatchHeader
+from logd.storage.cleaner.messages import AbortedEntry
+from logd.storage.disk import Buffer, Disk
+from logd.storage.names import (
+    CLEANED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    offset_name,
+)
+from logd.storage.offset_index import OffsetIndex
+from logd.storage.time_index import NO_TIMESTAMP, TimeIndex
+from logd.storage.txn_index import AbortedTransaction, TransactionIndex
+
+SYNC_BYTES = 32 * 1024 * 1024
+"""Forced to the disk at a time: a whole segment at once would make the log's own fsyncs wait."""
+POSITION_MAX = 2**31 - 1
+
+
+def cleaned_path(folder: Path, base_offset: int, suffix: str) -> Path:
+    """A file of a cleaned segment that is not swapped in yet."""
+    return folder / (offset_name(base_offset, suffix) + CLEANED_SUFFIX)
+
+
+def remove_cleaned(disk: Disk, folder: Path, base_offset: int) -> None:
+    """Remove what an earlier attempt left. May raise OSError."""
+    for suffix in SEGMENT_SUFFIXES:
+        disk.unlink(cleaned_path(folder, base_offset, suffix))
+
+
+class CleanedSegment:
+    """Give it batches in order, then `finish`. Methods may raise OSError."""
+
+    def __init__(
+        self, disk: Disk, folder: Path, base_offset: int, *, index_interval: int, buffer_bytes: int
+    ) -> None:
+        remove_cleaned(disk, folder, base_offset)
+        self.base_offset = base_offset
+        self.size = 0
+        self._index_interval = index_interval
+        self._buffer_bytes = buffer_bytes
+        self._path = cleaned_path(folder, base_offset, LOG_SUFFIX)
+        self._file = disk.open(self._path)
+        self._index = OffsetIndex(disk, cleaned_path(folder, base_offset, INDEX_SUFFIX), base_offset)
+        self._time_index = TimeIndex(disk, cleaned_path(folder, base_offset, TIME_INDEX_SUFFIX), base_offset)
+        self._transactions = TransactionIndex(
+            disk, cleaned_path(folder, base_offset, TXN_INDEX_SUFFIX), base_offset
+        )
+        self._has_transactions = False
+        self._pending: list[Buffer] = []
+        self._pending_bytes = 0
+        self._synced = 0
+        self._since_index = 0
+        self._max_timestamp = NO_TIMESTAMP
+        self._max_timestamp_offset = base_offset
+
+    def append(self, header: BatchHeader, max_timestamp: int, batch: Buffer) -> None:
+        """Add a batch; its offsets are in `header`, which may be that of before it was shortened.
+
+        The buffer is to stay as it is until `finish`.
+        """
+        position, last_offset = self.size, header.last_offset
+        if position > POSITION_MAX:
+            raise CorruptRecordBatch("a cleaned segment grew beyond 2 GB")
+        if max_timestamp > self._max_timestamp:
+            self._max_timestamp, self._max_timestamp_offset = max_timestamp, last_offset
+        if self._since_index > self._index_interval:
+            self._index.append(last_offset, position)
+            self._time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
+            self._since_index = 0
+        size = len(batch)
+        self._since_index += size
+        self.size = position + size
+        self._pending.append(batch)
+        self._pending_bytes += size
+        if self._pending_bytes >= self._buffer_bytes:
+            self._write()
+
+    def add_aborted(self, entry: AbortedEntry) -> None:
+        """An aborted transaction whose marker is in the segment and of which readers must be told."""
+        self._transactions.append(AbortedTransaction(*entry))
+        self._has_transactions = True
+
+    def finish(self, modified_ms: int) -> list[str]:
+        """Write out everything, wait until it is on the disk; returns the suffixes of the files there are.
+
+        Retention of records without timestamps goes by the file's time, so it is set.
+        """
+        self._write()
+        self._time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
+        suffixes = [LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX]
+        files = [self._index.save(), self._time_index.save()]
+        if self._has_transactions and (file := self._transactions.save()) is not None:
+            files.append(file)
+            suffixes.append(TXN_INDEX_SUFFIX)
+        os.utime(self._path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+        for file in (self._file, *files):
+            file.sync()
+            file.close()
+        return suffixes
+
+    def abandon(self) -> None:
+        """Let go of the file, which stays for the owner to remove."""
+        self._file.close()
+
+    def _write(self) -> None:
+        if self._pending:
+            self._file.write(self.size - self._pending_bytes, self._pending)
+            self._pending, self._pending_bytes = [], 0
+        if self.size - self._synced >= SYNC_BYTES:
+            self._file.sync()
+            self._synced = self.size

@@ -1,0 +1,197 @@
+"""Forcing a log to the disk: what is due, what a flush takes along, and the clean end.
+
+Everything below the recovery point is known to be on the disk. A flush also takes a producer snapshot once
+the log has grown enough, so that opening it after a crash replays no more than the flushes left over. Aborted
+transactions are in their index's file already; a flush forces it to the disk.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from logd.errors import CorruptRecordBatch
+from logd.storage.disk import Disk, File
+from logd.storage.health import Health
+from logd.storage.jobs import FileWrite, Flush
+from logd.storage.log_state import LogState
+from logd.storage.names import LEADER_EPOCHS
+from logd.storage.segment import Segment
+
+NEVER = 2**63 - 1
+SNAPSHOT_BYTES = 1024 * 1024
+"""A flush takes a producer snapshot when the active segment has grown by this much since the last one."""
+
+
+class LogFlusher(LogState):
+    """The part of a log that makes it durable."""
+
+    def __init__(self, *arguments: Any, **facts: Any) -> None:
+        super().__init__(*arguments, **facts)
+        self.synced_offset = self._sync_started_to = self.recovery_point
+        self._snapshot_at = 0
+        self._unsynced_folders: list[Path] = [self.folder, self.folder.parent]
+        self._unflushed_since_ms = NEVER
+        self._flushing = threading.Lock()
+
+    def needs_flush(self, now_ms: int) -> bool:
+        """Whether flush.messages or flush.ms ask for a sync, before the last append is acknowledged."""
+        unflushed = self.log_end_offset - self._sync_started_to
+        return unflushed > 0 and (
+            unflushed >= self.config.flush_messages
+            or now_ms - self._unflushed_since_ms >= self.config.flush_ms
+        )
+
+    @property
+    def is_flushed(self) -> bool:
+        """Whether the disk has all there is."""
+        return not (
+            self.log_end_offset > self.recovery_point or self.epochs.dirty or self._snapshots.unsynced
+        )
+
+    def start_flush(self) -> Flush | None:
+        """The fsyncs outstanding; run it (any thread), then hand it to `finish_flush`. None: nothing to do.
+
+        Writes the indexes out, since no recovery point may pass entries that only memory has.
+        Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        if self._health.failure is not None:
+            raise self._health.error()
+        if self.is_flushed:
+            return None
+        try:
+            # From the segment of the last flushed record: rolling it has added to its indexes since.
+            segments = self._segments.row[self._segments.index_of(self.recovery_point - 1) :]
+            writes = [write for segment in segments for write in segment.start_save()]
+            if any(write.position == 0 for write in writes):
+                self._names_changed()
+            obsolete = self._take_snapshot_if_due()
+            files = [segment.file for segment in segments] + self._snapshots.start_sync()
+            aborts = [file for segment in segments if (file := segment.txn_index.save()) is not None]
+            if aborts:
+                files += aborts
+                self._names_changed()
+        except (OSError, CorruptRecordBatch) as error:
+            raise self._failed("writing indexes", error) from error
+        epochs = (self.folder / LEADER_EPOCHS, self.epochs.encode()) if self.epochs.dirty else None
+        self.epochs.dirty = False
+        return self._flush_job(files, writes=writes, epochs=epochs, segments=segments, obsolete=obsolete)
+
+    def start_sync(self) -> Flush | None:
+        """As `start_flush`, of the records alone: they outlast a power loss then, though recovery reads them.
+
+        What an acknowledgement waits for by flush.messages and flush.ms: one fsync as a rule.
+        """
+        if self._health.failure is not None:
+            raise self._health.error()
+        if self.log_end_offset <= self.synced_offset:
+            return None
+        try:
+            row = self._segments.row
+            files = [segment.file for segment in row[self._segments.index_of(self.synced_offset) :]]
+        except OSError as error:
+            raise self._failed("flushing", error) from error
+        return self._flush_job(files)
+
+    def _flush_job(
+        self,
+        files: list[File],
+        *,
+        writes: Sequence[FileWrite] = (),
+        epochs: tuple[Path, bytes] | None = None,
+        segments: Sequence[Segment] = (),
+        obsolete: Sequence[Path] = (),
+    ) -> Flush:
+        self._unflushed_since_ms = NEVER
+        self._sync_started_to = self.log_end_offset
+        folders, self._unsynced_folders = self._unsynced_folders, []
+        return Flush(
+            self._health,
+            self._disk,
+            files=files,
+            writes=writes,
+            folders=folders,
+            epochs=epochs,
+            end_offset=self.log_end_offset,
+            turn=self._flushing,
+            segments=segments,
+            obsolete=obsolete,
+        )
+
+    def _names_changed(self) -> None:
+        if self.folder not in self._unsynced_folders:
+            self._unsynced_folders.append(self.folder)
+
+    def _take_snapshot_if_due(self) -> list[Path]:
+        """Producers as of the next recovery point, so that finding them again reads little of a large log.
+
+        Returns the snapshots nobody needs once that one is on the disk: as Kafka, we keep those at the
+        beginnings of segments and the latest.
+        """
+        size = self._segments.active.size
+        if size - self._snapshot_at < SNAPSHOT_BYTES:
+            return []
+        self._snapshots.take(self.log_end_offset, self.producers)
+        self._snapshot_at = size
+        self._names_changed()
+        return self._snapshots.drop_between({segment.base_offset for segment in self._segments.row})
+
+    @property
+    def is_flushing(self) -> bool:
+        """Whether a flush is under way."""
+        return self._flushing.locked() or self._sync_started_to != self.synced_offset
+
+    def finish_flush(self, flush: Flush) -> None:
+        """The flush was run: raise the recovery point, if the indexes were written as well."""
+        if not flush.is_of(self._health):
+            return  # the log has moved to another log folder meanwhile
+        end = min(flush.end_offset, self.log_end_offset)
+        self.synced_offset = max(self.synced_offset, end)
+        if not flush.segments:
+            return
+        self.recovery_point = max(self.recovery_point, end)
+        for segment in flush.segments:
+            segment.saved()
+            if segment is not self._segments.active:
+                segment.unload()
+
+    def flush(self) -> None:
+        """Flush here and now. Blocks. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        flush = self.start_flush()
+        if flush is not None:
+            flush.run()
+            self.finish_flush(flush)
+
+    def close(self) -> None:
+        """Flush, take a producer snapshot, let go of the files. Blocks.
+
+        Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        if self._health.failure is None:
+            try:
+                self._segments.active.finish()
+                if self.log_end_offset > self._snapshots.latest:
+                    self._snapshots.take(self.log_end_offset, self.producers)
+            except (OSError, CorruptRecordBatch) as error:
+                raise self._failed("closing", error) from error
+            self.flush()
+        self.release()
+
+    def relocate(self, folder: Path, disk: Disk, health: Health, *, unsynced_snapshots: set[int]) -> None:
+        """All files are in another log folder now, byte for byte (`future`): go on there.
+
+        Not while it `is_flushing`. What was not flushed yet is flushed there. May raise OSError: the log is
+        there all the same, and that folder has failed.
+        """
+        self.folder, self._disk, self._health = folder, disk, health
+        self._unsynced_folders = [folder, folder.parent]
+        self.epochs.dirty = True
+        self._snapshots.relocate(disk, folder, unsynced_snapshots)
+        self._segments.relocate(disk, folder)
+
+    def release(self) -> None:
+        """Let go of the files as they are; slices given out stay readable."""
+        for segment in self._segments.row:
+            segment.close()

@@ -1,0 +1,226 @@
+"""The cleaner's parts, each by itself."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logd.errors import CorruptRecordBatch
+from logd.records import Codec, build_batch, decode_records
+from logd.records.decode import read_body
+from logd.records.header import read_header
+from logd.records.varint import read_zigzag
+from logd.storage.cleaner.grouping import GROUP_SEGMENTS_MAX, groups
+from logd.storage.cleaner.messages import LENGTH, Cancel, Done, Failed, Order, Report, Source, Task, frame
+from logd.storage.cleaner.offset_map import SLOT_BYTES, OffsetMap
+from logd.storage.cleaner.spans import record_spans, retimed
+from logd.storage.cleaner.throttle import Throttle
+from logd.storage.cleaner.transactions import Transactions
+
+RECORDS = st.lists(
+    st.tuples(
+        st.integers(-(2**40), 2**40),
+        st.one_of(st.none(), st.binary(max_size=200)),
+        st.one_of(st.none(), st.binary(max_size=300), st.just(b"x" * 20_000)),
+        st.lists(st.tuples(st.text(max_size=3), st.one_of(st.none(), st.binary(max_size=3))), max_size=2).map(
+            tuple
+        ),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+# The offset map
+
+
+@given(st.lists(st.binary(max_size=4), max_size=300), st.floats(0.1, 0.99))
+def test_the_map_is_a_dict(keys: list[bytes], load_factor: float) -> None:
+    offsets, model = OffsetMap(10**6, load_factor, len(keys)), {}
+    for offset, key in enumerate(keys):
+        assert offsets.put(key, offset)
+        model[key] = offset
+    assert offsets.count == len(model)
+    for key, offset in model.items():
+        assert offsets.get(key) == offset
+    assert offsets.get(b"not there") == -1
+
+
+def test_the_map_stays_within_its_memory() -> None:
+    offsets = OffsetMap(SLOT_BYTES * 100, 0.9, 10**9)
+    assert offsets.room == 90
+    for number in range(90):
+        assert offsets.put(b"%d" % number, number)
+    assert not offsets.put(b"one more", 90)
+    assert offsets.put(b"5", 91), "a key that is in"
+    assert (offsets.get(b"5"), offsets.latest, offsets.get(b"one more")) == (91, 91, -1)
+
+
+def test_a_small_log_takes_little_memory() -> None:
+    assert OffsetMap(128 * 1024 * 1024, 0.9, 10)._slots < 20
+    assert OffsetMap(1, 0.9, 0).room == 1
+
+
+# Records' places
+
+
+@given(RECORDS)
+def test_spans_are_what_decoding_finds(records: list[Any]) -> None:
+    batch = build_batch(records, base_offset=100)
+    header = read_header(batch)
+    body = read_body(batch, 0, header)
+    spans = record_spans(body, header.count)
+    decoded = decode_records(batch)
+    assert [(100 + span[3], header.base_timestamp + span[2], span[4], span[5]) for span in spans] == [
+        (offset, time, key, value is not None) for offset, time, key, value, _ in decoded
+    ]
+    assert b"".join(body[span[0] : span[1]] for span in spans) == body
+    for span in spans:
+        record = retimed(body, span, 12_345)
+        assert record_spans(record, 1)[0][2] == span[2] + 12_345
+        again = retimed(record, record_spans(record, 1)[0], -12_345)
+        assert again == body[span[0] : span[1]]
+        assert read_zigzag(record, 0)[0] >> 1 == len(record) - read_zigzag(record, 0)[1]
+
+
+@given(st.binary(max_size=40), st.integers(1, 5))
+def test_nonsense_is_refused(body: bytes, count: int) -> None:
+    try:
+        spans = record_spans(body, count)
+    except CorruptRecordBatch:
+        return
+    assert spans[-1][1] == len(body)
+
+
+# Groups
+
+
+def grouped(sizes: list[int], **limits: int) -> list[int]:
+    sources = [Source(number * 10, size, number * 10 + 10) for number, size in enumerate(sizes)]
+    facts = {"segment_bytes": 100, "segment_index_bytes": 10_000, "index_interval_bytes": 10, **limits}
+    return [len(group) for group in groups(sources, **facts)]
+
+
+def test_segments_are_grouped_within_their_limits() -> None:
+    assert grouped([50, 50, 50, 200, 1, 99, 1]) == [2, 1, 1, 2, 1]
+    assert grouped([0, 0, 0]) == [3]
+    assert grouped([50, 50], segment_index_bytes=24) == [1, 1]
+    assert grouped([1] * 40) == [GROUP_SEGMENTS_MAX, 40 - GROUP_SEGMENTS_MAX]
+    assert grouped([]) == []
+    far = [Source(0, 1, 10), Source(10, 1, 2**31 + 1)]
+    assert len(groups(far, segment_bytes=100, segment_index_bytes=1000, index_interval_bytes=10)) == 2
+
+
+# Transactions
+
+
+def test_a_marker_may_go_once_its_records_are_gone() -> None:
+    def data(base: int, producer: int = 1) -> Any:
+        return read_header(
+            build_batch(
+                [(0, b"k", b"v", ())],
+                base_offset=base,
+                producer_id=producer,
+                producer_epoch=0,
+                base_sequence=0,
+                transactional=True,
+            )
+        )
+
+    def marker(base: int, kind: int, producer: int = 1) -> tuple[Any, memoryview]:
+        batch = build_batch(
+            [(0, kind.to_bytes(4, "big"), bytes(6), ())],
+            base_offset=base,
+            producer_id=producer,
+            producer_epoch=0,
+            transactional=True,
+            control=True,
+        )
+        return read_header(batch), memoryview(batch)
+
+    transactions = Transactions([(1, 20, 22, 23), (1, 0, 2, 3), (2, 5, 30, 31)])
+    assert transactions.data(data(1))
+    assert not transactions.control(*marker(2, 0))
+    assert transactions.kept == [(1, 0, 2, 3)]
+    assert not transactions.data(data(10))
+    assert not transactions.control(*marker(11, 1))
+    assert transactions.control(*marker(12, 1)), "nothing of it was met"
+    assert transactions.control(*marker(22, 0)), "nothing of it was met"
+    assert transactions.data(data(25, 2))
+    assert not transactions.control(*marker(30, 0, 2))
+    assert not transactions.control(*marker(31, 4)), "no marker of a transaction"
+
+
+# The rate
+
+
+def test_the_rate_is_kept() -> None:
+    now, slept = 0.0, []
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        slept.append(seconds)
+        now += seconds
+
+    throttle = Throttle(1000, clock=lambda: now, sleep=sleep)
+    for _ in range(100):
+        throttle.count(100)
+    assert 8.9 <= now <= 10.1
+    now += 100
+    slept.clear()
+    throttle.count(900)
+    assert not slept, "a second is saved up"
+    throttle.count(1100)
+    assert slept
+
+
+# The process
+
+
+def test_the_process_speaks_frames_and_ends_with_its_stdin(tmp_path: Any) -> None:
+    task = Task(
+        folder=str(tmp_path),
+        sources=[],
+        first_dirty=5,
+        now_ms=0,
+        delete_retention_ms=0,
+        segment_bytes=1000,
+        segment_index_bytes=1000,
+        index_interval_bytes=10,
+        aborted=[(1, 2, 3, 4)],
+        producers=[(1, 2, 3)],
+    )
+    gone = msgspec.structs.replace(task, sources=[Source(0, 100, 10)], first_dirty=0)
+    sent = b"".join(map(frame, (task, Cancel(), gone)))
+    with subprocess.Popen(
+        [sys.executable, "-m", "logd.storage.cleaner"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(sent)
+        process.stdin.flush()
+        done, failed = _report(process.stdout), _report(process.stdout)
+        process.stdin.close()
+        assert process.wait(20) == 0
+    assert isinstance(done, Done) and done.first_dirty == 5
+    assert isinstance(failed, Failed) and failed.reason == "gone"
+    assert msgspec.msgpack.decode(frame(task)[LENGTH.size :], type=Order) == task
+
+
+def _report(stream: Any) -> Any:
+    assert isinstance(stream, io.BufferedReader)
+    size = LENGTH.unpack(stream.read(LENGTH.size))[0]
+    return msgspec.msgpack.decode(stream.read(size), type=Report)
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_codecs_are_known(codec: Codec) -> None:
+    batch = build_batch([(0, b"k", None, ())], codec=codec)
+    header = read_header(batch)
+    assert record_spans(read_body(batch, 0, header), 1)[0][4:] == (b"k", False)

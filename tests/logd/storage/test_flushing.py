@@ -1,0 +1,214 @@
+"""What a flush forces to the disk, what a start after a crash then reads, and reads that wait for no disk."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logd.errors import ErrorCode, KafkaError
+from logd.storage import NotResident
+from logd.storage.disk import CACHED_ONLY, read_slice
+from logd.storage.testing import FaultyDisk
+
+LARGE = 300_000
+"""Four of these are more than a flush lets pass without a producer snapshot."""
+
+
+@pytest.fixture
+def disk() -> FaultyDisk:
+    return FaultyDisk()
+
+
+@pytest.fixture
+def faulty(new_store: Any, disk: FaultyDisk) -> Any:
+    new_store.disk = disk
+    new_store.open()
+    return new_store
+
+
+def write(store: Any, first_sequence: int, count: int, size: int = LARGE) -> None:
+    for sequence in range(first_sequence, first_sequence + count):
+        store.append("x" * size, producer_id=7, producer_epoch=0, base_sequence=sequence)
+
+
+def synced(disk: FaultyDisk) -> list[str]:
+    return [name for operation, name in disk.done if operation == "sync"]
+
+
+def test_a_sync_forces_the_records_alone(faulty: Any, disk: FaultyDisk) -> None:
+    log = faulty.log
+    faulty.append("a")
+    log.flush()
+    faulty.append("b")
+    disk.done.clear()
+    sync = log.start_sync()
+    assert sync is not None
+    faulty.append("c")
+    sync.run()
+    log.finish_flush(sync)
+    assert synced(disk) == ["00000000000000000000.log"]
+    assert (log.synced_offset, log.recovery_point, log.log_end_offset) == (2, 1, 3)
+    assert not log.is_flushed
+    faulty.reopen(clean=False)
+    assert faulty.values() == ["a", "b", "c"]
+
+
+def test_the_names_of_a_new_log_and_of_a_new_segment_are_forced_too(faulty: Any, disk: FaultyDisk) -> None:
+    faulty.append("a")
+    disk.done.clear()
+    sync = faulty.log.start_sync()
+    sync.run()
+    faulty.log.finish_flush(sync)
+    assert synced(disk) == ["00000000000000000000.log", "t-0", "data"]
+    faulty.configure(segment_bytes=100)
+    faulty.append("b" * 30)
+    disk.done.clear()
+    sync = faulty.log.start_sync()
+    sync.run()
+    assert synced(disk) == ["00000000000000000001.log", "t-0"]
+
+
+def test_what_is_due_counts_from_the_sync_that_was_begun(store: Any) -> None:
+    store.configure(flush_messages=2)
+    log = store.log
+    store.append("a")
+    assert not log.needs_flush(store.now)
+    store.append("b")
+    assert log.needs_flush(store.now)
+    sync = log.start_sync()
+    assert not log.needs_flush(store.now)
+    store.append("c")
+    assert not log.needs_flush(store.now)
+    sync.run()
+    log.finish_flush(sync)
+    store.append("d")
+    assert log.needs_flush(store.now)
+    log.flush()
+    assert not log.needs_flush(store.now)
+    assert log.start_sync() is None
+
+
+def test_indexes_of_rolled_segments_are_written_by_the_next_flush(faulty: Any, disk: FaultyDisk) -> None:
+    faulty.configure(segment_bytes=600, index_interval_bytes=0)
+    disk.done.clear()
+    for value in "abcdef":
+        faulty.append(value * 100)
+    assert not [name for operation, name in disk.done if operation == "write" and name.endswith("index")]
+    faulty.log.flush()
+    written = {name for operation, name in disk.done if operation == "write" and name.endswith(".index")}
+    assert written and written <= set(synced(disk))
+    faulty.reopen(clean=False)
+    assert faulty.values() == [value * 100 for value in "abcdef"]
+
+
+def test_an_index_that_cannot_be_written_takes_the_folder_offline(faulty: Any, disk: FaultyDisk) -> None:
+    faulty.configure(index_interval_bytes=0)
+    for value in "abc":
+        faulty.append(value)
+    disk.failing, disk.suffix = {"write"}, ".index"
+    with pytest.raises(KafkaError) as caught:
+        faulty.log.flush()
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert faulty.log.recovery_point == 0 and faulty.folder.failure is not None
+    disk.failing = set()
+    faulty.reopen(clean=False)
+    assert faulty.values() == ["a", "b", "c"]
+
+
+def test_a_flush_takes_a_producer_snapshot_when_much_was_written(store: Any) -> None:
+    write(store, 0, 2)
+    store.log.flush()
+    assert not snapshots(store)
+    write(store, 2, 2)
+    store.log.flush()
+    assert snapshots(store) == [4]
+    write(store, 4, 4)
+    store.log.flush()
+    assert snapshots(store) == [8], "nobody needs the older one"
+    store.configure(segment_bytes=3_000_000)
+    write(store, 8, 8)
+    store.log.flush()
+    write(store, 16, 4)
+    store.log.flush()
+    write(store, 20, 6)
+    store.log.flush()
+    kept, beginnings = set(snapshots(store)), set(bases(store))
+    assert len(beginnings) > 2 and beginnings - {0} <= kept
+    assert kept - beginnings <= {max(kept)}
+
+
+def snapshots(store: Any) -> list[int]:
+    return sorted(int(name.split(".")[0]) for name in store.files() if name.endswith(".snapshot"))
+
+
+def bases(store: Any) -> list[int]:
+    return sorted(int(name.split(".")[0]) for name in store.files() if name.endswith(".log"))
+
+
+def test_a_start_after_a_crash_reads_what_came_since_the_flush(faulty: Any, disk: FaultyDisk) -> None:
+    """The story: producers were found again by walking every header of a segment of 1 GB."""
+    write(faulty, 0, 3_000, size=1_000)
+    faulty.log.flush()
+    faulty.folder.start_checkpoint()()
+    write(faulty, 3_000, 10, size=1_000)
+    disk.done.clear()
+    faulty.reopen(clean=False)
+    reads = [name for operation, name in disk.done if operation == "read" and name.endswith(".log")]
+    assert len(reads) < 10
+    assert faulty.log.log_end_offset == 3_010
+    assert faulty.log.producers.producers[7].next_sequence == 3_010
+    assert len(faulty.values()) == 3_010
+
+
+def test_timestamps_that_do_not_grow_cost_a_recovery_nothing(faulty: Any, disk: FaultyDisk) -> None:
+    """The story: the largest timestamp was sought in all batches behind its first occurrence."""
+    for _ in range(3_000):
+        faulty.append("x" * 1_000)
+    faulty.log.flush()
+    faulty.folder.start_checkpoint()()
+    disk.done.clear()
+    faulty.reopen(clean=False)
+    reads = [name for operation, name in disk.done if operation == "read" and name.endswith(".log")]
+    assert len(reads) < 10
+
+
+def test_a_read_in_memory_or_not_at_all(store: Any) -> None:
+    store.configure(index_interval_bytes=0, segment_bytes=400_000)
+    for number in range(600):
+        store.append(f"{number:1000}")
+    store.log.flush()
+    store.reopen(clean=True)
+    forget(store.log_path)
+    jobs = 0
+    for _ in range(8):
+        try:
+            with CACHED_ONLY:
+                piece = store.log.read(100, 10_000)
+            break
+        except NotResident as cold:
+            jobs += 1
+            cold.job()
+    if not jobs:
+        pytest.skip("this file system keeps what it is told to forget")
+    assert piece is not None and b"100" in read_slice(piece)
+    with CACHED_ONLY:
+        assert store.log.read(100, 10_000) == piece
+
+
+def test_reads_that_may_wait_are_left_alone(store: Any) -> None:
+    store.append("a")
+    store.reopen(clean=True)
+    forget(store.log_path)
+    assert store.values() == ["a"]
+
+
+def forget(folder: Path) -> None:
+    """Drop a folder's files from the page cache."""
+    for path in folder.iterdir():
+        fd = os.open(path, os.O_RDONLY)
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
