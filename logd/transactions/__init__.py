@@ -1,0 +1,38 @@
+"""The transaction coordinator's core: transactional ids and the state of their transactions, one
+`TransactionShard` per partition of `__transaction_state`.
+
+No sockets, threads, clocks or randomness: the time, new producer ids and the log to append to are handed in.
+`logd.broker.transactions` is the shell, which also writes the markers.
+"""
+
+from logd.transactions.records import (
+    TRANSACTION_TOPIC,
+    TransactionRecord,
+    decode_record,
+    encode_record,
+)
+from logd.transactions.settings import TransactionSettings
+from logd.transactions.shard import TransactionShard
+from logd.transactions.states import TransactionState
+from logd.transactions.store import RecordLog
+from logd.transactions.transaction import (
+    ProducerIdentity,
+    TopicPartition,
+    Transaction,
+    TransactionDescription,
+)
+
+__all__ = [
+    "TRANSACTION_TOPIC",
+    "ProducerIdentity",
+    "RecordLog",
+    "TopicPartition",
+    "Transaction",
+    "TransactionDescription",
+    "TransactionRecord",
+    "TransactionSettings",
+    "TransactionShard",
+    "TransactionState",
+    "decode_record",
+    "encode_record",
+]

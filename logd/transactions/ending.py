@@ -1,0 +1,166 @@
+"""Decisions about the end of a transaction: commit, abort, and their completion.
+
+Up to transaction version 1 a transaction ends under the epoch it was written with. From version 2 on
+(KIP-890) it ends under the next one, which is the producer's from then on, so that nothing late can slip into
+the transaction that follows. A repeated EndTxn is recognised there by the epoch before:
+
+                    abort                commit
+                    repeated   current   repeated   current
+    Empty           fenced     aborts    fenced     INVALID_TXN_STATE
+    CompleteAbort   as before  aborts    INVALID_TXN_STATE
+    CompleteCommit  INVALID…   aborts    as before  INVALID_TXN_STATE
+
+An abort of what the coordinator never heard of is possible since partitions are only added by what arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from logd.errors import ErrorCode, KafkaError, error_for
+from logd.transactions.states import PREPARED, TransactionState
+from logd.transactions.transaction import (
+    EPOCH_BUMP_VERSION,
+    EPOCH_MAX,
+    NO_PRODUCER_ID,
+    ProducerIdentity,
+    Transaction,
+)
+
+_COMMITTING = frozenset((TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT))
+
+
+def ended(
+    current: Transaction,
+    identity: ProducerIdentity,
+    *,
+    commit: bool,
+    client_version: int,
+    new_producer_id: Callable[[], int],
+    now_ms: int,
+) -> Transaction | None:
+    """What EndTxn makes of the transaction: prepared; None where it was repeated and all is done already.
+
+    Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS,
+    INVALID_TXN_STATE.
+    """
+    bumps = client_version >= EPOCH_BUMP_VERSION
+    repeated = bumps and _is_repeated(current, identity)
+    _check_identity(current, identity, bumps=bumps, repeated=repeated)
+    state = current.state
+    if state is TransactionState.ONGOING or _is_empty_abort(current, commit, bumps, repeated):
+        rotates = bumps and current.is_epoch_exhausted
+        return prepared(
+            current,
+            commit=commit,
+            client_version=client_version if bumps else 0,
+            next_producer_id=new_producer_id if rotates else None,
+            now_ms=now_ms,
+        )
+    if state is TransactionState.EMPTY or (state in _COMMITTING) is not commit:
+        raise _wrong_state(current, commit)
+    if state in PREPARED:
+        raise KafkaError(
+            ErrorCode.CONCURRENT_TRANSACTIONS, f"{current.transactional_id} is still being completed"
+        )
+    if bumps and not repeated:
+        raise _wrong_state(current, commit)
+    return None
+
+
+def prepared(
+    current: Transaction,
+    *,
+    commit: bool,
+    client_version: int,
+    next_producer_id: Callable[[], int] | None,
+    now_ms: int,
+) -> Transaction:
+    """The outcome decided; with `next_producer_id` the producer goes on under another id."""
+    bumps = client_version >= EPOCH_BUMP_VERSION
+    epoch = current.producer_epoch
+    return current.become(
+        TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT,
+        producer_epoch=min(epoch + 1, EPOCH_MAX) if bumps else epoch,
+        last_producer_epoch=epoch if bumps else current.last_producer_epoch,
+        next_producer_id=NO_PRODUCER_ID if next_producer_id is None else next_producer_id(),
+        # An abort of what was never begun has no other start.
+        started_ms=current.started_ms if current.partitions else now_ms,
+        updated_ms=now_ms,
+        client_version=client_version,
+    )
+
+
+def completed(current: Transaction, now_ms: int) -> Transaction:
+    """Every partition has its marker."""
+    committed = current.state is TransactionState.PREPARE_COMMIT
+    producer_id, epoch = identity_after(current)
+    return current.become(
+        TransactionState.COMPLETE_COMMIT if committed else TransactionState.COMPLETE_ABORT,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        next_producer_id=NO_PRODUCER_ID,
+        partitions=frozenset(),
+        updated_ms=now_ms,
+    )
+
+
+def identity_after(current: Transaction) -> ProducerIdentity:
+    """What the producer has to write its next transaction with, once this one is complete."""
+    if current.bumps_epoch and current.next_producer_id != NO_PRODUCER_ID:
+        return ProducerIdentity(current.next_producer_id, 0)
+    return current.identity
+
+
+def _is_repeated(current: Transaction, identity: ProducerIdentity) -> bool:
+    """Whether the identity is the one before that of a transaction ended already."""
+    if identity.producer_id == current.producer_id:
+        return identity.epoch + 1 == current.producer_epoch
+    return (
+        identity.producer_id == current.previous_producer_id
+        and identity.epoch == EPOCH_MAX - 1
+        and current.producer_epoch == 0
+    )
+
+
+def _check_identity(current: Transaction, identity: ProducerIdentity, *, bumps: bool, repeated: bool) -> None:
+    if identity.producer_id != current.producer_id and not repeated:
+        raise unknown_producer(current.transactional_id, identity)
+    same = identity.epoch == current.producer_epoch
+    if not bumps or current.state in (TransactionState.ONGOING, TransactionState.EMPTY):
+        valid = same and identity.producer_id == current.producer_id
+    elif current.state in PREPARED:
+        valid = repeated
+    else:
+        valid = same or repeated
+    if not valid:
+        raise producer_fenced(current, identity)
+
+
+def _is_empty_abort(current: Transaction, commit: bool, bumps: bool, repeated: bool) -> bool:
+    return bumps and not commit and not repeated and current.state not in PREPARED
+
+
+def unknown_producer(transactional_id: str, identity: ProducerIdentity) -> KafkaError:
+    """The answer to a producer id that is not the transactional id's."""
+    return KafkaError(
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        f"{transactional_id} does not belong to producer {identity.producer_id}",
+    )
+
+
+def producer_fenced(current: Transaction, identity: ProducerIdentity) -> KafkaError:
+    """The answer to an identity that another has taken the place of."""
+    return error_for(
+        ErrorCode.PRODUCER_FENCED,
+        f"{current.transactional_id} is at producer {current.producer_id} epoch {current.producer_epoch}, "
+        f"not {identity.producer_id} epoch {identity.epoch}",
+    )
+
+
+def _wrong_state(current: Transaction, commit: bool) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_TXN_STATE,
+        f"{current.transactional_id} is in state {current.state.title} and cannot be "
+        f"{'committed' if commit else 'aborted'}",
+    )

@@ -1,0 +1,60 @@
+"""Decisions about which partitions take part in a transaction (KIP-98, verification KIP-890)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from logd.errors import ErrorCode, KafkaError
+from logd.transactions.ending import producer_fenced, unknown_producer
+from logd.transactions.states import PREPARED, TransactionState
+from logd.transactions.transaction import ProducerIdentity, TopicPartition, Transaction
+
+
+def added(
+    current: Transaction,
+    identity: ProducerIdentity,
+    partitions: Collection[TopicPartition],
+    *,
+    client_version: int,
+    now_ms: int,
+) -> Transaction | None:
+    """The transaction with these partitions in it, begun if there was none; None if they are in it already.
+
+    Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
+    """
+    _check(current, identity)
+    ongoing = current.state is TransactionState.ONGOING
+    if ongoing and current.partitions.issuperset(partitions):
+        return None
+    return current.become(
+        TransactionState.ONGOING,
+        partitions=current.partitions | frozenset(partitions),
+        started_ms=current.started_ms if ongoing else now_ms,
+        updated_ms=now_ms,
+        client_version=client_version,
+    )
+
+
+def verified(
+    current: Transaction, identity: ProducerIdentity, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, ErrorCode]:
+    """NONE for each partition that is in the producer's transaction, TRANSACTION_ABORTABLE for each other.
+
+    Raises as `added`.
+    """
+    _check(current, identity)
+    return {
+        partition: ErrorCode.NONE if partition in current.partitions else ErrorCode.TRANSACTION_ABORTABLE
+        for partition in partitions
+    }
+
+
+def _check(current: Transaction, identity: ProducerIdentity) -> None:
+    if identity.producer_id != current.producer_id:
+        raise unknown_producer(current.transactional_id, identity)
+    if identity.epoch != current.producer_epoch:
+        raise producer_fenced(current, identity)
+    if current.state in PREPARED:
+        raise KafkaError(
+            ErrorCode.CONCURRENT_TRANSACTIONS, f"{current.transactional_id} is still being completed"
+        )

@@ -1,0 +1,96 @@
+"""Decisions about who may use a transactional id: a producer comes, and whoever used it before is shut out.
+
+Sources: KIP-98, KIP-360 (a producer that goes on after an error names the identity it has), KIP-890. Each
+function gives the transaction as it will be, or raises the KafkaError to answer with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from logd.errors import ErrorCode, KafkaError
+from logd.transactions.ending import prepared, producer_fenced
+from logd.transactions.states import PREPARED, TransactionState
+from logd.transactions.transaction import (
+    EPOCH_BUMP_VERSION,
+    EPOCH_MAX,
+    NO_EPOCH,
+    ProducerIdentity,
+    Transaction,
+)
+
+
+def first(transactional_id: str, timeout_ms: int, producer_id: int, now_ms: int) -> Transaction:
+    """A transactional id nobody knew."""
+    return Transaction(
+        transactional_id=transactional_id,
+        producer_id=producer_id,
+        producer_epoch=0,
+        previous_producer_id=producer_id,
+        timeout_ms=timeout_ms,
+        updated_ms=now_ms,
+    )
+
+
+def initialised(
+    current: Transaction,
+    timeout_ms: int,
+    expected: ProducerIdentity | None,
+    new_producer_id: Callable[[], int],
+    now_ms: int,
+) -> Transaction:
+    """The id under its next identity; a transaction that was open becomes PrepareAbort first.
+
+    The caller answers CONCURRENT_TRANSACTIONS then, so that the producer asks again: its identity has to be
+    beyond that of the abort.
+    """
+    if expected is not None and not _may_continue(current, expected):
+        raise producer_fenced(current, expected)
+    if current.state in PREPARED:
+        raise KafkaError(
+            ErrorCode.CONCURRENT_TRANSACTIONS, f"{current.transactional_id} is still being completed"
+        )
+    if current.state is TransactionState.ONGOING:
+        return fenced(current, new_producer_id, now_ms)
+    epoch, last_epoch, producer_id = current.producer_epoch, current.last_producer_epoch, current.producer_id
+    if expected is not None and expected.epoch not in (epoch, last_epoch):
+        raise producer_fenced(current, expected)
+    if expected is None or expected.epoch == epoch:
+        last_epoch = NO_EPOCH if expected is None else epoch
+        if current.is_epoch_exhausted:
+            producer_id, epoch = new_producer_id(), 0
+        else:
+            epoch += 1
+    # Otherwise it asks again for what it was given, and did not get to know.
+    return current.become(
+        TransactionState.EMPTY,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        last_producer_epoch=last_epoch,
+        timeout_ms=timeout_ms,
+        partitions=frozenset(),
+        started_ms=-1,
+        updated_ms=now_ms,
+    )
+
+
+def fenced(current: Transaction, new_producer_id: Callable[[], int], now_ms: int) -> Transaction:
+    """The abort of an open transaction whose producer is to be shut out, by the next epoch.
+
+    A producer of transaction version 2 that aborts it as well, late, is told of that epoch and may go on, as
+    if it had come first: nobody else has it.
+    """
+    return prepared(
+        current.become(TransactionState.PREPARE_EPOCH_FENCE),
+        commit=False,
+        client_version=EPOCH_BUMP_VERSION,
+        next_producer_id=new_producer_id if current.is_epoch_exhausted else None,
+        now_ms=now_ms,
+    )
+
+
+def _may_continue(current: Transaction, expected: ProducerIdentity) -> bool:
+    """Whether the identity is of this id: its own, or the one used up before it in a repeated request."""
+    return expected.producer_id == current.producer_id or (
+        expected.producer_id == current.previous_producer_id and expected.epoch >= EPOCH_MAX - 1
+    )

@@ -1,0 +1,58 @@
+"""The states of a transaction, and the table of what may follow what.
+
+    Empty ──▶ Ongoing ──▶ PrepareCommit ──▶ CompleteCommit ──▶ (Ongoing, Empty, Dead)
+                 │ ▲
+                 │ └── another partition is added
+                 ├──▶ PrepareEpochFence ──▶ PrepareAbort ──▶ CompleteAbort ──▶ (Ongoing, Empty, Dead)
+                 └──▶ PrepareAbort
+
+Once PrepareCommit is in the log the transaction is committed, whatever happens afterwards; PrepareAbort
+likewise. PrepareEpochFence, the way to an abort that the producer did not ask for, is passed through within
+one decision and never written; Dead is a tombstone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+
+class TransactionState(IntEnum):
+    """A state, by the number it has in `__transaction_state`."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def title(self) -> str:
+        """The name in Kafka's answers, such as `PrepareCommit`."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+
+RESTING = frozenset(
+    (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+)
+"""No transaction is under way: a new one may begin, and the id may expire."""
+
+PREPARED = frozenset((TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT))
+"""The outcome is decided, its markers are being written."""
+
+PREVIOUS_STATES: Mapping[TransactionState, frozenset[TransactionState]] = {
+    TransactionState.EMPTY: RESTING,
+    TransactionState.ONGOING: RESTING | {TransactionState.ONGOING},
+    TransactionState.PREPARE_COMMIT: frozenset((TransactionState.ONGOING,)),
+    # Out of a resting state: transaction version 2 aborts what the coordinator never heard of (KIP-890).
+    TransactionState.PREPARE_ABORT: RESTING
+    | {TransactionState.ONGOING, TransactionState.PREPARE_EPOCH_FENCE},
+    TransactionState.COMPLETE_COMMIT: frozenset((TransactionState.PREPARE_COMMIT,)),
+    TransactionState.COMPLETE_ABORT: frozenset((TransactionState.PREPARE_ABORT,)),
+    TransactionState.DEAD: RESTING,
+    TransactionState.PREPARE_EPOCH_FENCE: frozenset((TransactionState.ONGOING,)),
+}
+"""Where each state may be entered from."""

@@ -1,0 +1,68 @@
+"""The state of one coordinator partition, and the one way it changes: append records, then replay them.
+
+Live traffic and recovery run through `replay`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from logd.transactions.records import TransactionRecord
+from logd.transactions.states import PREPARED, TransactionState
+from logd.transactions.transaction import TopicPartition, Transaction
+
+
+class RecordLog(Protocol):
+    """The partition of `__transaction_state` a coordinator appends to."""
+
+    def append(self, records: Sequence[TransactionRecord]) -> None:
+        """Append all of them, or none and raise KafkaError."""
+
+
+class TransactionStore:
+    """The transactional ids of one coordinator partition.
+
+    Invariants: `ongoing` holds exactly the ids in state Ongoing; `owed` exactly those whose outcome is
+    decided, each with the partitions that have not got their marker yet.
+    """
+
+    def __init__(self, log: RecordLog) -> None:
+        self.transactions: dict[str, Transaction] = {}
+        self.ongoing: dict[str, None] = {}
+        self.owed: dict[str, dict[TopicPartition, None]] = {}
+        self._log = log
+
+    def write(self, *decided: Transaction) -> None:
+        """Append and replay; KafkaError, and nothing changed, when the log does not take them."""
+        self._write([TransactionRecord(one.transactional_id, one) for one in decided])
+
+    def forget(self, transactional_ids: Sequence[str]) -> None:
+        """Write tombstones; as `write`."""
+        self._write([TransactionRecord(one, None) for one in transactional_ids])
+
+    def _write(self, records: Sequence[TransactionRecord]) -> None:
+        self._log.append(records)
+        for record in records:
+            self.replay(record)
+
+    def replay(self, record: TransactionRecord) -> None:
+        """What a stored record says becomes true."""
+        transactional_id, transaction = record
+        self.ongoing.pop(transactional_id, None)
+        self.owed.pop(transactional_id, None)
+        if transaction is None:
+            self.transactions.pop(transactional_id, None)
+            return
+        self.transactions[transactional_id] = transaction
+        if transaction.state is TransactionState.ONGOING:
+            self.ongoing[transactional_id] = None
+        elif transaction.state in PREPARED:
+            self.owed[transactional_id] = dict.fromkeys(sorted(transaction.partitions))
+
+    def timed_out(self, now_ms: int) -> Iterator[Transaction]:
+        """Transactions that have been open for longer than their producer asked for."""
+        for transactional_id in self.ongoing:
+            transaction = self.transactions[transactional_id]
+            if transaction.started_ms + transaction.timeout_ms < now_ms:
+                yield transaction

@@ -1,0 +1,94 @@
+"""A transaction: everything the coordinator knows about one transactional id.
+
+It never changes: a decision is the transaction as it will be, its record is appended, and then it takes the
+place of the old one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from logd.transactions.states import PREVIOUS_STATES, TransactionState
+
+NO_PRODUCER_ID: Final = -1
+NO_EPOCH: Final = -1
+EPOCH_MAX: Final = 0x7FFF
+"""Only ever used to fence: no client is given it, so that whoever has the epoch before can be fenced."""
+EPOCH_BUMP_VERSION: Final = 2
+"""Transaction version from which on every transaction has an epoch of its own (KIP-890)."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition that takes part in a transaction."""
+
+    topic: str
+    partition: int
+
+
+class ProducerIdentity(NamedTuple):
+    """What a producer stamps its batches with."""
+
+    producer_id: int
+    epoch: int
+
+
+class TransactionDescription(NamedTuple):
+    """A transactional id as others are told of it; times in ms since 1970, -1 where there is none."""
+
+    transactional_id: str
+    coordinator_partition: int
+    producer_id: int
+    producer_epoch: int
+    state: TransactionState
+    timeout_ms: int
+    started_ms: int
+    updated_ms: int
+    partitions: tuple[TopicPartition, ...]
+    """Sorted. While the outcome is being written, those its marker is still owed to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transaction:
+    """One transactional id.
+
+    Invariants: `partitions` is empty in a resting state; `producer_epoch` is below `EPOCH_MAX` wherever a
+    client may hold it.
+    """
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    last_producer_epoch: int = NO_EPOCH
+    """The epoch before, if a repeated request may still name it. It is not in the log."""
+    previous_producer_id: int = NO_PRODUCER_ID
+    """The producer id before the last transition."""
+    next_producer_id: int = NO_PRODUCER_ID
+    """The producer id that follows once the transaction is complete, where the epochs are used up."""
+    timeout_ms: int
+    state: TransactionState = TransactionState.EMPTY
+    partitions: frozenset[TopicPartition] = frozenset()
+    started_ms: int = -1
+    updated_ms: int
+    client_version: int = 0
+    """Transaction version of the client that made the last transition (KIP-890)."""
+
+    @property
+    def identity(self) -> ProducerIdentity:
+        """The producer id and epoch in force."""
+        return ProducerIdentity(self.producer_id, self.producer_epoch)
+
+    @property
+    def is_epoch_exhausted(self) -> bool:
+        """Whether the producer id has no epoch left to give to a client."""
+        return self.producer_epoch >= EPOCH_MAX - 1
+
+    @property
+    def bumps_epoch(self) -> bool:
+        """Whether its transactions end with another epoch (transaction version 2)."""
+        return self.client_version >= EPOCH_BUMP_VERSION
+
+    def become(self, state: TransactionState, **changes: Any) -> Transaction:
+        """The transaction after a transition along the table in `states`."""
+        assert self.state in PREVIOUS_STATES[state], f"{self}: cannot become {state.title}"
+        return replace(self, state=state, previous_producer_id=self.producer_id, **changes)

@@ -1,0 +1,113 @@
+"""The coordinator's log over a partition."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from logd.broker.txn_log import TxnLog
+from logd.errors import ErrorCode, KafkaError
+from logd.records import build_batch, decode_records
+from logd.transactions import Transaction, TransactionRecord, encode_record
+
+
+def record(transactional_id: str, producer_id: int = 1) -> TransactionRecord:
+    return TransactionRecord(
+        transactional_id,
+        Transaction(
+            transactional_id=transactional_id,
+            producer_id=producer_id,
+            producer_epoch=0,
+            timeout_ms=1,
+            updated_ms=0,
+        ),
+    )
+
+
+class PaperPartition:
+    """`batches` are what it holds; appending raises `failure` if there is one."""
+
+    log_start_offset = 0
+    leader_epoch = 4
+
+    def __init__(self) -> None:
+        self.batches: list[bytes] = []
+        self.failure: KafkaError | None = None
+        self.max_message_bytes = 1_000
+
+    def __str__(self) -> str:
+        return "__transaction_state-0"
+
+    @property
+    def high_watermark(self) -> int:
+        return len(self.batches)
+
+    def append(self, batch: bytes, now_ms: int) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.batches.append(batch)
+
+    def read_all(self) -> Iterator[memoryview]:
+        return map(memoryview, self.batches)
+
+
+@pytest.fixture
+def partition() -> PaperPartition:
+    return PaperPartition()
+
+
+@pytest.fixture
+def log(partition: PaperPartition) -> TxnLog:
+    paper: Any = partition
+    return TxnLog(paper, lambda: 5)
+
+
+def test_records_come_back_in_order(log: TxnLog, partition: PaperPartition) -> None:
+    assert log.is_empty
+    log.append([record("a"), record("b")])
+    log.append([TransactionRecord("a", None)])
+    assert not log.is_empty
+    assert list(log.read()) == [record("a"), record("b"), TransactionRecord("a", None)]
+    assert [timestamp for _, timestamp, *_ in decode_records(partition.batches[0])] == [5, 5]
+
+
+def test_a_record_that_cannot_be_read_is_left_out(
+    log: TxnLog, partition: PaperPartition, caplog: pytest.LogCaptureFixture
+) -> None:
+    key, value = encode_record(record("a"))
+    assert value is not None
+    unreadable = [(0, key, value[:-3], ()), (0, None, value, ()), (0, b"\0\7later", value, ())]
+    partition.batches.append(build_batch([*unreadable, (0, *encode_record(record("b")), ())]))
+    with caplog.at_level(logging.WARNING):
+        assert list(log.read()) == [record("b")]
+    assert "__transaction_state-0, offset 0 cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+    ],
+)
+def test_what_a_producer_is_told(
+    log: TxnLog, partition: PaperPartition, said: ErrorCode, told: ErrorCode
+) -> None:
+    partition.failure = KafkaError(said)
+    with pytest.raises(KafkaError) as caught:
+        log.append([record("a")])
+    assert caught.value.code is told
+
+
+def test_what_does_not_fit(log: TxnLog, partition: PaperPartition) -> None:
+    with pytest.raises(KafkaError) as caught:
+        log.append([record("a" * 1_000)])
+    assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    with pytest.raises(KafkaError) as caught:
+        log.append([record("a" * 40_000)])
+    assert caught.value.code is ErrorCode.INVALID_REQUEST
+    assert partition.batches == []
