@@ -18,7 +18,7 @@ from logd.groups.records import (
 from logd.groups.settings import GroupSettings
 from logd.groups.shard import GroupShard
 from logd.groups.states import GroupState
-from logd.groups.store import RecordLog
+from logd.groups.store import LogEntry, Producing, RecordLog, Stored, TransactionEnd
 
 __all__ = [
     "OFFSETS_TOPIC",
@@ -28,7 +28,11 @@ __all__ = [
     "GroupShard",
     "GroupState",
     "Joining",
+    "LogEntry",
+    "Producing",
     "RecordLog",
+    "Stored",
+    "TransactionEnd",
     "decode_record",
     "encode_record",
     "partition_for",

@@ -79,7 +79,7 @@ class AdminHandler:
                 )
 
     def delete(self, group_id: str, now_ms: int) -> DeletableGroupResult:
-        """Forget a group without members, and its offsets."""
+        """Forget a group without members, and its offsets, also those of open transactions."""
         group = self._store.groups.get(group_id)
         error = ErrorCode.NONE
         if group is None:
@@ -87,7 +87,7 @@ class AdminHandler:
         elif group.state is not GroupState.EMPTY:
             error = ErrorCode.NON_EMPTY_GROUP
         else:
-            offsets = [tombstone(group_id, where) for where in self._store.offsets(group_id)]
+            offsets = [tombstone(group_id, where) for where in self._store.known_offsets(group_id)]
             error = self._write([*offsets, _group_tombstone(group_id)], now_ms)
         return DeletableGroupResult(group_id=group_id, error_code=error)
 
@@ -98,22 +98,25 @@ class AdminHandler:
 
     def expire(self, now_ms: int) -> ErrorCode:
         """Forget offsets whose time is over (KIP-211), and groups that are left with neither members nor
-        offsets.
+        offsets. What an open transaction has written an offset for stays.
         """
         records: list[CoordinatorRecord] = []
         for group in self._store.groups.values():
             expired = list(self._expired(group, now_ms))
             records.extend(expired)
             all_expired = len(expired) == len(self._store.offsets(group.group_id))
-            if group.state is GroupState.EMPTY and not group.pending_joins and all_expired:
+            in_use = group.pending_joins or self._store.pending(group.group_id)
+            if group.state is GroupState.EMPTY and not in_use and all_expired:
                 records.append(_group_tombstone(group.group_id))
         if records:
             log.info("forgetting %d expired offsets and groups", len(records))
         return self._write(records, now_ms)
 
     def _expired(self, group: Group, now_ms: int) -> Iterator[CoordinatorRecord]:
-        for where, value in self._store.offsets(group.group_id).items():
-            if not group.subscribes_to(where.topic) and self._is_expired(group, value, now_ms):
+        pending = self._store.pending(group.group_id)
+        for where, offset in self._store.offsets(group.group_id).items():
+            in_use = where in pending or group.subscribes_to(where.topic)
+            if not in_use and self._is_expired(group, offset.value, now_ms):
                 yield tombstone(group.group_id, where)
 
     def _is_expired(self, group: Group, value: OffsetCommitValue, now_ms: int) -> bool:

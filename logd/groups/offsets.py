@@ -1,4 +1,5 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete: the decisions about committed offsets.
+"""OffsetCommit, OffsetFetch and OffsetDelete: the decisions about committed offsets; those committed in a
+transaction come by `txn_offsets`.
 
 Version notes, OffsetCommit (2 to 10): a retention of its own in 2 to 4 only; static members from 7 on; topic
 ids instead of names in 10. OffsetFetch (1 to 10): from 8 on several groups at once, topic ids in 10. Names
@@ -9,10 +10,11 @@ from __future__ import annotations
 
 from logd.errors import ErrorCode, KafkaError
 from logd.groups.group import Group
+from logd.groups.pending import StoredOffset, TopicIndex
 from logd.groups.rebalance import Rebalancer
 from logd.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetRecord
 from logd.groups.states import GroupState
-from logd.groups.store import TopicIndex, tombstone
+from logd.groups.store import tombstone
 from logd.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -68,7 +70,7 @@ class OffsetHandler:
         try:
             self._store.write(records, now_ms)
         except KafkaError as failure:
-            return commit_refused(request, _COMMIT_ERRORS.get(failure.code, failure.code))
+            return commit_refused(request, commit_error(failure))
         return response
 
     def _check_commit(self, request: OffsetCommitRequest, version: int) -> ErrorCode:
@@ -98,13 +100,16 @@ class OffsetHandler:
 
     # Fetch
 
-    def fetch(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    def fetch(
+        self, request: OffsetFetchRequestGroup, *, require_stable: bool = False
+    ) -> OffsetFetchResponseGroup:
         """The committed offsets asked for, -1 where there is none; all of the group when `topics` is null.
 
-        An unknown group is answered like one without offsets. Without transactions every offset is stable, so
-        `require_stable` (KIP-447) changes nothing here.
+        An unknown group is answered like one without offsets. With `require_stable` (KIP-447) an offset that
+        an open transaction is about to change is UNSTABLE_OFFSET_COMMIT, and the client asks again.
         """
         offsets = self._store.offsets(request.group_id)
+        unstable = self._store.pending(request.group_id) if require_stable else ()
         topics = request.topics
         if topics is None:
             by_topic: dict[str, list[int]] = {}
@@ -119,8 +124,8 @@ class OffsetHandler:
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partitions=[
-                    _fetched(index, offsets.get(TopicIndex(topic.name, index)))
-                    for index in topic.partition_indexes
+                    _unstable(where.partition) if where in unstable else _fetched(where, offsets.get(where))
+                    for where in (TopicIndex(topic.name, index) for index in topic.partition_indexes)
                 ],
             )
             for topic in topics
@@ -135,7 +140,7 @@ class OffsetHandler:
         error = _check_delete(group, request)
         if error or group is None:
             return OffsetDeleteResponse(error_code=error)
-        offsets = self._store.offsets(request.group_id)
+        offsets = frozenset(self._store.known_offsets(request.group_id))
         records: list[OffsetRecord] = []
         response = OffsetDeleteResponse()
         for topic in request.topics:
@@ -154,7 +159,7 @@ class OffsetHandler:
         try:
             self._store.write(records, now_ms)
         except KafkaError as failure:
-            return OffsetDeleteResponse(error_code=_COMMIT_ERRORS.get(failure.code, failure.code))
+            return OffsetDeleteResponse(error_code=commit_error(failure))
         return response
 
 
@@ -201,15 +206,31 @@ def _committed(index: int, error: ErrorCode) -> OffsetCommitResponsePartition:
     return OffsetCommitResponsePartition(partition_index=index, error_code=error)
 
 
-def _fetched(index: int, value: OffsetCommitValue | None) -> OffsetFetchResponsePartitions:
-    if value is None:
-        return OffsetFetchResponsePartitions(partition_index=index, committed_offset=-1, metadata="")
+def _fetched(where: TopicIndex, offset: StoredOffset | None) -> OffsetFetchResponsePartitions:
+    if offset is None:
+        return OffsetFetchResponsePartitions(
+            partition_index=where.partition, committed_offset=-1, metadata=""
+        )
+    return OffsetFetchResponsePartitions(
+        partition_index=where.partition,
+        committed_offset=offset.value.offset,
+        committed_leader_epoch=offset.value.leader_epoch,
+        metadata=offset.value.metadata,
+    )
+
+
+def _unstable(index: int) -> OffsetFetchResponsePartitions:
     return OffsetFetchResponsePartitions(
         partition_index=index,
-        committed_offset=value.offset,
-        committed_leader_epoch=value.leader_epoch,
-        metadata=value.metadata,
+        committed_offset=-1,
+        metadata="",
+        error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT,
     )
+
+
+def commit_error(failure: KafkaError) -> ErrorCode:
+    """What a client is told when the coordinator's log did not take its offsets."""
+    return _COMMIT_ERRORS.get(failure.code, failure.code)
 
 
 _COMMIT_ERRORS = {

@@ -4,8 +4,9 @@ A request that may have to wait comes with a `waiter`, any object of the shell's
 with it comes out, of that call or of a later one. Records are appended, by the log handed in, before anything
 that depends on them is answered.
 
-    load(record)... loaded() ──▶ join / sync / leave / tick ──▶ [Answer, ...]
+    load(entry)... loaded() ──▶ join / sync / leave / tick ──▶ [Answer, ...]
                                  heartbeat / commit / fetch / ... ──▶ a response
+                                 end_transaction: the log has the marker
     next_deadline_ms: when to call tick, if nothing else happens
 """
 
@@ -20,11 +21,11 @@ from logd.groups.leave import LeaveHandler
 from logd.groups.member import Waiter
 from logd.groups.offsets import OffsetHandler
 from logd.groups.rebalance import Answer, Rebalancer, refused_join
-from logd.groups.records import CoordinatorRecord
 from logd.groups.settings import GroupSettings
 from logd.groups.states import GroupState
-from logd.groups.store import GroupStore, RecordLog
+from logd.groups.store import GroupStore, LogEntry, RecordLog
 from logd.groups.sync import SyncHandler
+from logd.groups.txn_offsets import TxnOffsetHandler
 from logd.wire.messages.delete_groups import DeletableGroupResult
 from logd.wire.messages.describe_groups import DescribedGroup
 from logd.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -34,6 +35,7 @@ from logd.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRe
 from logd.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from logd.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 
 class GroupShard:
@@ -46,14 +48,15 @@ class GroupShard:
         self._syncs = SyncHandler(self._rebalancer)
         self._leaves = LeaveHandler(self._rebalancer)
         self._offsets = OffsetHandler(self._rebalancer)
+        self._txn_offsets = TxnOffsetHandler(self.store, settings)
         self._admin = AdminHandler(self.store, settings)
         self._settings = settings
 
     # Life
 
-    def load(self, record: CoordinatorRecord, now_ms: int) -> None:
-        """Replay one record of the log; `loaded` follows after the last."""
-        self.store.load(record, now_ms)
+    def load(self, entry: LogEntry) -> None:
+        """Replay one entry of the log; `loaded` follows after the last."""
+        self.store.load(entry)
 
     def loaded(self, now_ms: int) -> None:
         """The log is read: sessions of the members found in it begin now."""
@@ -118,9 +121,21 @@ class GroupShard:
         """OffsetCommit, every topic with its name."""
         return self._offsets.commit(request, version, now_ms)
 
-    def fetch(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    def commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, version: int, now_ms: int
+    ) -> TxnOffsetCommitResponse:
+        """TxnOffsetCommit."""
+        return self._txn_offsets.commit(request, version, now_ms)
+
+    def end_transaction(self, producer_id: int, committed: bool) -> None:
+        """The marker that ends the producer's transaction is in this partition's log."""
+        self.store.end_transaction(producer_id, committed)
+
+    def fetch(
+        self, request: OffsetFetchRequestGroup, *, require_stable: bool = False
+    ) -> OffsetFetchResponseGroup:
         """OffsetFetch for one group, every topic with its name."""
-        return self._offsets.fetch(request)
+        return self._offsets.fetch(request, require_stable=require_stable)
 
     def delete_offsets(self, request: OffsetDeleteRequest, now_ms: int) -> OffsetDeleteResponse:
         """OffsetDelete."""

@@ -22,8 +22,19 @@ from typing import Any
 import pytest
 
 from logd.errors import ErrorCode, KafkaError
-from logd.groups import Answer, CoordinatorRecord, GroupSettings, GroupShard, Joining
+from logd.groups import (
+    Answer,
+    CoordinatorRecord,
+    GroupSettings,
+    GroupShard,
+    Joining,
+    LogEntry,
+    Producing,
+    Stored,
+    TransactionEnd,
+)
 from logd.groups.records import OffsetRecord
+from logd.records.header import NO_PRODUCER_ID
 from logd.wire.message import Message
 from logd.wire.messages.heartbeat import HeartbeatRequest
 from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -41,6 +52,11 @@ from logd.wire.messages.offset_delete import (
 )
 from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from logd.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 
 Options = dict[str, str]
 
@@ -49,14 +65,22 @@ class ListLog:
     """A log in memory; the next append fails with `failure` if there is one."""
 
     def __init__(self) -> None:
-        self.records: list[CoordinatorRecord] = []
+        self.entries: list[LogEntry] = []
         self.failure: ErrorCode | None = None
 
-    def append(self, records: Sequence[CoordinatorRecord]) -> None:
+    def append(self, records: Sequence[CoordinatorRecord]) -> int:
+        return self._append(records, NO_PRODUCER_ID)
+
+    def append_in_transaction(self, records: Sequence[CoordinatorRecord], producing: Producing) -> int:
+        return self._append(records, producing.producer_id)
+
+    def _append(self, records: Sequence[CoordinatorRecord], producer_id: int) -> int:
         if self.failure is not None:
             failure, self.failure = self.failure, None
             raise KafkaError(failure)
-        self.records.extend(records)
+        first = len(self.entries)
+        self.entries += [Stored(first + at, record, producer_id) for at, record in enumerate(records)]
+        return first
 
 
 class Person:
@@ -98,8 +122,8 @@ class Script:
 
     def do_restart(self, _: list[str], options: Options) -> None:
         self.shard = GroupShard(self.log, GroupSettings(**self.settings))
-        for record in self.log.records:
-            self.shard.load(record, self.now_ms)
+        for entry in self.log.entries:
+            self.shard.load(entry)
         self.shard.loaded(self.now_ms)
 
     def do_unload(self, _: list[str], options: Options) -> None:
@@ -124,8 +148,8 @@ class Script:
 
     def do_log(self, _: list[str], options: Options) -> None:
         """The records appended since the last `log`."""
-        self.out += [told_record(record) for record in self.log.records[self.shown :]]
-        self.shown = len(self.log.records)
+        self.out += [told_entry(entry) for entry in self.log.entries[self.shown :]]
+        self.shown = len(self.log.entries)
 
     # What people do
 
@@ -221,6 +245,39 @@ class Script:
             for partition in topic.partitions
         ]
 
+    def do_txn(self, plain: list[str], options: Options) -> None:
+        """`txn 7 t-0:5`: producer 7 commits in its transaction, for `by=a` or without membership."""
+        person = self.people[options["by"]] if "by" in options else Person("-")
+        request = TxnOffsetCommitRequest(
+            transactional_id=f"txn-{plain[0]}",
+            group_id=options.get("group", "g"),
+            producer_id=int(plain[0]),
+            generation_id=int(options.get("gen", person.generation)),
+            member_id=options.get("id", person.member_id),
+            group_instance_id=options.get("instance", person.instance),
+        )
+        for word in plain[1:]:
+            where, offset = word.split(":")
+            topic, index = where.rsplit("-", 1)
+            partition = TxnOffsetCommitRequestPartition(
+                partition_index=int(index),
+                committed_offset=int(offset),
+                committed_metadata=options.get("metadata"),
+            )
+            request.topics.append(TxnOffsetCommitRequestTopic(name=topic, partitions=[partition]))
+        response = self.shard.commit_in_transaction(request, int(options.get("v", "5")), self.now_ms)
+        self.out += [
+            f"{topic.name}-{partition.partition_index}: {error_name(partition.error_code)}"
+            for topic in response.topics
+            for partition in topic.partitions
+        ]
+
+    def do_end(self, plain: list[str], options: Options) -> None:
+        """`end 7 commit` or `end 7 abort`: the marker is written."""
+        end = TransactionEnd(int(plain[0]), committed=plain[1] == "commit")
+        self.log.entries.append(end)
+        self.shard.end_transaction(*end)
+
     def do_fetch(self, plain: list[str], options: Options) -> None:
         topics = None
         if plain:
@@ -229,10 +286,12 @@ class Script:
                 OffsetFetchRequestTopics(name=name, partition_indexes=[int(index)]) for name, index in places
             ]
         response = self.shard.fetch(
-            OffsetFetchRequestGroup(group_id=options.get("group", "g"), topics=topics)
+            OffsetFetchRequestGroup(group_id=options.get("group", "g"), topics=topics),
+            require_stable="stable" in options,
         )
         self.out += [
             f"{topic.name}-{partition.partition_index}: {partition.committed_offset}"
+            + (f" {error_name(partition.error_code)}" if partition.error_code else "")
             + (f" {partition.metadata!r}" if partition.metadata else "")
             for topic in response.topics
             for partition in topic.partitions
@@ -328,6 +387,13 @@ def told_join(person: Person, response: JoinGroupResponse) -> str:
         "skip assignment" if response.skip_assignment else "",
     ]
     return ", ".join(filter(None, facts))
+
+
+def told_entry(entry: LogEntry) -> str:
+    if isinstance(entry, TransactionEnd):
+        return f"producer {entry.producer_id} {'commits' if entry.committed else 'aborts'}"
+    writer = "" if entry.producer_id == NO_PRODUCER_ID else f", by producer {entry.producer_id}"
+    return told_record(entry.record) + writer
 
 
 def told_record(record: CoordinatorRecord) -> str:

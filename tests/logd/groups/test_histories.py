@@ -24,7 +24,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from logd.errors import ErrorCode, KafkaError
-from logd.groups import Answer, CoordinatorRecord, GroupSettings, GroupShard, GroupState, Joining
+from logd.groups import (
+    Answer,
+    CoordinatorRecord,
+    GroupSettings,
+    GroupShard,
+    GroupState,
+    Joining,
+    LogEntry,
+    Producing,
+    Stored,
+)
 from logd.wire.message import Message
 from logd.wire.messages.heartbeat import HeartbeatRequest
 from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -46,13 +56,18 @@ class FailingLog:
     """Records in memory; appends fail while `failures` lasts."""
 
     def __init__(self) -> None:
-        self.records: list[CoordinatorRecord] = []
+        self.entries: list[LogEntry] = []
         self.failures: list[ErrorCode] = []
 
-    def append(self, records: Sequence[CoordinatorRecord]) -> None:
+    def append(self, records: Sequence[CoordinatorRecord]) -> int:
         if self.failures:
             raise KafkaError(self.failures.pop())
-        self.records.extend(records)
+        first = len(self.entries)
+        self.entries += [Stored(first + at, record) for at, record in enumerate(records)]
+        return first
+
+    def append_in_transaction(self, records: Sequence[CoordinatorRecord], producing: Producing) -> int:
+        raise NotImplementedError
 
 
 @dataclass
@@ -408,8 +423,8 @@ class GroupHistories(RuleBasedStateMachine):
 
     def recovered(self) -> GroupShard:
         shard = GroupShard(self.log, self.settings)
-        for record in self.log.records:
-            shard.load(record, self.now_ms)
+        for entry in self.log.entries:
+            shard.load(entry)
         shard.loaded(self.now_ms)
         return shard
 
