@@ -1,7 +1,8 @@
 """ApiVersions, 0 to 4: what this broker serves (KIP-35, KIP-511).
 
-A version above ours is answered in version 0 with error 35 and our ranges. No finalized features are
-reported: ``transaction.version`` appears with transactions (KIP-890 clients switch on it).
+A version above ours is answered in version 0 with error 35 and our ranges. The feature
+``transaction.version`` is finalized at 2: from there on clients have an epoch of its own for every
+transaction (KIP-890).
 """
 
 from __future__ import annotations
@@ -11,9 +12,21 @@ import re
 from logd.api.context import RequestContext
 from logd.api.table import APIS
 from logd.errors import ErrorCode
-from logd.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from logd.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 REQUEST = ApiVersionsRequest
+
+TRANSACTION_VERSION = "transaction.version"
+TRANSACTION_VERSION_LEVEL = 2
+FEATURES_EPOCH = 0
+"""Grows with every change of a finalized feature; there are none."""
+ZERO_FROM = 4
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -25,7 +38,25 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    return ApiVersionsResponse(api_keys=_served())
+    return ApiVersionsResponse(
+        api_keys=_served(),
+        supported_features=[
+            SupportedFeatureKey(
+                name=TRANSACTION_VERSION,
+                # Clients of version 3 do not take a range that begins with 0 (KAFKA-17011).
+                min_version=0 if context.version >= ZERO_FROM else 1,
+                max_version=TRANSACTION_VERSION_LEVEL,
+            )
+        ],
+        finalized_features_epoch=FEATURES_EPOCH,
+        finalized_features=[
+            FinalizedFeatureKey(
+                name=TRANSACTION_VERSION,
+                min_version_level=TRANSACTION_VERSION_LEVEL,
+                max_version_level=TRANSACTION_VERSION_LEVEL,
+            )
+        ],
+    )
 
 
 def unsupported_version() -> ApiVersionsResponse:

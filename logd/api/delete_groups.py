@@ -13,14 +13,19 @@ from logd.wire.messages.delete_groups import (
 REQUEST = DeleteGroupsRequest
 
 
-def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
+async def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
     """Answer group by group."""
-    return DeleteGroupsResponse(results=[_delete(group_id, context) for group_id in request.groups_names])
+    return DeleteGroupsResponse(
+        results=[await _delete(group_id, context) for group_id in request.groups_names]
+    )
 
 
-def _delete(group_id: str, context: RequestContext) -> DeletableGroupResult:
+async def _delete(group_id: str, context: RequestContext) -> DeletableGroupResult:
     groups = context.broker.groups
     try:
-        return groups.partition(group_id).shard.delete(group_id, groups.now_ms)
+        partition = groups.partition(group_id)
+        result = partition.shard.delete(group_id, groups.now_ms)
+        await partition.flushed()
+        return result
     except KafkaError as error:
         return DeletableGroupResult(group_id=group_id, error_code=error.code)

@@ -118,7 +118,7 @@ def _unsupported(api: Api, version: int, correlation_id: int) -> bytes:
 
 def _produce(
     view: memoryview, pos: int, end: int, version: int, correlation_id: int, context: RequestContext
-) -> Answer | None:
+) -> Answer | Coroutine[Any, Any, Answer] | None:
     """Take this function's place at the first call: the module is imported only when somebody produces."""
     global _produce
     from logd.api import produce

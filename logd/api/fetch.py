@@ -2,26 +2,44 @@
 
 The first partition with data gives at least one batch, however small the limits; a position in the middle of
 a batch gives the whole batch. Below ``min_bytes`` the request waits up to ``max_wait_ms`` as a delayed
-operation of its partitions. There are no fetch sessions: session id 0 tells clients to send every request in
-full (KIP-227).
+operation of its partitions. Pages that are not in memory are read in by a thread first, while the connection
+waits and others are served.
+
+From version 7 on a client may keep a session (KIP-227, see `broker.fetch_sessions`): it says once what it
+wants, and is told only of partitions with news. Partitions are answered in the order asked, as Kafka does:
+clients without a session rotate them themselves, in a session those that gave records go to the end.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from logd.broker.delayed import Delayed
+from logd.broker.delayed import Cold, Delayed
+from logd.broker.fetch_sessions import (
+    CLOSING_EPOCH,
+    NO_SESSION,
+    OPENING_EPOCH,
+    FetchSession,
+    SessionPartition,
+)
 from logd.broker.partition import Partition
+from logd.broker.topic import Topic
+from logd.broker.warming import ROUNDS_MAX, Job
 from logd.errors import ErrorCode, KafkaError
 from logd.records.slice import FileSlice
+from logd.storage import NotResident, is_resident, warm
+from logd.storage.disk import CACHED_ONLY
 from logd.wire.fetch import (
+    TOPIC_IDS,
     FetchPartition,
     PartitionFetched,
     ReceivedFetch,
-    Topic,
     decode_fetch_request,
     encode_fetch_response,
 )
+from logd.wire.fetch import Topic as TopicKey
 
 if TYPE_CHECKING:
     from logd.api.answer import Answer
@@ -29,7 +47,8 @@ if TYPE_CHECKING:
     from logd.broker.broker import Broker
 
 READ_COMMITTED = 1
-TOPIC_IDS_FROM = 13
+PIECE_ROUNDS_MAX = 2
+"""How often the records of one answer are read in; what memory does not keep is sent as it comes."""
 
 
 def serve(
@@ -37,88 +56,239 @@ def serve(
 ) -> Answer | Delayed[Answer]:
     """Answer at once when there is enough, an error, or nothing to wait for; otherwise wait."""
     request = decode_fetch_request(view, version, pos, end)
-    if request.session_id != 0:
-        return encode_fetch_response(
-            [], version, correlation_id, error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-        )
-    read = FetchRead(context.broker, request, version, correlation_id)
-    answer = read(request.max_wait_ms <= 0 or not request.topics)
-    if answer is not None:
-        return answer
-    return Delayed(context.broker.loop, read.partitions, request.max_wait_ms, read)
+    broker = context.broker
+    session = None
+    if request.session_epoch not in (OPENING_EPOCH, CLOSING_EPOCH):
+        try:
+            session = broker.fetch_sessions.next(
+                request, by_topic_ids=version >= TOPIC_IDS, now_ms=broker.loop.time() * 1000
+            )
+        except KafkaError as error:
+            return encode_fetch_response([], version, correlation_id, error_code=error.code)
+    elif request.session_id != NO_SESSION:
+        broker.fetch_sessions.close(request.session_id)
+    read = FetchRead(broker, request, version, correlation_id, session)
+    outcome = read(request.max_wait_ms <= 0)
+    if outcome is None or isinstance(outcome, Cold):
+        return Delayed(broker.loop, broker.warmer, request.max_wait_ms, read, outcome)
+    return outcome
+
+
+Row: TypeAlias = "tuple[TopicKey, FetchPartition, Partition | None, FileSlice | None, int]"
+"""What an attempt found of one partition: (topic, asked, partition, piece, error code); no partition where
+there is none of that name.
+"""
 
 
 class FetchRead:
     """One request's reading; called again whenever there is news, until it answers.
 
-    ``partitions`` are those that were found, after the first call.
+    ``partitions`` are those that were found in the first call that gave None.
     """
 
-    __slots__ = ("_broker", "_correlation_id", "_request", "_version", "partitions")
+    __slots__ = (
+        "_broker",
+        "_committed",
+        "_correlation_id",
+        "_epoch",
+        "_failure",
+        "_find",
+        "_piece_rounds",
+        "_request",
+        "_rounds",
+        "_session",
+        "_version",
+        "_wanted",
+        "partitions",
+    )
 
-    def __init__(self, broker: Broker, request: ReceivedFetch, version: int, correlation_id: int) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        request: ReceivedFetch,
+        version: int,
+        correlation_id: int,
+        session: FetchSession | None,
+    ) -> None:
         self._broker = broker
         self._request = request
         self._version = version
         self._correlation_id = correlation_id
+        self._session = session
+        self._epoch = session.epoch if session is not None else 0
+        self._committed = request.isolation_level == READ_COMMITTED and request.replica_id < 0
+        catalog = broker.catalog
+        self._find: Callable[[Any], Topic | None]
+        self._find = catalog.topics.get if version < TOPIC_IDS else catalog.topics_by_id.get
+        self._wanted: list[tuple[TopicKey, FetchPartition, SessionPartition | None]]
+        if session is None:
+            self._wanted = [(name, asked, None) for name, wanted in request.topics for asked in wanted]
+        else:
+            self._wanted = [(name, held.asked, held) for (name, _), held in session.partitions.items()]
+        self._rounds = self._piece_rounds = 0
+        self._failure: OSError | None = None
         self.partitions: list[Partition] = []
 
-    def __call__(self, final: bool) -> Answer | None:
-        """The response frame; None when there is too little, no error and ``final`` is false."""
-        request = self._request
-        catalog = self._broker.catalog
-        find = catalog.topics.get if self._version < TOPIC_IDS_FROM else catalog.topics_by_id.get
-        left = min(request.max_bytes, self._broker.config.fetch_max_bytes)
-        found: list[Partition] = []
-        size = 0
-        answers: list[tuple[Topic, list[PartitionFetched[FileSlice]]]] = []
-        for name, wanted in request.topics:
-            topic = find(name)  # type: ignore[arg-type]
-            fetched: list[PartitionFetched[FileSlice]] = []
-            for asked in wanted:
-                try:
-                    if topic is None:
-                        raise _unknown(name)
-                    partition = topic.partition(asked.partition)
-                    found.append(partition)
-                    piece, answer = self._read(partition, asked, left - size, size == 0)
-                    size += piece
-                except KafkaError as error:
-                    answer = PartitionFetched(asked.partition, error.code)
-                    final = True
-                fetched.append(answer)
-            answers.append((name, fetched))
-        if not final and size < request.min_bytes:
-            self.partitions = found
-            return None
-        return encode_fetch_response(answers, self._version, self._correlation_id)
+    def warmed(self, error: OSError | None) -> None:
+        """See `Attempt`."""
+        self._rounds += 1
+        self._failure = error
 
-    def _read(
-        self, partition: Partition, asked: FetchPartition, left: int, first: bool
-    ) -> tuple[int, PartitionFetched[FileSlice]]:
-        """(bytes read, answer) of one partition; ``left`` is below zero once the limit is passed."""
+    def __call__(self, final: bool) -> Answer | Cold | None:
+        """The response frame; None when there is too little, no error and ``final`` is false."""
+        session, request = self._session, self._request
+        if session is not None and session.epoch != self._epoch:
+            # The session went on with another request while this one waited.
+            return self._encode([], ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id)
+        left = min(request.max_bytes, self._broker.config.fetch_max_bytes)
+        size, find = 0, self._find
+        rows: list[Row] = []
+        found: list[Partition] = []
+        jobs: list[Job] = []
+        for name, asked, held in self._wanted:
+            topic = find(name)
+            try:
+                if topic is None:
+                    raise _unknown(name)
+                partition = topic.partition(asked.partition)
+            except KafkaError as error:
+                rows.append((name, asked, None, None, error.code))
+                continue
+            found.append(partition)
+            piece, error_code = None, 0
+            try:
+                piece = self._read(partition, asked, left - size, size == 0)
+            except KafkaError as error:
+                error_code, final = error.code, True
+            except NotResident as need:
+                jobs.append(need.job)
+            if piece is not None:
+                size += piece.length
+            elif held is not None and not error_code and held.knows(partition):
+                continue
+            rows.append((name, asked, partition, piece, error_code))
+        if jobs:
+            return Cold(jobs)
+        # What is not there neither ends the wait nor is waited for, unless it went meanwhile.
+        if not final and size < request.min_bytes and found and len(found) >= len(self.partitions):
+            if not self.partitions:
+                self.partitions = found
+            return None
+        return self._answer(rows)
+
+    def _read(self, partition: Partition, asked: FetchPartition, left: int, first: bool) -> FileSlice | None:
+        """``left`` is below zero once the limit is passed. Raises KafkaError, NotResident."""
         partition.check_leader_epoch(asked.current_leader_epoch)
-        committed = self._request.isolation_level == READ_COMMITTED
-        piece: FileSlice | None = None
         limit = min(asked.max_bytes, left)
-        if limit > 0 or first:
-            piece = partition.read(
-                asked.fetch_offset, max(limit, 0), committed=committed, min_one_batch=first
-            )
-        end = partition.high_watermark
-        answer = PartitionFetched(
+        if limit <= 0 and not first:
+            return None
+        offset = asked.fetch_offset
+        if offset == partition.log.log_end_offset and not partition.is_offline:
+            return None  # where most partitions of a large request are
+        try:
+            return partition.read(offset, max(limit, 0), committed=self._committed, min_one_batch=first)
+        except NotResident:
+            self._check_patience(partition)
+            raise
+
+    def _check_patience(self, partition: Partition) -> None:
+        """Raise KafkaError(KAFKA_STORAGE_ERROR) when reading pages in has failed, or was no use too often."""
+        if self._failure is not None or self._rounds >= ROUNDS_MAX:
+            reason = self._failure or "its pages do not stay in memory"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition} cannot be read in: {reason}")
+
+    # The answer
+
+    def _answer(self, rows: list[Row]) -> Answer | Cold:
+        topics: list[tuple[TopicKey, list[PartitionFetched[FileSlice]]]] = []
+        jobs: list[Job] = []
+        for name, asked, partition, piece, error_code in rows:
+            fetched: PartitionFetched[FileSlice]
+            if partition is None or error_code:
+                fetched = PartitionFetched(asked.partition, error_code)
+            else:
+                try:
+                    fetched = self._fetched(partition, asked, piece)
+                except KafkaError as error:
+                    fetched = PartitionFetched(asked.partition, error.code)
+                except NotResident as need:
+                    jobs.append(need.job)
+                    continue
+            if not topics or topics[-1][0] != name:
+                topics.append((name, []))
+            topics[-1][1].append(fetched)
+        if jobs:
+            self._piece_rounds += 1
+            return Cold(jobs)
+        return self._encode(topics, 0, self._tell(topics))
+
+    def _fetched(
+        self, partition: Partition, asked: FetchPartition, piece: FileSlice | None
+    ) -> PartitionFetched[FileSlice]:
+        """Raises KafkaError, NotResident."""
+        aborted: Sequence[tuple[int, int]] | None = () if self._committed else None
+        if piece is not None:
+            self._check_resident(partition, asked, piece)
+            if self._committed:
+                aborted = self._aborted(partition, asked.fetch_offset, piece)
+        return PartitionFetched(
             asked.partition,
             0,
-            end,
+            partition.high_watermark,
             partition.last_stable_offset,
             partition.log_start_offset,
             piece if piece is not None else b"",
-            () if committed else None,
+            aborted,
         )
-        return (piece.length if piece is not None else 0), answer
+
+    def _check_resident(self, partition: Partition, asked: FetchPartition, piece: FileSlice) -> None:
+        """Raise NotResident where sending would wait for the disk; the end of the log is not looked at."""
+        if partition.log.is_recent(asked.fetch_offset) or is_resident(piece):
+            return
+        if self._failure is not None:
+            self._check_patience(partition)
+        if self._piece_rounds < PIECE_ROUNDS_MAX:
+            raise NotResident(partial(warm, piece))
+
+    def _aborted(self, partition: Partition, start: int, piece: FileSlice) -> list[tuple[int, int]]:
+        """Aborted transactions with records in the piece, by their first offsets."""
+        try:
+            with CACHED_ONLY:
+                end = partition.log.end_of(piece, start)
+            return [(entry.producer_id, entry.first_offset) for entry in partition.aborted(start, end)]
+        except NotResident:
+            self._check_patience(partition)
+            raise
+
+    def _tell(self, topics: Sequence[tuple[TopicKey, Sequence[PartitionFetched[FileSlice]]]]) -> int:
+        """Note in the session what the client is told, opening one if it wants that; the session's id."""
+        request, session = self._request, self._session
+        if session is None and request.session_epoch == OPENING_EPOCH:
+            session = self._broker.fetch_sessions.open(
+                [(name, asked) for name, asked, _ in self._wanted],
+                by_topic_ids=self._version >= TOPIC_IDS,
+                privileged=request.replica_id >= 0,
+                now_ms=self._broker.loop.time() * 1000,
+            )
+        if session is None:
+            return NO_SESSION
+        for name, partitions in topics:
+            for fetched in partitions:
+                session.told(name, fetched)
+        return session.id
+
+    def _encode(
+        self,
+        topics: Sequence[tuple[TopicKey, Sequence[PartitionFetched[FileSlice]]]],
+        error_code: int,
+        session_id: int,
+    ) -> Answer:
+        return encode_fetch_response(
+            topics, self._version, self._correlation_id, error_code=error_code, session_id=session_id
+        )
 
 
-def _unknown(name: Topic) -> KafkaError:
+def _unknown(name: TopicKey) -> KafkaError:
     if isinstance(name, bytes):
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic of id {name.hex()}")
     return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")

@@ -1,43 +1,40 @@
-"""InitProducerId, 0 to 5: a new id for an idempotent producer (KIP-98).
+"""InitProducerId, 0 to 5: a producer id for an idempotent producer, or the next epoch of a transactional id.
 
-A client that has used up its epochs (KIP-360) asks again and gets another id. Transactional ids are refused.
+From version 3 on a producer that goes on after an error names the identity it has (KIP-360). A transaction
+that is open under the transactional id is aborted, and the answer is CONCURRENT_TRANSACTIONS: the producer
+asks again. Before version 4 PRODUCER_FENCED is INVALID_PRODUCER_EPOCH. Version 6 (KIP-939) is not stable yet.
 """
 
 from __future__ import annotations
 
-import logging
-
 from logd.api.context import RequestContext
+from logd.api.transaction_codes import code_for
 from logd.errors import ErrorCode, KafkaError
+from logd.transactions import ProducerIdentity
 from logd.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 REQUEST = InitProducerIdRequest
 
-log = logging.getLogger("logd.api")
+FENCED_FROM = 4
 
 
 async def handle(request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
-    """A producer id nobody had before, with epoch 0."""
-    if request.transactional_id is not None:
-        return _transactional(request.transactional_id, context)
+    """The identity to write with."""
     try:
-        producer_id = await context.broker.producer_ids.take()
+        identity = await _identity(request, context)
     except KafkaError as error:
-        return _refused(error.code)
-    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+        code = code_for(error, context.version, fenced_from=FENCED_FROM)
+        return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+    return InitProducerIdResponse(producer_id=identity.producer_id, producer_epoch=identity.epoch)
 
 
-def _transactional(transactional_id: str, context: RequestContext) -> InitProducerIdResponse:
-    """The answer has no room for a text; this code is one that clients give up on at once."""
-    if not transactional_id:
-        return _refused(ErrorCode.INVALID_REQUEST)
-    log.warning(
-        "%s asked for transactional id %s; this broker serves no transactions",
-        context.client_host,
-        transactional_id,
+async def _identity(request: InitProducerIdRequest, context: RequestContext) -> ProducerIdentity:
+    broker = context.broker
+    if request.transactional_id is None:
+        return ProducerIdentity(await broker.producer_ids.take(), 0)
+    named = ProducerIdentity(request.producer_id, request.producer_epoch)
+    if (named.producer_id < 0) is not (named.epoch < 0):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a producer id without its epoch")
+    return await broker.transactions.init_producer(
+        request.transactional_id, request.transaction_timeout_ms, named if named.epoch >= 0 else None
     )
-    return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-
-
-def _refused(code: ErrorCode) -> InitProducerIdResponse:
-    return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)

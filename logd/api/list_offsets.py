@@ -2,17 +2,20 @@
 
 -1 latest (of committed transactions for read_committed), -2 earliest, -3 largest timestamp (7+),
 -4 earliest local (8+), -5 latest tiered (9+), -6 earliest not yet tiered (11+). Nothing is tiered here, so
-that -4 is the earliest and -5 and -6 find nothing.
+that -4 is the earliest and -5 and -6 find nothing. Indexes and batches that are not in memory are read in by
+a thread first.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 from logd.api.context import RequestContext
 from logd.broker.partition import Partition
 from logd.errors import ErrorCode, KafkaError
 from logd.storage import TimestampOffset
+from logd.storage.disk import CACHED_ONLY
 from logd.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -23,15 +26,17 @@ from logd.wire.messages.list_offsets import (
 
 REQUEST = ListOffsetsRequest
 
+CONSUMER = -1
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
 _FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
 
 _NOT_FOUND = TimestampOffset(-1, -1, -1)
 
 
-def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     """Answer partition by partition."""
-    read_committed = request.isolation_level == 1
+    # A follower's replica_id is a broker's: it reads all there is.
+    read_committed = request.isolation_level == 1 and request.replica_id == CONSUMER
     topics = []
     for topic in request.topics:
         times = Counter(partition.partition_index for partition in topic.partitions)
@@ -43,7 +48,8 @@ def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsR
                     raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name} asked for twice")
                 partition = context.broker.catalog.find(topic.name).partition(asked.partition_index)
                 partition.check_leader_epoch(asked.current_leader_epoch)
-                found = _find(partition, asked, context.version, read_committed)
+                find = partial(_find, partition, asked, context.version, read_committed)
+                found = await context.broker.warmer.until_resident(find)
                 answer.timestamp, answer.offset, answer.leader_epoch = found
             except KafkaError as error:
                 answer.error_code = error.code
@@ -65,8 +71,9 @@ def _find(
         return TimestampOffset(-1, partition.log_start_offset, partition.leader_epoch)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING):
         return _NOT_FOUND
-    if timestamp == MAX_TIMESTAMP:
-        found = partition.log.offset_of_max_timestamp()
-    else:
-        found = partition.log.offset_for_timestamp(timestamp)
+    with CACHED_ONLY:
+        if timestamp == MAX_TIMESTAMP:
+            found = partition.log.offset_of_max_timestamp()
+        else:
+            found = partition.log.offset_for_timestamp(timestamp)
     return found if found is not None and found.offset < end else _NOT_FOUND

@@ -21,7 +21,7 @@ from logd.wire.messages.offset_commit import (
 REQUEST = OffsetCommitRequest
 
 
-def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse:
+async def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse:
     """Answer partition by partition."""
     groups = context.broker.groups
     topics = [topic_called(topic.name, topic.topic_id, context) for topic in request.topics]
@@ -39,10 +39,11 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
         topics=[topic for topic in known if topic.partitions],
     )
     try:
-        shard = groups.partition(request.group_id).shard
-        committed = (
-            shard.commit(valid, context.version, groups.now_ms) if valid.topics else OffsetCommitResponse()
-        )
+        partition = groups.partition(request.group_id)
+        committed = OffsetCommitResponse()
+        if valid.topics:
+            committed = partition.shard.commit(valid, context.version, groups.now_ms)
+            await partition.flushed()
     except KafkaError as error:
         return commit_refused(request, error.code)
     return _in_order(request, topics, committed, context.version)

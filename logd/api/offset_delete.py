@@ -15,15 +15,16 @@ from logd.wire.messages.offset_delete import (
 REQUEST = OffsetDeleteRequest
 
 
-def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDeleteResponse:
+async def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDeleteResponse:
     """Answer partition by partition; topics there are none of get UNKNOWN_TOPIC_OR_PARTITION."""
     groups = context.broker.groups
     names = context.broker.catalog.topics
     known = [topic for topic in request.topics if topic.name in names]
     try:
-        shard = groups.partition(request.group_id).shard
+        partition = groups.partition(request.group_id)
         valid = OffsetDeleteRequest(group_id=request.group_id, topics=known)
-        response = shard.delete_offsets(valid, groups.now_ms)
+        response = partition.shard.delete_offsets(valid, groups.now_ms)
+        await partition.flushed()
     except KafkaError as error:
         return OffsetDeleteResponse(error_code=error.code)
     if not response.error_code:

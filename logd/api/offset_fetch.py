@@ -1,8 +1,8 @@
 """OffsetFetch, 1 to 10: how far groups have read; -1 where nothing was committed.
 
 Null topics from version 2 on: all the group has. One group up to version 7, any number from 8 on. Topics by
-name, in version 10 by id. `require_stable` (from 7 on, KIP-447) waits for open transactions, of which there
-are none.
+name, in version 10 by id. `require_stable` (from 7 on, KIP-447): offsets that an open transaction is about to
+change are UNSTABLE_OFFSET_COMMIT.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ GROUP_ERROR_FROM: Final = 2
 def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
     """Answer group by group."""
     if context.version >= GROUPS_FROM:
-        return OffsetFetchResponse(groups=[_fetch(group, context) for group in request.groups])
+        return OffsetFetchResponse(
+            groups=[_fetch(group, request.require_stable, context) for group in request.groups]
+        )
     topics = None
     if request.topics is not None:
         topics = [
@@ -41,17 +43,20 @@ def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchR
             for topic in request.topics
         ]
     asked = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
-    return _single(asked, _fetch(asked, context), context.version)
+    return _single(asked, _fetch(asked, request.require_stable, context), context.version)
 
 
-def _fetch(asked: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponseGroup:
+def _fetch(
+    asked: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
+) -> OffsetFetchResponseGroup:
     try:
         shard = context.broker.groups.partition(asked.group_id).shard
     except KafkaError as error:
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
     if context.version < TOPIC_IDS_FROM:
-        return shard.fetch(asked)
-    return _fetch_by_id(asked, shard.fetch(_named(asked, context)), context)
+        return shard.fetch(asked, require_stable=require_stable)
+    fetched = shard.fetch(_named(asked, context), require_stable=require_stable)
+    return _fetch_by_id(asked, fetched, context)
 
 
 def _named(asked: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchRequestGroup:

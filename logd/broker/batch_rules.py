@@ -1,34 +1,37 @@
 """What a topic's settings ask of a batch, beyond its holding together (``records.check_produced``).
 
-Only the header is read, except on compacted topics (every record needs a key) and where the topic's
-``compression.type`` asks for another codec.
+Only the header is read, except on compacted topics (every record needs a key), where
+``message.timestamp.before.max.ms`` is set (the header does not tell the oldest record's time), and where the
+topic's ``compression.type`` asks for another codec.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
 from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError
-from logd.records.build import rebuild_batch
+from logd.records.build import Record, rebuild_batch
 from logd.records.compression import Codec
 from logd.records.decode import decode_records
-from logd.records.header import (
-    APPEND_TIME_BIT,
-    CODEC_MASK,
-    TRANSACTIONAL_BIT,
-    BatchHeader,
-    read_header,
-)
+from logd.records.header import APPEND_TIME_BIT, CODEC_MASK, NO_TIMESTAMP, BatchHeader, read_header
 from logd.records.validate import check_produced_records
-
-_NOT_FROM_CLIENTS = APPEND_TIME_BIT | TRANSACTIONAL_BIT
-NO_TIMESTAMP = -1
 
 
 class BatchRules:
     """The rules of one partition, named ``name`` in errors; to be made anew when the settings change."""
 
-    __slots__ = ("_bytes_max", "_codec", "_config", "_keys_required", "_name", "_times_are_clients")
+    __slots__ = (
+        "_before_max",
+        "_bytes_max",
+        "_codec",
+        "_config",
+        "_keys_required",
+        "_name",
+        "_records_wanted",
+        "_times_are_clients",
+    )
 
     def __init__(self, name: str, config: TopicConfig) -> None:
         self._name = name
@@ -36,6 +39,8 @@ class BatchRules:
         self._bytes_max = config.max_message_bytes
         self._keys_required = config.is_compacted
         self._times_are_clients = config.message_timestamp_type == "CreateTime"
+        self._before_max = config.message_timestamp_before_max_ms if self._times_are_clients else LONG_MAX
+        self._records_wanted = config.is_compacted or self._before_max != LONG_MAX
         self._codec = _codec(config)
 
     def admit(self, header: BatchHeader, batch: memoryview, now_ms: int) -> tuple[BatchHeader, memoryview]:
@@ -50,26 +55,21 @@ class BatchRules:
             )
         if header.count == 0:
             raise KafkaError(ErrorCode.INVALID_RECORD, f"{self._name}: a batch without records")
-        if header.attributes & _NOT_FROM_CLIENTS:
-            raise self._attributes_refused(header.attributes)
+        if header.attributes & APPEND_TIME_BIT:
+            raise KafkaError(
+                ErrorCode.INVALID_TIMESTAMP, f"{self._name}: only the broker may set the log append time"
+            )
         if self._times_are_clients and header.max_timestamp != NO_TIMESTAMP:
-            self._check_timestamps(header, now_ms)
-        if self._keys_required:
-            check_produced_records(batch, keys_required=True)
+            self._check_newest(header, now_ms)
+        if self._records_wanted:
+            records = check_produced_records(batch, keys_required=self._keys_required)
+            if self._before_max != LONG_MAX:
+                self._check_oldest(records, now_ms)
         if self._codec is not None and self._codec != header.attributes & CODEC_MASK:
             return self._rebuilt(header, batch, self._codec)
         return header, batch
 
-    def _attributes_refused(self, attributes: int) -> KafkaError:
-        if attributes & TRANSACTIONAL_BIT:
-            return KafkaError(
-                ErrorCode.INVALID_TXN_STATE, f"{self._name}: no transaction is open; this broker serves none"
-            )
-        return KafkaError(
-            ErrorCode.INVALID_TIMESTAMP, f"{self._name}: only the broker may set the log append time"
-        )
-
-    def _check_timestamps(self, header: BatchHeader, now_ms: int) -> None:
+    def _check_newest(self, header: BatchHeader, now_ms: int) -> None:
         after_max = self._config.message_timestamp_after_max_ms
         if header.max_timestamp - now_ms > after_max:
             raise KafkaError(
@@ -77,12 +77,14 @@ class BatchRules:
                 f"{self._name}: timestamp {header.max_timestamp} is more than message.timestamp.after.max.ms "
                 f"({after_max}) ahead of the broker's clock ({now_ms})",
             )
-        before_max = self._config.message_timestamp_before_max_ms
-        if before_max != LONG_MAX and now_ms - header.base_timestamp > before_max:
+
+    def _check_oldest(self, records: Sequence[Record], now_ms: int) -> None:
+        oldest = min((record[1] for record in records if record[1] != NO_TIMESTAMP), default=now_ms)
+        if now_ms - oldest > self._before_max:
             raise KafkaError(
                 ErrorCode.INVALID_TIMESTAMP,
-                f"{self._name}: timestamp {header.base_timestamp} is more than "
-                f"message.timestamp.before.max.ms ({before_max}) behind the broker's clock ({now_ms})",
+                f"{self._name}: timestamp {oldest} is more than message.timestamp.before.max.ms "
+                f"({self._before_max}) behind the broker's clock ({now_ms})",
             )
 
     def _rebuilt(

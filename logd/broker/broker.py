@@ -10,12 +10,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from logd.broker.catalog import TopicCatalog, new_topic_id
+from logd.broker.compaction import Compaction
 from logd.broker.config_layers import ConfigLayers
+from logd.broker.fetch_sessions import FetchSessions, random_id
 from logd.broker.groups import Groups
 from logd.broker.housekeeping import Housekeeping
+from logd.broker.log_dirs import LogDirs, absolute
+from logd.broker.moves import Moves
 from logd.broker.partition import Partition
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE, Topic
+from logd.broker.transactions import Transactions
+from logd.broker.warming import Warmer
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint
 from logd.config.topic import TopicConfig
@@ -34,15 +40,16 @@ class Broker:
     ``start`` opens everything and returns; the server may listen then. ``stop`` closes it cleanly.
 
     Attributes: ``config``, ``node_id``, ``cluster_id``, ``catalog`` (topics, partitions), ``producer_ids``,
-    ``groups`` (the shell around the group coordinator), ``endpoints`` (advertised, by listener, set by the
-    server).
+    ``groups`` and ``transactions`` (the shells around the coordinators), ``fetch_sessions``, ``warmer``
+    (reads that would wait for the disk), ``endpoints`` (advertised, by listener, set by the server).
     """
 
     def __init__(self, config: BrokerConfig, *, on_dead: Callable[[], None] | None = None) -> None:
         self.config = config
         self.node_id = config.node_id
         self.cluster_id = ""
-        self.folders: list[LogFolder] = []
+        self.log_dirs = LogDirs(config.log_dirs)
+        self.folders: list[LogFolder] = self.log_dirs.folders
         self.endpoints: list[Endpoint] = []
         self._started_with = config.given
         self._on_dead = on_dead
@@ -50,11 +57,16 @@ class Broker:
         self._store: MetadataStore = EmbeddedStore(Path(config.log_dirs[0]), self._executor)
         self._image: ClusterImage | None = None
         self._woken: set[Partition] = set()
+        self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, random_id)
+        self.warmer = Warmer(self._executor)
         self.loop: asyncio.AbstractEventLoop
         self.catalog: TopicCatalog
+        self.moves: Moves
         self.groups: Groups
         self.housekeeping: Housekeeping
+        self.compaction: Compaction
         self.producer_ids: ProducerIds
+        self.transactions: Transactions
 
     @property
     def endpoint(self) -> Endpoint:
@@ -87,20 +99,52 @@ class Broker:
         Raises StorageError when a folder cannot be used, ConfigError for settings that do not fit.
         """
         self.loop = asyncio.get_running_loop()
-        for path in self.config.log_dirs:
-            self._open_folder(Path(path))
-        if not self.folders:
-            raise StorageError(Path(self.config.log_dirs[0]), "no log folder can be used")
+        try:
+            for path in self.config.log_dirs:
+                self._open_folder(Path(path))
+        except BaseException:
+            self._close_folders(None)  # opened and unharmed: their next start has nothing to recover
+            raise
         self.cluster_id = self.folders[0].cluster_id
         self.housekeeping, self.catalog = self._keepers()
         self._open_topics()
-        self._store.compact(self.image)
+        if self.log_dirs.is_complete:  # else files of deleted topics may come back with their folder
+            self._store.compact(self.image)
         for folder in self.folders:
             self.housekeeping.discard(folder.deletions)
         self.producer_ids = ProducerIds(self._store, self.image)
         self.groups = Groups(self.config, self.catalog, now_ms=self.now_ms, create_topic=self.auto_create)
+        self.transactions = Transactions(
+            self.config,
+            self.catalog,
+            self.groups,
+            self.producer_ids,
+            now_ms=self.now_ms,
+            create_topic=self.auto_create,
+        )
+        self.catalog.set_guard(self.transactions)
         self.groups.start()
+        self.transactions.start()
         self.housekeeping.start()
+        self.compaction = Compaction(
+            lambda: self.config,
+            self.catalog.partitions,
+            self.folders,
+            self._executor,
+            self.housekeeping.discard,
+            self.now_ms,
+        )
+        self.compaction.start()
+        self.moves = Moves(
+            self.log_dirs,
+            self.catalog.partitions,
+            self._executor,
+            config=lambda: self.config,
+            discard=self.housekeeping.discard,
+            flusher=self.housekeeping.flusher,
+            compaction=self.compaction,
+        )
+        self.moves.resume()
 
     def _keepers(self) -> tuple[Housekeeping, TopicCatalog]:
         partitions: dict[tuple[str, int], Partition] = {}
@@ -108,27 +152,34 @@ class Broker:
         catalog = TopicCatalog(
             self._store,
             self.image,
-            self.folders,
+            self.log_dirs,
             partitions,
             defaults=self.config.topic_defaults,
             now_ms=self.now_ms,
             has_appended=self.has_appended,
-            discard=housekeeping.discard,
+            flusher=housekeeping.flusher,
+            hide=housekeeping.hide,
         )
         return housekeeping, catalog
 
     async def stop(self) -> None:
         """Stop what runs, then flush and close every log, leaving the clean-shutdown markers."""
+        await self.transactions.stop()
         await self.groups.stop()
+        await self.moves.stop()
+        await self.compaction.stop()
         await self.housekeeping.stop()
         watermarks = {key: partition.high_watermark for key, partition in self.catalog.partitions.items()}
+        self._close_folders(watermarks)
+        self._store.close()
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+    def _close_folders(self, watermarks: Mapping[tuple[str, int], int] | None) -> None:
         for folder in self.folders:
             try:
                 folder.close(watermarks)
             except (KafkaError, OSError) as error:
                 log.error("log folder %s not closed cleanly: %s", folder.path, error)
-        self._store.close()
-        self._executor.shutdown(wait=True, cancel_futures=True)
 
     def _open_folder(self, path: Path) -> None:
         try:
@@ -145,7 +196,8 @@ class Broker:
         except (StorageError, KafkaError, OSError) as error:
             if path == Path(self.config.log_dirs[0]):
                 raise StorageError(path, str(error)) from error
-            log.error("log folder %s is left out: %s", path, error)
+            self.log_dirs.unusable[absolute(path)] = str(error)
+            log.error("%s; left out: what is in there is not served until a restart finds it well", error)
             return
         self.folders.append(folder)
 
@@ -159,13 +211,12 @@ class Broker:
 
     def _open_topics(self) -> None:
         """Logs of known topics are put in place, of deleted ones removed; a topic nobody knew is taken in."""
-        logs: dict[str, dict[int, Log]] = {}
         for folder in self.folders:
             for (name, index), opened in tuple(folder.logs.items()):
                 if opened.topic_id is not None and opened.topic_id in self.image.deleted:
                     self.housekeeping.discard([folder.delete_log(name, index)])
-                else:
-                    logs.setdefault(name, {})[index] = opened
+        self.log_dirs.put_futures_in_place(self.image.topics, self._config_at_start, self.now_ms())
+        logs = self.log_dirs.logs(self.image.topics)
         for name, found in logs.items():
             if name not in self.image.topics:
                 self.image.topics[name] = self._adopted(name, found)
@@ -177,6 +228,11 @@ class Broker:
         self.loop.call_soon_threadsafe(self._look_at_folders)
 
     def _look_at_folders(self) -> None:
+        for folder in self.folders:
+            if folder.failure is not None:
+                offline = self.catalog.take_offline(folder)
+                self.groups.went_offline(offline)
+                self.transactions.went_offline(offline)
         if self._on_dead is not None and all(folder.failure is not None for folder in self.folders):
             log.critical("no log folder is left, stopping")
             self._on_dead()
@@ -209,6 +265,7 @@ class Broker:
         """Delete a topic, and what groups committed for it. KafkaError."""
         await self.catalog.delete(topic)
         self.groups.topics_deleted([topic.name])
+        self.transactions.topics_deleted([topic.name])
 
     async def change_configs(self, broker: str, configs: Mapping[str, str], *, validate_only: bool) -> None:
         """Replace the changed settings of this broker (its id) or of all (an empty name). KafkaError."""
@@ -217,6 +274,7 @@ class Broker:
             return
         await self.catalog.write([{"type": "broker-configs", "broker": broker, "configs": dict(configs)}])
         self.config = config
+        self.housekeeping.configure(config)
         self.catalog.change_defaults(config.topic_defaults)
 
     # What coordinators need
@@ -224,16 +282,20 @@ class Broker:
     def internal_configs(self, name: str) -> dict[str, str]:
         """The overrides a topic of the coordinators is created with; none for any other topic."""
         if name == GROUP_OFFSETS:
-            segment_bytes = self.config.offsets_topic_segment_bytes
-        elif name == TRANSACTION_STATE:
-            segment_bytes = self.config.transaction_state_log_segment_bytes
-        else:
-            return {}
-        return {
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": str(segment_bytes),
-        }
+            return {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(self.config.offsets_topic_segment_bytes),
+            }
+        if name == TRANSACTION_STATE:
+            return {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(self.config.transaction_state_log_min_isr),
+                "segment.bytes": str(self.config.transaction_state_log_segment_bytes),
+                "unclean.leader.election.enable": "false",
+            }
+        return {}
 
     def _adopted(self, name: str, logs: Mapping[int, Log]) -> TopicImage:
         """A topic found on disk only, such as in a folder that Apache Kafka wrote."""

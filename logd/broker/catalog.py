@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from logd.broker.partition import Partition
+from logd.broker.flusher import Flusher
+from logd.broker.log_dirs import LogDirs
+from logd.broker.partition import Partition, TransactionGuard
 from logd.broker.topic import Topic, check_collision, check_name
 from logd.config.topic import TopicConfig
 from logd.errors import ConfigError, ErrorCode, KafkaError
@@ -38,13 +40,14 @@ class TopicCatalog:
         self,
         store: MetadataStore,
         image: ClusterImage,
-        folders: Sequence[LogFolder],
+        log_dirs: LogDirs,
         partitions: dict[tuple[str, int], Partition],
         *,
         defaults: TopicConfig,
         now_ms: Callable[[], int],
         has_appended: Callable[[Partition], None],
-        discard: Callable[[Sequence[Deletion]], None],
+        flusher: Flusher,
+        hide: Callable[[Sequence[Deletion]], Awaitable[None]],
     ) -> None:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
@@ -52,11 +55,19 @@ class TopicCatalog:
         self.defaults = defaults
         self._store = store
         self._image = image
-        self._folders = folders
+        self._log_dirs = log_dirs
         self._now_ms = now_ms
         self._has_appended = has_appended
-        self._discard = discard
+        self._flusher = flusher
+        self._hide = hide
         self._changing = asyncio.Lock()
+        self._guard: TransactionGuard | None = None
+
+    def set_guard(self, guard: TransactionGuard) -> None:
+        """From now on, every partition asks it whether a producer may begin a transaction there."""
+        self._guard = guard
+        for partition in self.partitions.values():
+            partition.guard = guard
 
     def find(self, name: str) -> Topic:
         """The topic, or KafkaError(UNKNOWN_TOPIC_OR_PARTITION)."""
@@ -94,20 +105,27 @@ class TopicCatalog:
         """Create a topic; the KafkaErrors of ``check_creation``, or KAFKA_STORAGE_ERROR."""
         async with self._changing:
             self.check_creation(name, partitions, configs)
+            if not self._log_dirs.online:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no log folder can take topic {name}")
             image = TopicImage(
                 name=name, topic_id=new_topic_id(), partitions=partitions, configs=dict(configs)
             )
             await self.write([image.as_change()])
-            return self.open_topic(image, {})
+            return self.open_topic(image, {}, new=True)
 
-    def open_topic(self, image: TopicImage, logs: Mapping[int, Log]) -> Topic:
-        """Put a topic in place with the logs it has; the ones it should have as well are created."""
+    def open_topic(self, image: TopicImage, logs: Mapping[int, Log], *, new: bool = False) -> Topic:
+        """Put a topic in place with the logs it has; the ones it should have as well are created.
+
+        Unless the topic is ``new`` a log that was not found may be in a folder that is offline, and creating
+        it elsewhere would lose what it holds: then the partition is offline until that folder is back, or is
+        taken out of log.dirs.
+        """
         topic = Topic(image, self.defaults)
         topic.config = self._lenient_config(image)
         self.topics[image.name] = topic
         self.topics_by_id[image.topic_id] = topic
         for index in range(image.partitions):
-            self._open_partition(topic, index, logs.get(index))
+            self._open_partition(topic, index, logs.get(index), new=new)
         return topic
 
     def _lenient_config(self, image: TopicImage) -> TopicConfig:
@@ -117,28 +135,46 @@ class TopicCatalog:
         except ConfigError:
             return self.defaults
 
-    def _open_partition(self, topic: Topic, index: int, log: Log | None) -> None:
+    def _open_partition(self, topic: Topic, index: int, log: Log | None, *, new: bool) -> None:
+        if log is None and not new and not self._log_dirs.is_complete:
+            logger.error("%s-%d is offline: its log is in none of the folders that serve", topic.name, index)
+            return
         if log is None:
-            online = [folder for folder in self._folders if folder.failure is None]
-            if not online:
-                return
-            folder = min(online, key=lambda folder: len(folder.logs))
-            try:
-                log = folder.create_log(
-                    topic.name, index, topic_id=topic.topic_id, config=topic.config, now_ms=self._now_ms()
-                )
-            except KafkaError as error:  # the partition is offline; the next start tries again
-                logger.error("%s-%d not created: %s", topic.name, index, error)
-                return
-        else:
-            folder = self._folder_of(log)
-        partition = Partition(log, folder, topic.topic_id, topic.config, self._has_appended)
+            log = self._create_log(topic, index)
+        if log is None:
+            return
+        folder = self._folder_of(log)
+        partition = Partition(log, folder, topic.topic_id, topic.config, self._has_appended, self._flusher)
+        partition.guard = self._guard
         topic.partitions[index] = partition
         self.partitions[topic.name, index] = partition
 
+    def _create_log(self, topic: Topic, index: int) -> Log | None:
+        """A new log in the best folder that takes it; None, and the next start tries again, if none does."""
+        for folder in self._log_dirs.for_new(topic.name, index):
+            try:
+                return folder.create_log(
+                    topic.name, index, topic_id=topic.topic_id, config=topic.config, now_ms=self._now_ms()
+                )
+            except KafkaError as error:
+                logger.error("%s-%d not created: %s", topic.name, index, error)
+        return None
+
     def _folder_of(self, log: Log) -> LogFolder:
         key = log.topic, log.partition
-        return next(folder for folder in self._folders if folder.logs.get(key) is log)
+        return next(folder for folder in self._log_dirs if folder.logs.get(key) is log)
+
+    def take_offline(self, folder: LogFolder) -> list[Partition]:
+        """A folder failed: its partitions are known but not served, as after a start without it.
+
+        Returns them; whoever waits for one of them is answered.
+        """
+        gone = [partition for partition in self.partitions.values() if partition.folder is folder]
+        for partition in gone:
+            del self.partitions[partition.topic, partition.index]
+            self.topics[partition.topic].partitions[partition.index] = None
+            partition.wake_waiters()
+        return gone
 
     # Growth, deletion, settings
 
@@ -154,7 +190,7 @@ class TopicCatalog:
             topic.image = grown
             for index in range(len(topic.partitions), partitions):
                 topic.partitions.append(None)
-                self._open_partition(topic, index, None)
+                self._open_partition(topic, index, None, new=True)
 
     async def delete(self, topic: Topic) -> None:
         """Forget a topic and take its logs away; waiting fetches are answered."""
@@ -164,17 +200,21 @@ class TopicCatalog:
             await self.write([{"type": "topic-deleted", "name": topic.name}])
             del self.topics[topic.name]
             del self.topics_by_id[topic.topic_id]
-            for partition in topic.partitions:
-                if partition is not None:
-                    self._remove(partition)
+            removed = [self._remove(partition) for partition in topic.partitions if partition is not None]
+            try:
+                await self._hide([deletion for deletion in removed if deletion is not None])
+            except KafkaError as error:
+                logger.error("topic %s is not deleted wholly yet: %s", topic.name, error)
 
-    def _remove(self, partition: Partition) -> None:
+    def _remove(self, partition: Partition) -> Deletion | None:
         del self.partitions[partition.topic, partition.index]
+        self._flusher.forget(partition)
+        partition.wake_waiters()
         try:
-            self._discard([partition.folder.delete_log(partition.topic, partition.index)])
+            return partition.folder.start_delete(partition.topic, partition.index)
         except KafkaError as error:  # the next start knows the topic as deleted and takes its files away
             logger.error("%s not deleted yet: %s", partition, error)
-        partition.wake_waiters()
+            return None
 
     async def configure(self, topic: Topic, configs: Mapping[str, str]) -> None:
         """Replace a topic's overrides; INVALID_CONFIG when one is not allowed."""

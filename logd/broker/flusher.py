@@ -1,54 +1,100 @@
-"""Forcing logs to the disk in the background: what is flushed, a start after a crash need not read."""
+"""Forcing logs to the disk, in the thread pool.
+
+In the background, so that a start after a crash has little to read: by the clock, and as soon as more bytes
+than ``bytes_max`` were written. Before an acknowledgement, where flush.messages or flush.ms ask for it: with
+group commit, that is, whatever is appended while one fsync runs is covered by the next, however many wait.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from logd.broker.partition import Partition
-from logd.errors import KafkaError
+from logd.errors import ErrorCode, KafkaError, error_for
 
 if TYPE_CHECKING:
     from logd.storage import Log
 
 FLUSHES_AT_ONCE = 4
-"""Most logs flushed at a time: the thread pool has other work as well."""
+"""Most logs flushed at a time in the background: the thread pool has other work as well."""
+COMMITS_AT_ONCE = 4
+"""Most logs synced at a time for acknowledgements, besides."""
+LOOK_AGAIN_S = 0.001
+"""How often a flush under way is looked at by what cannot begin before it ends."""
 
 logger = logging.getLogger("logd.broker")
 
 
 class Flusher:
-    """Flushes logs, a few at a time and each log once at a time. ``run`` runs a job in the thread pool."""
+    """Flushes logs, a few at a time and each log once at a time. ``run`` runs a job in the thread pool.
 
-    def __init__(
-        self,
-        partitions: Mapping[tuple[str, int], Partition],
-        run: Callable[[Callable[[], None]], Awaitable[None]],
-    ) -> None:
-        self._partitions = partitions
+    Only partitions that ``appended`` or ``touched`` named are looked at: what is idle costs nothing.
+    """
+
+    def __init__(self, run: Callable[[Callable[[], None]], Awaitable[None]], bytes_max: int) -> None:
         self._run = run
+        self._bytes_max = bytes_max
+        self._dirty: set[Partition] = set()
+        self._bytes = 0
+        self._is_full = asyncio.Event()
         self._under_way: set[Log] = set()
+        self._commits: dict[Partition, asyncio.Future[None]] = {}
+        self._committing: dict[Partition, asyncio.Task[None]] = {}
+        self._commits_at_once = asyncio.Semaphore(COMMITS_AT_ONCE)
+        self._held: dict[Partition, asyncio.Event] = {}
 
-    async def flush(self, wanted: Callable[[Partition], bool]) -> int:
-        """Flush the logs of the partitions ``wanted`` and not being flushed now; how many were.
+    # What is there to flush
+
+    def appended(self, partition: Partition, size: int) -> None:
+        """``size`` bytes were appended to the partition's log."""
+        self._dirty.add(partition)
+        self._bytes += size
+        if self._bytes >= self._bytes_max:
+            self._is_full.set()
+
+    def touched(self, partition: Partition) -> None:
+        """The log has something to flush besides records, such as its epochs."""
+        self._dirty.add(partition)
+
+    def forget(self, partition: Partition) -> None:
+        """The partition is gone."""
+        self._dirty.discard(partition)
+
+    async def full(self) -> None:
+        """Wait until so much is unflushed that the next flush should not wait for its time."""
+        await self._is_full.wait()
+
+    # In the background
+
+    async def flush_all(self) -> int:
+        """Flush what is dirty and not being flushed now; how many logs were.
 
         A disk that fails is reported by storage, which takes its folder offline.
         """
-        waiting = iter([partition for partition in self._partitions.values() if wanted(partition)])
+        self._bytes = 0
+        self._is_full.clear()
+        return await self._flush(tuple(self._dirty))
+
+    async def _flush(self, partitions: Iterable[Partition]) -> int:
+        waiting = iter(partitions)
         return sum(await asyncio.gather(*(self._flush_each(waiting) for _ in range(FLUSHES_AT_ONCE))))
 
     async def _flush_each(self, waiting: Iterator[Partition]) -> int:
         flushed = 0
         for partition in waiting:
-            flushed += await self._flush(partition)
+            flushed += await self._flush_one(partition)
         return flushed
 
-    async def _flush(self, partition: Partition) -> bool:
+    async def _flush_one(self, partition: Partition) -> bool:
         log = partition.log
-        is_deleted = self._partitions.get((partition.topic, partition.index)) is not partition
-        if is_deleted or partition.is_offline or log in self._under_way:
+        if partition not in self._dirty or log in self._under_way or partition in self._held:
+            return False
+        self._dirty.discard(partition)
+        if partition.is_offline:
             return False
         self._under_way.add(log)
         try:
@@ -64,3 +110,69 @@ class Flusher:
         finally:
             self._under_way.discard(log)
         return True
+
+    # Before an acknowledgement
+
+    def commit(self, partition: Partition) -> asyncio.Future[None]:
+        """Done once all that is appended by now is on the disk; KafkaError(KAFKA_STORAGE_ERROR) if it fails.
+
+        Many may wait for the same one: shield it from their cancellation.
+        """
+        future = self._commits.get(partition)
+        if future is None:
+            loop = asyncio.get_running_loop()
+            future = self._commits[partition] = loop.create_future()
+            # Nobody may be left to hear of a failure: acks=0, or a client that went away.
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+            if partition not in self._committing:
+                self._committing[partition] = loop.create_task(self._commit_rounds(partition))
+        return future
+
+    def commit_due(self, now_ms: int) -> None:
+        """Begin the commits flush.ms asks for where no append has come that would."""
+        for partition in tuple(self._dirty):
+            if partition.flushes and not partition.is_offline and partition.log.needs_flush(now_ms):
+                self.commit(partition)
+
+    async def _commit_rounds(self, partition: Partition) -> None:
+        """One round after the other for as long as somebody has come to wait during the last one."""
+        try:
+            while partition in self._commits:
+                while (held := self._held.get(partition)) is not None:
+                    await held.wait()
+                async with self._commits_at_once:
+                    future = self._commits.pop(partition)
+                    try:
+                        log = partition.log
+                        sync = log.start_sync()
+                        if sync is not None:
+                            await self._run(sync.run)
+                            log.finish_flush(sync)
+                    except BaseException as error:
+                        future.set_exception(error if isinstance(error, KafkaError) else _stopped(partition))
+                        if not isinstance(error, KafkaError):
+                            raise
+                    else:
+                        future.set_result(None)
+        finally:
+            del self._committing[partition]
+
+    @contextlib.asynccontextmanager
+    async def held(self, partition: Partition) -> AsyncIterator[None]:
+        """No flush of the partition runs meanwhile, so that its log can move; acknowledgements wait."""
+        released = self._held[partition] = asyncio.Event()
+        try:
+            while partition.log.is_flushing and not partition.is_offline:  # noqa: ASYNC110
+                await asyncio.sleep(LOOK_AGAIN_S)
+            yield
+        finally:
+            del self._held[partition]
+            released.set()
+
+    async def stop(self) -> None:
+        """Wait for the commits under way."""
+        await asyncio.gather(*self._committing.values(), return_exceptions=True)
+
+
+def _stopped(partition: Partition) -> KafkaError:
+    return error_for(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition} was not flushed")

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import cast
 
 from logd.broker.group_log import GroupLog
-from logd.groups import Answer, GroupSettings, GroupShard, Joining
+from logd.errors import ErrorCode, KafkaError
+from logd.groups import Answer, GroupSettings, GroupShard, Joining, TransactionEnd
 from logd.wire.message import Message
 from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from logd.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -37,6 +38,7 @@ class GroupPartition:
         self.loaded = False
         self._closed = False
         self._deleted_topics: frozenset[str] = frozenset()
+        self._ended_transactions: list[TransactionEnd] = []
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_ms = 0
@@ -45,8 +47,8 @@ class GroupPartition:
         """Replay the partition, in slices. KafkaError(KAFKA_STORAGE_ERROR) when it cannot be read."""
         count = 0
         until = self._loop.time() + LOADING_SLICE_S
-        for record in self._log.read():
-            self.shard.load(record, self.now_ms())
+        for entry in self._log.read():
+            self.shard.load(entry)
             count += 1
             if self._loop.time() >= until:
                 await asyncio.sleep(0)
@@ -68,10 +70,25 @@ class GroupPartition:
         return self.loaded
 
     def _loaded(self) -> None:
+        # Markers that came while the log was read may stand behind where reading it ends. Reading them and
+        # hearing of them is one too many, but nobody could begin another transaction here in between.
+        for ended in self._ended_transactions:
+            self.shard.end_transaction(*ended)
         self.shard.loaded(self.now_ms())
         self.loaded = True
         self.topics_deleted(self._deleted_topics)
         self._arm()
+
+    async def flushed(self) -> None:
+        """Return once what was appended so far may be acknowledged: at once, but for flush.messages and
+        flush.ms. KafkaError(NOT_COORDINATOR) if the disk fails.
+        """
+        waiting = self._log.flushed()
+        if waiting is not None:
+            try:
+                await waiting
+            except KafkaError as failure:
+                raise KafkaError(ErrorCode.NOT_COORDINATOR, failure.message) from failure
 
     def topics_deleted(self, topics: frozenset[str]) -> None:
         """Forget offsets of these topics, now or once they are loaded."""
@@ -79,6 +96,13 @@ class GroupPartition:
             self.shard.topics_deleted(topics, self.now_ms())
         else:
             self._deleted_topics |= topics
+
+    def transaction_ended(self, producer_id: int, committed: bool) -> None:
+        """The marker is in the log: the transaction's offsets count or go, now or once they are loaded."""
+        if self.loaded:
+            self.shard.end_transaction(producer_id, committed)
+        else:
+            self._ended_transactions.append(TransactionEnd(producer_id, committed))
 
     def close(self) -> None:
         """Stop coordinating; whoever waits is told to look for the coordinator again."""

@@ -15,6 +15,7 @@ from logd.broker.catalog import TopicCatalog
 from logd.broker.group_clock import GroupClock
 from logd.broker.group_log import GroupLog
 from logd.broker.group_partition import GroupPartition
+from logd.broker.partition import Partition
 from logd.broker.topic import GROUP_OFFSETS, Topic
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, MillstreamError
@@ -93,9 +94,11 @@ class Groups:
     def matching(self, request: ListGroupsRequest) -> list[ListedGroup]:
         """ListGroups, over all partitions; COORDINATOR_LOAD_IN_PROGRESS while one of them is not known."""
         topic = self._catalog.topics.get(GROUP_OFFSETS)
-        partitions = (
-            [self._open(index) for index in range(len(topic.partitions))] if topic is not None else []
-        )
+        partitions = [
+            self._open(index)
+            for index, partition in enumerate(topic.partitions if topic is not None else ())
+            if partition is not None
+        ]
         if not all(partition.load_if_empty() for partition in partitions):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return [group for partition in partitions for group in partition.shard.matching(request)]
@@ -108,6 +111,17 @@ class Groups:
         name = client_id or ""
         new_id = f"{(request.group_instance_id or name)[:MEMBER_NAME_LENGTH_MAX]}-{uuid.uuid4()}"
         return await partition.join(request, version, name, f"/{client_host}", new_id)
+
+    def transaction_ended(self, index: int, producer_id: int, producer_epoch: int, commit: bool) -> None:
+        """To be called when a transaction's marker was written to partition `index` of `__consumer_offsets`:
+        the offsets the producer committed in it count from now on, or go.
+
+        The log has checked the epoch; whatever is pending is of the transaction that ended.
+        """
+        partition = self._partitions.get(index)
+        # One that is not at work yet reads the marker when it is loaded.
+        if partition is not None:
+            partition.transaction_ended(producer_id, commit)
 
     @property
     def now_ms(self) -> int:
@@ -132,6 +146,12 @@ class Groups:
                 if partition.loaded:
                     partition.shard.expire(self.now_ms)
                 await asyncio.sleep(0)
+
+    def went_offline(self, partitions: Iterable[Partition]) -> None:
+        """The folder of these failed: groups in there have no coordinator until a restart finds it well."""
+        for partition in partitions:
+            if partition.topic == GROUP_OFFSETS and (found := self._partitions.pop(partition.index, None)):
+                found.close()
 
     def _clock_set(self, by_ms: int) -> None:
         log.warning("the clock was set by %d ms", by_ms)

@@ -7,6 +7,7 @@ time. Forcing logs to the disk is ``Flusher``'s.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -16,6 +17,7 @@ from logd.broker.flusher import Flusher
 from logd.broker.partition import Partition
 from logd.config.broker import BrokerConfig
 from logd.errors import KafkaError
+from logd.storage.open_files import OPEN_FILES
 
 if TYPE_CHECKING:
     from logd.storage import Deletion, LogFolder
@@ -45,21 +47,27 @@ class Housekeeping:
         self._folders = folders
         self._executor = executor
         self._now_ms = now_ms
-        self._flusher = Flusher(partitions, self._run)
+        self.flusher = Flusher(self._run, config.millstream_flush_interval_bytes)
         self._tasks: list[asyncio.Task[None]] = []
         self._deletions: dict[Deletion, asyncio.Handle] = {}
+
+    def configure(self, config: BrokerConfig) -> None:
+        """Settings were changed while running."""
+        self._config = config
 
     def start(self) -> None:
         """Begin all rounds."""
         config = self._config
+        OPEN_FILES.limit = config.millstream_open_files_max
         rounds: Iterable[tuple[int, Callable[[], Awaitable[None]]]] = (
             (config.log_retention_check_interval_ms, self.apply_retention),
             (min(config.log_flush_scheduler_interval_ms, FLUSH_CHECK_MS), self.flush_due),
-            (config.millstream_flush_interval_ms, self.flush_all),
+            (config.millstream_open_files_idle_ms, self.close_idle_files),
             (max(config.log_flush_offset_checkpoint_interval_ms, 1), self.write_checkpoints),
             (PRODUCER_CHECK_MS, self.expire_producers),
         )
         self._tasks = [asyncio.create_task(_repeat(interval, work)) for interval, work in rounds]
+        self._tasks.append(asyncio.create_task(self._keep_flushed()))
 
     async def stop(self) -> None:
         """End all rounds, once what they have running in the thread pool is done.
@@ -69,14 +77,26 @@ class Housekeeping:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.flusher.stop()
         for handle in self._deletions.values():
             handle.cancel()
 
     def discard(self, deletions: Sequence[Deletion]) -> None:
-        """Run deletions in the thread pool, each after its delay."""
+        """Run deletions in the thread pool: files are renamed away at once, and unlinked after a delay."""
         loop = asyncio.get_running_loop()
         for deletion in deletions:
+            self._executor.submit(deletion.hide)
             self._deletions[deletion] = loop.call_later(deletion.delay_ms / 1000, self._delete, deletion)
+
+    async def hide(self, deletions: Sequence[Deletion]) -> None:
+        """Rename files away in the thread pool, so that others may take their names. KafkaError."""
+
+        def hide_all() -> None:
+            for deletion in deletions:
+                deletion.hide()
+
+        await self._run(hide_all)
+        self.discard(deletions)
 
     def _delete(self, deletion: Deletion) -> None:
         del self._deletions[deletion]
@@ -88,21 +108,35 @@ class Housekeeping:
         for index, (key, partition) in enumerate(tuple(self._partitions.items())):
             if not partition.is_offline and self._partitions.get(key) is partition:
                 try:
-                    self.discard(partition.log.apply_retention(now_ms, upper_bound=partition.high_watermark))
+                    deletions = partition.log.apply_retention(now_ms, upper_bound=partition.high_watermark)
+                    if deletions:
+                        self.discard(deletions)
+                        self.flusher.touched(partition)
                 except KafkaError as error:
                     log.error("retention of %s: %s", partition, error)
             if index % PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
 
     async def flush_due(self) -> None:
-        """Force logs to disk whose flush.messages or flush.ms is due."""
-        now_ms = self._now_ms()
-        await self._flusher.flush(lambda partition: partition.flushes and partition.log.needs_flush(now_ms))
+        """Force logs to disk whose flush.ms is due."""
+        self.flusher.commit_due(self._now_ms())
 
     async def flush_all(self) -> None:
         """Force to disk what is not there yet, and note how far: a start after a crash reads from there."""
-        if await self._flusher.flush(lambda partition: not partition.log.is_flushed):
+        if await self.flusher.flush_all():
             await self.write_checkpoints()
+
+    async def _keep_flushed(self) -> None:
+        """Flush when millstream.flush.interval.ms is over, or millstream.flush.interval.bytes are waiting."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._config.millstream_flush_interval_ms / 1000):
+                    await self.flusher.full()
+            await _attempt(self.flush_all)
+
+    async def close_idle_files(self) -> None:
+        """Close segments' files that nobody has used since the last time."""
+        OPEN_FILES.sweep()
 
     async def write_checkpoints(self) -> None:
         """Write recovery points and log start offsets of every folder that is online."""
@@ -131,7 +165,11 @@ async def _repeat(interval_ms: int, work: Callable[[], Awaitable[None]]) -> None
     """Run ``work`` every so often. A round that fails is reported and tried again at its next time."""
     while True:
         await asyncio.sleep(interval_ms / 1000)
-        try:
-            await work()
-        except (KafkaError, OSError) as error:
-            log.error("%s: %s", work.__name__, error)
+        await _attempt(work)
+
+
+async def _attempt(work: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await work()
+    except (KafkaError, OSError) as error:
+        log.error("%s: %s", work.__name__, error)

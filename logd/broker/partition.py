@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, ItemsView, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from logd.broker.batch_rules import BatchRules
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
 from logd.errors import ErrorCode, KafkaError
-from logd.records.header import BatchHeader, Buffer, read_header
+from logd.records.control import MARKER_SIZE
+from logd.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader, Buffer, read_header
 from logd.records.slice import FileSlice
 from logd.records.validate import check_produced
+from logd.storage.disk import CACHED_ONLY
 
 if TYPE_CHECKING:
-    from logd.storage import Appended, Log, LogFolder
+    from logd.broker.flusher import Flusher
+    from logd.storage import AbortedTransaction, Appended, Log, LogFolder, Producer
 
 
 REPLICAS = 1
 """Replicas of every partition: one broker holds one."""
+REFUSED_MAX = 1_000
+"""Producers remembered whose transaction was not admitted; the oldest is forgotten beyond that."""
 
 
 class AppendWaiter(Protocol):
@@ -26,6 +32,25 @@ class AppendWaiter(Protocol):
 
     def on_append(self) -> None:
         """Records came, or the partition is gone: look again."""
+
+
+class TransactionGuard(Protocol):
+    """Knows which transactions are under way: the transaction coordinator (KIP-890)."""
+
+    def admit(
+        self,
+        transactional_id: str | None,
+        producer_id: int,
+        producer_epoch: int,
+        topic: str,
+        partition: int,
+        *,
+        implicit: bool,
+    ) -> None:
+        """Raise the KafkaError a producer deserves that is in no transaction with this partition.
+
+        With ``implicit`` the coordinator adds the partition to the transaction itself.
+        """
 
 
 class Partition:
@@ -36,11 +61,15 @@ class Partition:
     """
 
     __slots__ = (
+        "_commit_to",
+        "_flusher",
         "_has_appended",
+        "_refused",
         "_rules",
         "config",
         "flushes",
         "folder",
+        "guard",
         "index",
         "leader_epoch",
         "log",
@@ -58,6 +87,7 @@ class Partition:
         topic_id: bytes,
         config: TopicConfig,
         has_appended: Callable[[Partition], None],
+        flusher: Flusher,
     ) -> None:
         self.log = log
         self.folder = folder
@@ -67,6 +97,13 @@ class Partition:
         self.leader_epoch = max(log.latest_epoch, 0)
         self.waiters: set[AppendWaiter] = set()
         self._has_appended = has_appended
+        self.guard: TransactionGuard | None = None
+        self._refused: dict[int, tuple[int, int]] = {}
+        log.replicated_to(self.high_watermark)
+        self._flusher = flusher
+        self._commit_to = -1
+        if not log.is_flushed:  # recovered
+            flusher.touched(self)
         self.configure(config)
 
     def configure(self, config: TopicConfig) -> None:
@@ -102,12 +139,22 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset up to which no transaction is open."""
-        return self.log.log_end_offset
+        """The offset up to which every transaction has ended."""
+        unstable = self.log.first_unstable_offset
+        return self.log.log_end_offset if unstable is None else unstable
 
-    def produce(self, records: memoryview, now_ms: int, acks: int) -> Appended:
+    def produce(
+        self,
+        records: memoryview,
+        now_ms: int,
+        acks: int,
+        *,
+        transactional_id: str | None = None,
+        implicit: bool = False,
+    ) -> Appended:
         """Check and append what a client sent: exactly one batch (KIP-98).
 
+        A batch that begins a transaction here needs the ``guard``'s consent; ``implicit``: see there.
         Raises KafkaError with the code the client is to be answered with; nothing was written then.
         """
         if acks == -1 and self.min_insync_replicas > REPLICAS:
@@ -116,31 +163,127 @@ class Partition:
                 f"{self}: min.insync.replicas is {self.min_insync_replicas}, there is {REPLICAS} replica",
             )
         header, records = self._rules.admit(check_produced(records), records, now_ms)
-        return self._append(records, header, now_ms)
+        if header.attributes & TRANSACTIONAL_BIT:
+            self._verify(header, transactional_id, implicit)
+        appended = self.log.append(records, self.leader_epoch, now_ms, headers=(header,))
+        self._note_append(len(records), now_ms)
+        return appended
 
     def append(self, batch: Buffer, now_ms: int) -> Appended:
-        """Append one batch the broker built itself (coordinators); KafkaError when the log cannot take it."""
-        return self._append(memoryview(batch), read_header(batch), now_ms)
+        """Append one batch the broker built itself (coordinators); KafkaError when the log cannot take it.
 
-    def _append(self, batch: memoryview, header: BatchHeader, now_ms: int) -> Appended:
-        log = self.log
-        appended = log.append(batch, self.leader_epoch, now_ms, headers=(header,))
-        if self.flushes and log.needs_flush(now_ms):
-            log.flush()
+        Of a transactional one only the epoch is checked: who may write it, the coordinator has asked.
+        """
+        header = read_header(batch)
+        appended = self.log.append(batch, self.leader_epoch, now_ms, headers=(header,), from_client=False)
+        if header.attributes & CONTROL_BIT:
+            self.log.replicated_to(self.high_watermark)
+        self._note_append(header.size, now_ms)
+        return appended
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        commit: bool,
+        coordinator_epoch: int,
+        now_ms: int,
+        *,
+        transaction_version: int = 0,
+    ) -> Appended:
+        """End a producer's transaction here, which readers of committed records may have waited for.
+
+        Raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
+        """
+        appended = self.log.append_marker(
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            commit=commit,
+            coordinator_epoch=coordinator_epoch,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            transaction_version=transaction_version,
+        )
+        self.log.replicated_to(self.high_watermark)
+        self._note_append(MARKER_SIZE, now_ms)
+        return appended
+
+    def _verify(self, header: BatchHeader, transactional_id: str | None, implicit: bool) -> None:
+        """Have the guard admit the producer unless it is in a transaction here, or sends a batch again.
+
+        Of a producer nobody remembers here any sequence would do. So once a batch was refused, those sent
+        behind it are as well until it comes again: else it would be out of order then, and lost.
+        """
+        guard, producers = self.guard, self.log.producers
+        producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
+        if guard is None or producers.has_open_transaction(producer_id, epoch) or producers.duplicate(header):
+            return
+        refused_epoch, lowest = self._refused.get(producer_id, (epoch, sequence))
+        if refused_epoch != epoch:
+            lowest = sequence
+        if sequence > lowest or (implicit and sequence and producer_id not in producers.producers):
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"{self}: producer {producer_id} begins at sequence {sequence}, an earlier batch is missing",
+            )
+        try:
+            guard.admit(transactional_id, producer_id, epoch, self.topic, self.index, implicit=implicit)
+        except KafkaError:
+            self._refused[producer_id] = epoch, min(lowest, sequence)
+            if len(self._refused) > REFUSED_MAX:
+                del self._refused[next(iter(self._refused))]
+            raise
+        self._refused.pop(producer_id, None)
+
+    def _note_append(self, size: int, now_ms: int) -> None:
+        """``size`` bytes were appended: they are to be flushed some time, or soon, and may be read."""
+        self._flusher.appended(self, size)
+        if self.flushes and self.log.needs_flush(now_ms):
+            self._commit_to = self.log.log_end_offset
+            self._flusher.commit(self)
         if self.waiters:
             self._has_appended(self)
-        return appended
+
+    def flushed(self, appended: Appended) -> Awaitable[None] | None:
+        """What to await before an append is acknowledged, by flush.messages and flush.ms; mostly nothing.
+
+        Awaiting raises KafkaError(KAFKA_STORAGE_ERROR) if the disk fails: then nobody knows what is on it.
+        """
+        if not self.flushes or not self.log.synced_offset <= appended.last_offset < self._commit_to:
+            return None
+        return asyncio.shield(self._flusher.commit(self))
 
     def read(
         self, offset: int, max_bytes: int, *, committed: bool = False, min_one_batch: bool = True
     ) -> FileSlice | None:
         """Whole batches from the one that holds ``offset``; None at the end of what may be read.
 
-        That is the high watermark, with ``committed`` the last stable offset.
-        Raises OffsetOutOfRange and KafkaError(KAFKA_STORAGE_ERROR).
+        That is the high watermark, with ``committed`` the last stable offset. Where finding them would have
+        to wait for the disk it raises NotResident instead; that the batches themselves are in memory is not
+        said. Raises OffsetOutOfRange and KafkaError(KAFKA_STORAGE_ERROR).
         """
         bound = self.last_stable_offset if committed else self.high_watermark
-        return self.log.read(offset, max_bytes, upper_bound=bound, min_one_batch=min_one_batch)
+        if self.log.is_recent(offset):
+            return self.log.read(offset, max_bytes, upper_bound=bound, min_one_batch=min_one_batch)
+        with CACHED_ONLY:
+            return self.log.read(offset, max_bytes, upper_bound=bound, min_one_batch=min_one_batch)
+
+    def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
+        """The aborted transactions with records in [start, end), by first offset.
+
+        Readers of committed records leave those out. Raises KafkaError(KAFKA_STORAGE_ERROR), NotResident.
+        """
+        with CACHED_ONLY:
+            return self.log.aborted(start, end)
+
+    @property
+    def producers(self) -> ItemsView[int, Producer]:
+        """The idempotent producers known here, by producer id."""
+        return self.log.producers.producers.items()
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int | None = None) -> bool:
+        """Whether a producer has a transaction open here, at this epoch if one is given."""
+        return self.log.producers.has_open_transaction(producer_id, producer_epoch)
 
     def read_all(self) -> Iterator[memoryview]:
         """Chunks of whole batches, from the log start to the high watermark, for a coordinator's replay."""

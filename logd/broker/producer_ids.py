@@ -20,18 +20,31 @@ class ProducerIds:
 
     async def take(self) -> int:
         """A producer id nobody had before; KafkaError(COORDINATOR_NOT_AVAILABLE) when none can be stored."""
-        async with self._allocating:
-            if self._next == self._end:
-                start = self._image.next_producer_id
-                change = {"type": "producer-ids", "next": start + PRODUCER_ID_BLOCK}
-                try:
-                    await self._store.write([change])
-                except OSError as error:
-                    raise KafkaError(
-                        ErrorCode.COORDINATOR_NOT_AVAILABLE, f"producer ids not stored: {error}"
-                    ) from error
-                self._image.apply(change)
-                self._next, self._end = start, start + PRODUCER_ID_BLOCK
-            taken = self._next
-            self._next += 1
-            return taken
+        await self.reserve()
+        return self.take_reserved()
+
+    async def reserve(self) -> None:
+        """Have an id at hand for `take_reserved`, until the next await. KafkaError as `take`."""
+        while self._next == self._end:
+            async with self._allocating:
+                if self._next == self._end:
+                    await self._allocate()
+
+    def take_reserved(self) -> int:
+        """A producer id nobody had before, right after `reserve`."""
+        assert self._next < self._end, "no producer id was reserved"
+        taken = self._next
+        self._next += 1
+        return taken
+
+    async def _allocate(self) -> None:
+        start = self._image.next_producer_id
+        change = {"type": "producer-ids", "next": start + PRODUCER_ID_BLOCK}
+        try:
+            await self._store.write([change])
+        except OSError as error:
+            raise KafkaError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"producer ids not stored: {error}"
+            ) from error
+        self._image.apply(change)
+        self._next, self._end = start, start + PRODUCER_ID_BLOCK

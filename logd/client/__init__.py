@@ -28,8 +28,10 @@ from logd.client.topic_admin import (
     OffsetSpec,
     ResourceType,
 )
+from logd.client.transaction_admin import ActiveProducer, DescribedTransaction, ListedTransaction
 
 __all__ = [
+    "ActiveProducer",
     "Admin",
     "BatchFetcher",
     "BatchProducer",
@@ -40,6 +42,7 @@ __all__ = [
     "ConfigEntry",
     "ConfigOp",
     "Consumer",
+    "DescribedTransaction",
     "Fetched",
     "GroupDescription",
     "GroupMember",
@@ -47,6 +50,7 @@ __all__ = [
     "GroupProtocol",
     "ListedGroup",
     "ListedOffset",
+    "ListedTransaction",
     "NewTopic",
     "OffsetAndMetadata",
     "OffsetSpec",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -15,32 +16,53 @@ from logd.broker.groups import Groups
 from logd.broker.topic import GROUP_OFFSETS
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError
-from logd.groups import CoordinatorRecord, encode_record, partition_for
+from logd.groups import (
+    CoordinatorRecord,
+    Producing,
+    Stored,
+    TransactionEnd,
+    encode_record,
+    partition_for,
+)
 from logd.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetRecord
 from logd.records import ABORT, COMMIT, Codec, build_batch, build_end_marker, read_header
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest
 from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from logd.wire.messages.list_groups import ListGroupsRequest
-from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup
+from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 
 COUNT = 3
 
 
 class PaperPartition:
-    """Batches in a list, read back in chunks of one."""
+    """Batches in a list, read back in chunks of one; `guard` and `flushing` are the tests' to set."""
+
+    topic = GROUP_OFFSETS
+    index = 0
 
     def __init__(self) -> None:
         self.batches: list[bytes] = []
         self.max_message_bytes = 10_000
         self.log_start_offset = 0
         self.failure: KafkaError | None = None
+        self.guard: Any = None
+        self.open_transactions: set[tuple[int, int]] = set()
+        self.flushing: asyncio.Future[None] | None = None
 
     @property
     def high_watermark(self) -> int:
-        return len(self.batches)
+        return sum(read_header(batch).count for batch in self.batches)
 
-    def append(self, batch: bytes, now_ms: int) -> None:
-        self.batches.append(batch)
+    def append(self, batch: bytes, now_ms: int) -> Any:
+        first = self.high_watermark
+        self.batches.append(struct.pack(">q", first) + batch[8:])
+        return SimpleNamespace(base_offset=first)
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        return (producer_id, producer_epoch) in self.open_transactions
+
+    def flushed(self, appended: Any) -> asyncio.Future[None] | None:
+        return self.flushing
 
     def read_all(self) -> Iterator[memoryview]:
         for batch in self.batches:
@@ -172,7 +194,7 @@ def test_a_partition_that_cannot_be_read_is_tried_again() -> None:
     asyncio.run(run())
 
 
-def test_of_transactions_what_was_committed_counts() -> None:
+def test_transactions_are_read_with_their_ends() -> None:
     partition = PaperPartition()
     facts = {"producer_epoch": 0, "transactional": True, "base_sequence": 0}
     partition.batches = [
@@ -184,7 +206,14 @@ def test_of_transactions_what_was_committed_counts() -> None:
         batch_of(offset("g", 4, partition=2), producer_id=1, **facts),
     ]
     log = GroupLog(partition, Codec.NONE, lambda: 0)  # type: ignore[arg-type]
-    assert list(log.read()) == [offset("g", 1), offset("g", 3, partition=1)]
+    assert list(log.read()) == [
+        Stored(0, offset("g", 1)),
+        Stored(0, offset("g", 2), producer_id=1),
+        Stored(0, offset("g", 3, partition=1), producer_id=2),
+        TransactionEnd(2, committed=True),
+        TransactionEnd(1, committed=False),
+        Stored(0, offset("g", 4, partition=2), producer_id=1),
+    ]
 
 
 def test_a_record_that_cannot_be_read_is_left_out() -> None:
@@ -192,16 +221,99 @@ def test_a_record_that_cannot_be_read_is_left_out() -> None:
     broken = build_batch([(0, b"\x00\x01\x00\x09g", b"", ()), (0, None, b"", ())])
     partition.batches = [broken, batch_of(offset("g", 1))]
     log = GroupLog(partition, Codec.NONE, lambda: 0)  # type: ignore[arg-type]
-    assert list(log.read()) == [offset("g", 1)]
+    assert list(log.read()) == [Stored(0, offset("g", 1))]
 
 
 def test_records_are_appended_as_one_batch_with_the_codec_asked_for() -> None:
     partition = PaperPartition()
     log = GroupLog(partition, Codec.LZ4, lambda: 5)  # type: ignore[arg-type]
-    log.append([offset("g", 1), offset("g", 2)])
+    assert log.append([offset("g", 1), offset("g", 2)]) == 0
+    assert log.append([offset("g", 3)]) == 2
     header = read_header(partition.batches[0])
     assert (header.count, header.codec, header.base_timestamp) == (2, Codec.LZ4, 5)
-    assert list(log.read()) == [offset("g", 1), offset("g", 2)]
+    assert list(log.read()) == [Stored(at, offset("g", at + 1)) for at in range(3)]
+
+
+def test_a_producer_is_admitted_before_its_offsets_are_written() -> None:
+    partition = PaperPartition()
+    log = GroupLog(partition, Codec.NONE, lambda: 5)  # type: ignore[arg-type]
+    asked: list[Any] = []
+    partition.guard = SimpleNamespace(admit=lambda *who, implicit: asked.append((*who, implicit)))
+    producing = Producing("tid", 7, 3, implicit=True)
+    assert log.append_in_transaction([offset("g", 1), offset("g", 2)], producing) == 0
+    assert asked == [("tid", 7, 3, GROUP_OFFSETS, 0, True)]
+    header = read_header(partition.batches[0])
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 3, -1)
+    assert header.is_transactional
+    assert list(log.read()) == [Stored(at, offset("g", at + 1), 7) for at in range(2)]
+
+    partition.open_transactions.add((7, 3))
+    assert log.append_in_transaction([offset("g", 3)], producing) == 2
+    assert len(asked) == 1
+    log.append_in_transaction([offset("g", 4)], producing._replace(producer_epoch=4, implicit=False))
+    assert asked[1:] == [("tid", 7, 4, GROUP_OFFSETS, 0, False)]
+
+    def refuse(*_: Any, implicit: bool) -> None:
+        raise KafkaError(ErrorCode.TRANSACTION_ABORTABLE)
+
+    partition.guard = SimpleNamespace(admit=refuse)
+    count = len(partition.batches)
+    other = producing._replace(producer_id=8)
+    assert code_of(lambda: log.append_in_transaction([offset("g", 5)], other)) is (
+        ErrorCode.TRANSACTION_ABORTABLE
+    )
+    too_large = [offset("g" * 20_000, 5)]
+    assert code_of(lambda: log.append_in_transaction(too_large, other)) is ErrorCode.RECORD_LIST_TOO_LARGE
+    assert len(partition.batches) == count
+
+
+def test_a_marker_that_comes_while_the_log_is_read_counts() -> None:
+    async def run() -> None:
+        partition = PaperPartition()
+        facts = {"producer_epoch": 0, "transactional": True}
+        partition.batches = [
+            batch_of(offset("g", 1), producer_id=1, **facts),
+            batch_of(offset("g", 2, partition=1), producer_id=2, **facts),
+            batch_of(offset("g", 3, partition=2), producer_id=3, **facts),
+        ]
+        groups = PaperBroker([partition]).groups()
+        groups.start()
+        groups.transaction_ended(0, 1, 0, True)  # not begun to load: the log has it, or this does
+        assert not is_loaded(groups, "g")
+        groups.transaction_ended(0, 1, 0, True)
+        groups.transaction_ended(0, 2, 0, False)
+        await until(lambda: is_loaded(groups, "g"))
+        assert fetched(groups, "g") == {0: 1}
+        stable = OffsetFetchRequestGroup(
+            group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1, 2])]
+        )
+        partitions = groups.partition("g").shard.fetch(stable, require_stable=True).topics[0].partitions
+        assert [found.error_code for found in partitions] == [0, 0, ErrorCode.UNSTABLE_OFFSET_COMMIT]
+        groups.transaction_ended(0, 3, 0, True)
+        assert fetched(groups, "g") == {0: 1, 2: 3}
+        await groups.stop()
+
+    asyncio.run(run())
+
+
+def test_what_was_appended_is_answered_for_once_it_is_flushed() -> None:
+    async def run() -> None:
+        paper = PaperPartition()
+        groups = PaperBroker([paper]).groups()
+        partition = groups.partition("g")
+        await partition.flushed()
+        partition.shard.store.write([offset("g", 1)], 0)
+        await partition.flushed()
+        paper.flushing = asyncio.get_running_loop().create_future()
+        waiting = asyncio.create_task(partition.flushed())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        paper.flushing.set_exception(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+        with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+            await waiting
+        await groups.stop()
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("group", ["g" * 20_000, "g" * 40_000], ids=["too large a batch", "too long a name"])
@@ -334,7 +446,7 @@ def test_find_coordinator_says_why_it_cannot() -> None:
     async def run() -> None:
         broker = PaperBroker([])
         broker.creation = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is full")
-        serving = SimpleNamespace(groups=broker.groups(), node_id=1)
+        serving = SimpleNamespace(groups=broker.groups(), catalog=broker.catalog, node_id=1)
         context: Any = SimpleNamespace(broker=serving, version=3, endpoint=SimpleNamespace(host="h", port=1))
         response = await find_coordinator.handle(FindCoordinatorRequest(key="g"), context)
         assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -1,4 +1,5 @@
-"""Flushing in the background, with logs made of paper and a thread pool that is told when to work."""
+"""Flushing in the background and before acknowledgements, with logs made of paper and a thread pool that is
+told when to work."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from logd.broker.flusher import FLUSHES_AT_ONCE, Flusher
+from logd.broker.flusher import COMMITS_AT_ONCE, FLUSHES_AT_ONCE, Flusher
 from logd.errors import ErrorCode, KafkaError
 
 
@@ -18,6 +19,8 @@ class PaperLog:
     def __init__(self) -> None:
         self.end = 1
         self.flushed = 0
+        self.synced = 0
+        self.started: list[int] = []
         self.failure: KafkaError | None = None
 
     @property
@@ -27,19 +30,33 @@ class PaperLog:
     def start_flush(self) -> PaperFlush | None:
         if self.failure is not None:
             raise self.failure
-        return None if self.is_flushed else PaperFlush(self.end)
+        return None if self.is_flushed else PaperFlush(self, self.end)
+
+    def start_sync(self) -> PaperFlush | None:
+        if self.failure is not None:
+            raise self.failure
+        if self.synced == self.end:
+            return None
+        self.started.append(self.end)
+        return PaperFlush(self, self.end, is_sync=True)
 
     def finish_flush(self, flush: PaperFlush) -> None:
         assert flush.was_run
-        self.flushed = flush.end
+        self.synced = flush.end
+        if not flush.is_sync:
+            self.flushed = flush.end
 
 
 class PaperFlush:
-    def __init__(self, end: int) -> None:
+    def __init__(self, log: PaperLog, end: int, *, is_sync: bool = False) -> None:
+        self.log = log
         self.end = end
+        self.is_sync = is_sync
         self.was_run = False
 
     def run(self) -> None:
+        if self.log.failure is not None:
+            raise self.log.failure
         self.was_run = True
 
 
@@ -68,15 +85,17 @@ class Pool:
     def let_go(self) -> None:
         self._go.set()
 
+    def hold(self) -> None:
+        self._go.clear()
 
-def unflushed(partition: Any) -> bool:
-    return not partition.log.is_flushed
 
-
-def flusher_of(count: int) -> tuple[Flusher, dict[tuple[str, int], Any], Pool]:
-    partitions: dict[tuple[str, int], Any] = {("t", index): PaperPartition(index) for index in range(count)}
+def flusher_of(count: int, bytes_max: int = 1_000) -> tuple[Flusher, list[Any], Pool]:
+    partitions: list[Any] = [PaperPartition(index) for index in range(count)]
     pool = Pool()
-    return Flusher(partitions, pool.run), partitions, pool
+    flusher = Flusher(pool.run, bytes_max)
+    for partition in partitions:
+        flusher.appended(partition, 1)
+    return flusher, partitions, pool
 
 
 async def turns() -> None:
@@ -84,34 +103,71 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
+# In the background
+
+
 def test_a_few_logs_are_flushed_at_a_time_and_all_in_the_end() -> None:
     async def run() -> None:
         flusher, partitions, pool = flusher_of(20)
-        partitions["t", 7].log.flushed = 1
-        flushing = asyncio.create_task(flusher.flush(unflushed))
+        partitions[7].log.flushed = 1
+        flushing = asyncio.create_task(flusher.flush_all())
         await turns()
         assert pool.waiting == FLUSHES_AT_ONCE
         pool.let_go()
         assert await flushing == 19
         assert pool.waiting_max == FLUSHES_AT_ONCE
-        assert not any(map(unflushed, partitions.values()))
-        assert await flusher.flush(unflushed) == 0
+        assert all(partition.log.is_flushed for partition in partitions)
+        assert await flusher.flush_all() == 0
 
     asyncio.run(run())
 
 
-def test_a_log_is_never_flushed_twice_at_once() -> None:
+def test_a_log_is_never_flushed_twice_at_once_and_what_came_meanwhile_is_flushed_next() -> None:
     async def run() -> None:
-        flusher, partitions, pool = flusher_of(1)
-        flushing = asyncio.create_task(flusher.flush(unflushed))
+        flusher, (partition,), pool = flusher_of(1)
+        flushing = asyncio.create_task(flusher.flush_all())
         await turns()
-        assert await flusher.flush(unflushed) == 0
-        partitions["t", 0].log.end = 2
+        partition.log.end = 2
+        flusher.appended(partition, 1)
+        assert await flusher.flush_all() == 0
         pool.let_go()
         assert await flushing == 1
-        assert partitions["t", 0].log.flushed == 1
-        assert await flusher.flush(unflushed) == 1
-        assert partitions["t", 0].log.flushed == 2
+        assert partition.log.flushed == 1
+        assert await flusher.flush_all() == 1
+        assert partition.log.flushed == 2
+
+    asyncio.run(run())
+
+
+def test_what_is_idle_is_not_looked_at() -> None:
+    async def run() -> None:
+        flusher, partitions, pool = flusher_of(3)
+        pool.let_go()
+        assert await flusher.flush_all() == 3
+        for partition in partitions:
+            partition.log = None  # any look would be an error
+        assert await flusher.flush_all() == 0
+        flusher.commit_due(0)
+
+    asyncio.run(run())
+
+
+def test_so_many_bytes_do_not_wait_for_their_time() -> None:
+    async def run() -> None:
+        flusher, partitions, pool = flusher_of(2, bytes_max=100)
+        full = asyncio.create_task(flusher.full())
+        flusher.appended(partitions[0], 97)
+        await turns()
+        assert not full.done()
+        flusher.appended(partitions[1], 1)
+        await full
+        pool.let_go()
+        assert await flusher.flush_all() == 2
+        full = asyncio.create_task(flusher.full())
+        flusher.appended(partitions[0], 99)
+        await turns()
+        assert not full.done(), "counted anew"
+        full.cancel()
 
     asyncio.run(run())
 
@@ -119,9 +175,10 @@ def test_a_log_is_never_flushed_twice_at_once() -> None:
 def test_a_log_that_is_deleted_while_it_waits_for_its_turn_is_left_alone() -> None:
     async def run() -> None:
         flusher, partitions, pool = flusher_of(FLUSHES_AT_ONCE + 1)
-        flushing = asyncio.create_task(flusher.flush(unflushed))
+        flushing = asyncio.create_task(flusher.flush_all())
         await turns()
-        deleted = partitions.pop(("t", FLUSHES_AT_ONCE))
+        (deleted,) = (partition for partition in partitions if partition in flusher._dirty)
+        flusher.forget(deleted)
         deleted.log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         pool.let_go()
         assert await flushing == FLUSHES_AT_ONCE
@@ -132,11 +189,71 @@ def test_a_log_that_is_deleted_while_it_waits_for_its_turn_is_left_alone() -> No
 def test_what_fails_or_is_offline_keeps_nobody_from_being_flushed(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         flusher, partitions, pool = flusher_of(6)
-        partitions["t", 0].log.failure = KafkaError(ErrorCode.CORRUPT_MESSAGE, "a damaged batch")
-        partitions["t", 1].is_offline = True
+        partitions[0].log.failure = KafkaError(ErrorCode.CORRUPT_MESSAGE, "a damaged batch")
+        partitions[1].is_offline = True
         pool.let_go()
-        assert await flusher.flush(unflushed) == 4
+        assert await flusher.flush_all() == 4
 
     asyncio.run(run())
     assert caplog.text.count("not flushed") == 1
     assert "a damaged batch" in caplog.text
+
+
+# Before an acknowledgement
+
+
+def test_all_that_comes_during_one_sync_shares_the_next() -> None:
+    async def run() -> None:
+        flusher, (partition,), pool = flusher_of(1)
+        log = partition.log
+        first = flusher.commit(partition)
+        assert flusher.commit(partition) is first, "not begun yet: it covers this one too"
+        await turns()
+        assert log.started == [1]
+        later = []
+        for log.end in (2, 3, 4):
+            later.append(flusher.commit(partition))
+            await turns()
+        assert len(set(map(id, later))) == 1
+        assert log.started == [1], "one at a time"
+        pool.let_go()
+        await first
+        await later[0]
+        assert log.started == [1, 4] and log.synced == 4
+        await turns()
+        assert not flusher._committing
+
+    asyncio.run(run())
+
+
+def test_who_waits_for_a_sync_that_fails_is_told_and_the_next_one_is_tried() -> None:
+    async def run() -> None:
+        flusher, (partition,), pool = flusher_of(1)
+        first = flusher.commit(partition)
+        await turns()
+        second = flusher.commit(partition)
+        partition.log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "gone")
+        pool.let_go()
+        for waiting in (first, second):
+            with pytest.raises(KafkaError, match="gone"):
+                await waiting
+        assert partition.log.synced == 0
+
+    asyncio.run(run())
+
+
+def test_a_few_logs_are_synced_at_a_time_and_stopping_waits_for_them() -> None:
+    async def run() -> None:
+        flusher, partitions, pool = flusher_of(10)
+        waiting = [flusher.commit(partition) for partition in partitions]
+        await turns()
+        assert pool.waiting == COMMITS_AT_ONCE
+        stopping = asyncio.create_task(flusher.stop())
+        await turns()
+        assert not stopping.done()
+        pool.let_go()
+        await stopping
+        assert all(future.done() for future in waiting)
+        assert pool.waiting_max == COMMITS_AT_ONCE
+
+    asyncio.run(run())

@@ -1,0 +1,55 @@
+"""AlterReplicaLogDirs, 1 to 2: partitions move to other log folders while they serve (KIP-113).
+
+The answer says that a move has begun; DescribeLogDirs shows how far it is. The folder a partition is in calls
+a move off, another one takes the place of the one before. For a partition that does not exist yet the folder
+is remembered, and the answer still is UNKNOWN_TOPIC_OR_PARTITION.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from logd.api.context import RequestContext
+from logd.broker.broker import Broker
+from logd.broker.topic import check_name
+from logd.errors import ErrorCode, KafkaError
+from logd.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+REQUEST = AlterReplicaLogDirsRequest
+
+
+async def handle(request: AlterReplicaLogDirsRequest, context: RequestContext) -> AlterReplicaLogDirsResponse:
+    """Answer partition by partition."""
+    wanted = {
+        (topic.name, index): asked.path
+        for asked in request.dirs
+        for topic in asked.topics
+        for index in topic.partitions
+    }
+    codes = await asyncio.gather(*(_alter(context.broker, *key, path) for key, path in wanted.items()))
+    topics: dict[str, AlterReplicaLogDirTopicResult] = {}
+    for (name, index), code in zip(wanted, codes, strict=True):
+        topic = topics.setdefault(name, AlterReplicaLogDirTopicResult(topic_name=name))
+        topic.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
+    return AlterReplicaLogDirsResponse(results=list(topics.values()))
+
+
+async def _alter(broker: Broker, name: str, index: int, path: str) -> int:
+    try:
+        check_name(name)
+        folder = broker.log_dirs.folder(path)
+        try:
+            partition = broker.catalog.find(name).partition(index)
+        except KafkaError as error:
+            if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                broker.log_dirs.prefer(name, index, path)
+            raise
+        await broker.moves.alter(partition, folder)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.NONE

@@ -1,0 +1,77 @@
+"""DescribeLogDirs, 1 to 5: what is in each log folder, and how much room its volume has (from version 4 on).
+
+A null list asks for all partitions. A partition on its way to another folder stands in both, there as a
+future one. A folder that is offline is answered with KAFKA_STORAGE_ERROR and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Container, Iterator
+from pathlib import Path
+
+from logd.api.context import RequestContext
+from logd.broker.broker import Broker
+from logd.broker.log_dirs import absolute, space_of
+from logd.errors import ErrorCode
+from logd.wire.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+REQUEST = DescribeLogDirsRequest
+
+PartitionKey = tuple[str, int]
+
+
+class Everything:
+    """All partitions."""
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
+async def handle(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
+    """Answer folder by folder."""
+    broker = context.broker
+    asked: Container[PartitionKey] = Everything()
+    if request.topics is not None:
+        asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    topics = {absolute(folder.path): _topics(broker, folder.path, asked) for folder in broker.log_dirs.online}
+    results = []
+    for path in broker.log_dirs.paths:
+        result = DescribeLogDirsResult(log_dir=str(path))
+        if path in topics:
+            space = await asyncio.to_thread(space_of, path)
+            result.topics, result.total_bytes, result.usable_bytes = topics[path], *space
+        else:
+            result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        results.append(result)
+    return DescribeLogDirsResponse(results=results)
+
+
+def _topics(broker: Broker, path: Path, asked: Container[PartitionKey]) -> list[DescribeLogDirsTopic]:
+    topics: dict[str, DescribeLogDirsTopic] = {}
+    for (name, index), size, lag, is_future in _logs(broker, path):
+        if (name, index) in asked:
+            topic = topics.setdefault(name, DescribeLogDirsTopic(name=name))
+            topic.partitions.append(
+                DescribeLogDirsPartition(
+                    partition_index=index, partition_size=size, offset_lag=lag, is_future_key=is_future
+                )
+            )
+    return list(topics.values())
+
+
+def _logs(broker: Broker, path: Path) -> Iterator[tuple[PartitionKey, int, int, bool]]:
+    """(partition, bytes, offset lag, whether it is a future log) of what is in a folder."""
+    for key, partition in broker.catalog.partitions.items():
+        if partition.folder.path == path:
+            lag = max(partition.high_watermark - partition.log.log_end_offset, 0)
+            yield key, partition.log.size, lag, False
+    for key, future in broker.moves.futures.items():
+        if future.target.path == path and key in broker.catalog.partitions:
+            yield key, future.size, max(future.log.log_end_offset - future.end_offset, 0), True

@@ -1,0 +1,44 @@
+"""DescribeTransactions, 0: the state of transactional ids, and the partitions their transactions write to
+(KIP-664).
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from logd.api.context import RequestContext
+from logd.errors import KafkaError
+from logd.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+
+REQUEST = DescribeTransactionsRequest
+
+
+def handle(request: DescribeTransactionsRequest, context: RequestContext) -> DescribeTransactionsResponse:
+    """Answer id by id; one nobody knows is TRANSACTIONAL_ID_NOT_FOUND."""
+    states = [_described(transactional_id, context) for transactional_id in request.transactional_ids]
+    return DescribeTransactionsResponse(transaction_states=states)
+
+
+def _described(transactional_id: str, context: RequestContext) -> TransactionState:
+    try:
+        found = context.broker.transactions.describe(transactional_id)
+    except KafkaError as error:
+        return TransactionState(transactional_id=transactional_id, error_code=error.code)
+    by_topic = groupby(found.partitions, key=lambda partition: partition.topic)
+    return TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=found.state.title,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.started_ms,
+        producer_id=found.producer_id,
+        producer_epoch=found.producer_epoch,
+        topics=[
+            TopicData(topic=topic, partitions=[partition for _, partition in partitions])
+            for topic, partitions in by_topic
+        ],
+    )

@@ -1,0 +1,79 @@
+"""TxnOffsetCommit, 0 to 5: store how far a group has read, if the producer's transaction commits.
+
+Partitions that do not exist get an error of their own; who may commit stands in `logd.groups.txn_offsets`.
+"""
+
+from __future__ import annotations
+
+from logd.api.context import RequestContext
+from logd.errors import ErrorCode, KafkaError
+from logd.groups.txn_offsets import IMPLICIT_FROM, txn_commit_refused
+from logd.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+REQUEST = TxnOffsetCommitRequest
+
+
+async def handle(request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffsetCommitResponse:
+    """Answer partition by partition."""
+    groups = context.broker.groups
+    known = [_existing(topic, context) for topic in request.topics]
+    valid = TxnOffsetCommitRequest(
+        transactional_id=request.transactional_id,
+        group_id=request.group_id,
+        producer_id=request.producer_id,
+        producer_epoch=request.producer_epoch,
+        generation_id=request.generation_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        topics=[topic for topic in known if topic.partitions],
+    )
+    try:
+        partition = groups.partition(request.group_id)
+        committed = TxnOffsetCommitResponse()
+        if valid.topics:
+            committed = partition.shard.commit_in_transaction(valid, context.version, groups.now_ms)
+            if context.version >= IMPLICIT_FROM:
+                await context.broker.transactions.flushed(request.transactional_id)
+            await partition.flushed()
+    except KafkaError as error:
+        return txn_commit_refused(request, error.code)
+    return _in_order(request, committed)
+
+
+def _existing(asked: TxnOffsetCommitRequestTopic, context: RequestContext) -> TxnOffsetCommitRequestTopic:
+    """The partitions asked for that there are."""
+    topic = context.broker.catalog.topics.get(asked.name)
+    count = 0 if topic is None else len(topic.partitions)
+    partitions = [partition for partition in asked.partitions if 0 <= partition.partition_index < count]
+    return TxnOffsetCommitRequestTopic(name=asked.name, partitions=partitions)
+
+
+def _in_order(request: TxnOffsetCommitRequest, committed: TxnOffsetCommitResponse) -> TxnOffsetCommitResponse:
+    errors = {
+        (topic.name, partition.partition_index): partition.error_code
+        for topic in committed.topics
+        for partition in topic.partitions
+    }
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=partition.partition_index,
+                        error_code=errors.get(
+                            (topic.name, partition.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                        ),
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

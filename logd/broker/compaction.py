@@ -1,0 +1,327 @@
+"""Which logs are compacted when, and what becomes of the cleaner's work.
+
+The loop picks the dirtiest log, hands its cleaning to a child process and swaps the cleaned segments in, one
+group at a time. The child reads and writes files only; every decision is taken here, where the log is owned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from logd.broker.cleaner_process import CleanerDied, CleanerProcess
+from logd.broker.partition import Partition
+from logd.config.broker import BrokerConfig
+from logd.errors import KafkaError
+from logd.storage.cleaner.messages import Cleaned, Done, Failed
+from logd.storage.cleaner.selection import Cleanable
+from logd.storage.log_compaction import CleanerLimits, Round
+from logd.storage.names import CLEANED_SUFFIX
+
+if TYPE_CHECKING:
+    from logd.storage import Deletion, Log, LogFolder
+
+PARTITIONS_PER_TURN = 50
+"""Partitions looked at before clients get their turn again."""
+LOOK_AGAIN_S = 0.05
+"""How often a cleaning under way is looked at by what cannot begin before it ends."""
+IDLE_SECONDS = 60.0
+"""A cleaner process with nothing to do for so long is ended."""
+REST_MS_MIN = 100
+"""A log that failed is left alone for log.cleaner.backoff.ms, for so long at least."""
+DEATHS_MAX = 3
+"""So many times may the cleaner die over a log before it is set aside."""
+
+T = TypeVar("T")
+logger = logging.getLogger("logd.broker")
+
+
+class Due(NamedTuple):
+    """A log to be compacted, and the work to be done."""
+
+    partition: Partition
+    log: Log
+    round: Round
+
+
+class Compaction:
+    """Started once the broker's partitions are open. `config` gives the settings of the moment."""
+
+    def __init__(
+        self,
+        config: Callable[[], BrokerConfig],
+        partitions: Mapping[tuple[str, int], Partition],
+        folders: Sequence[LogFolder],
+        executor: Executor,
+        discard: Callable[[Sequence[Deletion]], None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._config = config
+        self._partitions = partitions
+        self._folders = folders
+        self._executor = executor
+        self._discard = discard
+        self._now_ms = now_ms
+        self._first_dirty: dict[Log, int] = {}
+        self._uncleanable: dict[Log, str] = {}
+        self._deaths: dict[Log, int] = {}
+        self._resting: dict[Log, float] = {}
+        """Logs that failed, and the loop's time from which on they may be tried again."""
+        self._paused: set[Log] = set()
+        self._running: dict[asyncio.Task[None], Log] = {}
+        self._working: dict[Log, tuple[Due, CleanerProcess]] = {}
+        self._idle: list[CleanerProcess] = []
+        self._wake = asyncio.Event()
+        self._checkpointing = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def uncleanable(self) -> dict[str, str]:
+        """The logs that are set aside, and why."""
+        return {log.folder.name: reason for log, reason in self._uncleanable.items()}
+
+    def start(self) -> None:
+        """Begin, if log.cleaner.enable says so."""
+        if self._config().log_cleaner_enable:
+            self._task = asyncio.create_task(self._supervise())
+
+    async def stop(self) -> None:
+        """End what is under way: cleaned segments that are not swapped in yet are lost."""
+        tasks = [*self._running, *([self._task] if self._task else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(process.stop() for process in self._idle))
+
+    @contextlib.asynccontextmanager
+    async def paused(self, log: Log) -> AsyncIterator[None]:
+        """This log is not compacted meanwhile, so that it can move; what is under way is given up."""
+        self._paused.add(log)
+        self._cancel_unwanted()
+        try:
+            while log in self._running.values():  # noqa: ASYNC110
+                await asyncio.sleep(LOOK_AGAIN_S)
+            yield
+        finally:
+            self._paused.discard(log)
+            self._wake.set()
+
+    # What is due
+
+    async def _supervise(self) -> None:
+        """Keep as many cleaners busy as log.cleaner.threads allows."""
+        loop = asyncio.get_running_loop()
+        busy_until = loop.time()
+        while True:
+            config = self._config()
+            self._wake.clear()
+            self._cancel_unwanted()
+            self._resting = {log: until for log, until in self._resting.items() if until > loop.time()}
+            try:
+                while len(self._running) < config.log_cleaner_threads:
+                    due = await self._dirtiest(config)
+                    if due is None:
+                        break
+                    self._begin(due)
+                    busy_until = loop.time()
+            except (KafkaError, OSError) as error:
+                logger.error("looking for a log to compact: %s", error)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(config.log_cleaner_backoff_ms, 1) / 1000):
+                    await self._wake.wait()
+            if loop.time() - busy_until >= IDLE_SECONDS:
+                while self._idle:
+                    await self._idle.pop().stop()
+
+    async def _dirtiest(self, config: BrokerConfig) -> Due | None:
+        """The log with the largest dirty part of those that are due."""
+        await self._forget_deleted()
+        best, best_ratio = None, -1.0
+        busy = set(self._running.values())
+        now_ms = self._now_ms()
+        for index, partition in enumerate(tuple(self._partitions.values())):
+            if index % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
+                await asyncio.sleep(0)
+            log = partition.log
+            if (
+                log in busy
+                or log in self._resting
+                or log in self._uncleanable
+                or not self._wants(partition, log)
+            ):
+                continue
+            try:
+                found = self._cleanable(partition, now_ms)
+            except KafkaError as error:
+                self._set_aside(log, str(error))
+                continue
+            if found.is_due(partition.config) and found.dirty_ratio > best_ratio:
+                best, best_ratio = partition, found.dirty_ratio
+        if best is None or not self._wants(best, best.log):
+            return None
+        share = max(config.log_cleaner_threads, 1)
+        limits = CleanerLimits(
+            map_bytes=config.log_cleaner_dedupe_buffer_size // share,
+            map_load_factor=config.log_cleaner_io_buffer_load_factor,
+            buffer_bytes=config.log_cleaner_io_buffer_size // share,
+            bytes_per_second=config.log_cleaner_io_max_bytes_per_second / share,
+        )
+        found = self._cleanable(best, now_ms)
+        return Due(best, best.log, best.log.start_compaction(found, limits, now_ms))
+
+    def _cleanable(self, partition: Partition, now_ms: int) -> Cleanable:
+        log = partition.log
+        first_dirty = self._first_dirty.get(log)
+        if first_dirty is None:
+            # Taken out: a log of the same name made later is not clean.
+            key = (partition.topic, partition.index)
+            first_dirty = self._first_dirty[log] = partition.folder.cleaner_offsets.pop(key, -1)
+        return log.cleanable(first_dirty, upper_bound=partition.last_stable_offset, now_ms=now_ms)
+
+    def _wants(self, partition: Partition, log: Log) -> bool:
+        """Whether the log is the partition's still, and to be compacted."""
+        return (
+            partition.config.is_compacted
+            and not partition.is_offline
+            and partition.log is log
+            and log not in self._paused
+            and self._partitions.get((partition.topic, partition.index)) is partition
+        )
+
+    def _cancel_unwanted(self) -> None:
+        """Have work left off whose log was deleted, is to move, or is not to be compacted any more."""
+        for due, process in self._working.values():
+            if not self._wants(due.partition, due.log):
+                process.cancel()
+
+    async def _forget_deleted(self) -> None:
+        known = {partition.log for partition in self._partitions.values()}
+        gone = [log for log in self._first_dirty if log not in known]
+        for facts in (self._first_dirty, self._uncleanable, self._deaths):
+            for log in gone:
+                facts.pop(log, None)
+        if gone:
+            for folder in self._folders:
+                await self._write_checkpoint(folder)
+
+    # Compacting one
+
+    def _begin(self, due: Due) -> None:
+        task = asyncio.create_task(self._compact(due))
+        self._running[task] = due.log
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        log = self._running.pop(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._rest(log)
+            logger.error("compacting %s: %s", log.folder.name, error, exc_info=error)
+        self._wake.set()
+
+    async def _compact(self, due: Due) -> None:
+        log = due.log
+        process = self._idle.pop() if self._idle else CleanerProcess()
+        size = log.size
+        ended: Done | Failed
+        self._working[log] = due, process
+        try:
+            # What recovery reads again may have no gaps: only below the recovery point on the disk it knows
+            # that compaction made them.
+            await self._run(due.partition.folder.start_checkpoint())
+            ended = await process.clean(due.round.task, lambda cleaned: self._swap(due, cleaned))
+            self._idle.append(process)
+        except CleanerDied as error:
+            self._idle.append(process)
+            self._died(log, error)
+            ended = Failed(reason="cancelled", message=str(error))
+        except BaseException:
+            await process.stop()
+            raise
+        finally:
+            del self._working[log]
+        if isinstance(ended, Done):
+            self._first_dirty[log] = ended.first_dirty
+            self._deaths.pop(log, None)
+            await self._write_checkpoint(due.partition.folder)
+            records = f"{ended.records_kept} of {ended.records_read} records"
+            logger.info(
+                "compacted %s up to offset %d in %.1f s: %s stay, %d of %d bytes",
+                log.folder.name,
+                ended.first_dirty,
+                ended.seconds,
+                records,
+                log.size,
+                size,
+            )
+            return
+        if self._wants(due.partition, log):
+            self._failed(log, ended)
+        await self._run(lambda: _remove_leftovers(log.folder))
+
+    async def _swap(self, due: Due, cleaned: Cleaned) -> bool:
+        """Put one group in; False if the log is not what it was."""
+        swap = due.log.start_swap(due.round, cleaned)
+        if not self._wants(due.partition, due.log) or not await self._run(swap.prepare):
+            return False
+        deletion = due.log.finish_swap(swap) if self._wants(due.partition, due.log) else None
+        if deletion is None:
+            is_gone = swap.is_gone
+            await self._run(swap.discard)
+            return is_gone and self._wants(due.partition, due.log)
+        await self._run(swap.settle)
+        self._discard([deletion])
+        return True
+
+    def _failed(self, log: Log, failed: Failed) -> None:
+        if failed.reason in ("corrupt", "disk"):
+            self._set_aside(log, failed.message)
+        elif failed.reason == "full":
+            logger.warning("no room to compact %s, tried again later: %s", log.folder.name, failed.message)
+        self._rest(log)
+
+    def _died(self, log: Log, error: CleanerDied) -> None:
+        logger.error("compacting %s: %s; it is started again", log.folder.name, error)
+        self._rest(log)
+        self._deaths[log] = self._deaths.get(log, 0) + 1
+        if self._deaths[log] >= DEATHS_MAX:
+            self._set_aside(log, f"{error}, {DEATHS_MAX} times")
+
+    def _rest(self, log: Log) -> None:
+        backoff = max(self._config().log_cleaner_backoff_ms, REST_MS_MIN)
+        self._resting[log] = asyncio.get_running_loop().time() + backoff / 1000
+
+    def _set_aside(self, log: Log, reason: str) -> None:
+        self._uncleanable[log] = reason
+        logger.error("%s is not compacted any more until a restart: %s", log.folder.name, reason)
+
+    async def _write_checkpoint(self, folder: LogFolder) -> None:
+        """Note how far the folder's logs are clean."""
+        async with self._checkpointing:
+            if folder.failure is not None:
+                return
+            clean = {
+                (partition.topic, partition.index): offset
+                for partition in self._partitions.values()
+                if partition.folder is folder and (offset := self._first_dirty.get(partition.log, -1)) >= 0
+            }
+            await self._run(folder.cleaner_checkpoint({**folder.cleaner_offsets, **clean}))
+
+    async def _run(self, job: Callable[[], T]) -> T:
+        """Run a job in the thread pool; one that is cancelled is waited for all the same."""
+        running = asyncio.get_running_loop().run_in_executor(self._executor, job)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait((running,))
+            raise
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what was written and not swapped in."""
+    for path in folder.glob("*" + CLEANED_SUFFIX):
+        path.unlink(missing_ok=True)

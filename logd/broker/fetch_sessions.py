@@ -1,0 +1,255 @@
+"""Fetch sessions (KIP-227): what a client fetches is remembered, so that it only has to say what changed.
+
+A session belongs to whoever names its id, on any connection. Its epoch grows with each of its requests: 0
+opens one (in an answer, if there is room), -1 closes it, and any other has to be the next one.
+
+    sessions ≤ slots;  every session is in `_sessions`, least recently used first
+    partitions of all sessions ≤ PARTITIONS_MAX
+    evictable by a follower: unprivileged ones, and what is older than EVICTION_MS
+    evictable by anybody:    what is older than EVICTION_MS
+
+Who comes new takes the place of a session unused for EVICTION_MS, or else of the smallest evictable one if
+that has fewer partitions than itself. Ages are as of a session's last request, as in Kafka. Time and session
+ids are handed in.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left, insort
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from logd.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from logd.broker.partition import Partition
+    from logd.wire.fetch import FetchPartition, PartitionFetched, ReceivedFetch, Topic
+
+NO_SESSION = 0
+OPENING_EPOCH = 0
+CLOSING_EPOCH = -1
+EPOCH_MAX = 2**31 - 1
+
+EVICTION_MS = 120_000
+"""min.incremental.fetch.session.eviction.ms of KIP-227, a constant in Kafka too."""
+PARTITIONS_MAX = 500_000
+"""Most partitions all sessions hold together, some 250 MB; Kafka has no such bound."""
+
+Key: TypeAlias = "tuple[Topic, int]"
+"""A partition by its topic's name or id, whichever the session's requests use."""
+
+
+class SessionPartition:
+    """What a client asks of a partition, and what it was told of it last."""
+
+    __slots__ = ("asked", "high_watermark", "log_start_offset")
+
+    def __init__(self, asked: FetchPartition) -> None:
+        self.asked = asked
+        self.high_watermark = -1
+        self.log_start_offset = -1
+
+    def knows(self, partition: Partition) -> bool:
+        """Whether the client has been told how far the partition reaches: without records no news then."""
+        return (
+            partition.high_watermark == self.high_watermark
+            and partition.log_start_offset == self.log_start_offset
+        )
+
+    def told(self, fetched: PartitionFetched[Any]) -> None:
+        """The client is told; after an error it will be told again once that is over."""
+        self.high_watermark = -1 if fetched.error_code else fetched.high_watermark
+        self.log_start_offset = fetched.log_start_offset
+
+
+class FetchSession:
+    """``partitions`` in the order in which they are answered: who gave records goes to the end.
+
+    ``epoch`` is the one the next request has to carry.
+    """
+
+    __slots__ = ("by_topic_ids", "created_ms", "epoch", "id", "partitions", "privileged", "rank", "used_ms")
+
+    def __init__(
+        self,
+        session_id: int,
+        partitions: dict[Key, SessionPartition],
+        *,
+        by_topic_ids: bool,
+        privileged: bool,
+        now_ms: float,
+    ) -> None:
+        self.id = session_id
+        self.partitions = partitions
+        self.by_topic_ids = by_topic_ids
+        self.privileged = privileged
+        self.epoch = OPENING_EPOCH + 1
+        self.created_ms = self.used_ms = now_ms
+        self.rank = (privileged, len(partitions), session_id)
+
+    def change(self, request: ReceivedFetch) -> None:
+        """Take what a request adds, alters and forgets."""
+        partitions = self.partitions
+        for topic, wanted in request.topics:
+            for asked in wanted:
+                held = partitions.get((topic, asked.partition))
+                if held is None:
+                    partitions[topic, asked.partition] = SessionPartition(asked)
+                else:
+                    held.asked = asked
+        for topic, indexes in request.forgotten:
+            for index in indexes:
+                partitions.pop((topic, index), None)
+
+    def told(self, topic: Topic, fetched: PartitionFetched[Any]) -> None:
+        """Note what the client is told; a partition with records goes to the end of the row."""
+        key = topic, fetched.partition
+        held = self.partitions[key]
+        held.told(fetched)
+        if fetched.records:
+            del self.partitions[key]
+            self.partitions[key] = held
+
+
+class FetchSessions:
+    """All sessions, ``slots`` of them at most (max.incremental.fetch.session.cache.slots)."""
+
+    def __init__(self, slots: int, new_id: Callable[[], int]) -> None:
+        self.slots = slots
+        self._new_id = new_id
+        self._sessions: dict[int, FetchSession] = {}
+        self._by_anybody: list[tuple[bool, int, int]] = []
+        self._by_followers: list[tuple[bool, int, int]] = []
+        self._held = 0
+        self._evictions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def statistics(self) -> dict[str, int]:
+        """sessions, slots, partitions (of all sessions), evictions (so far)."""
+        return {
+            "sessions": len(self._sessions),
+            "slots": self.slots,
+            "partitions": self._held,
+            "evictions": self._evictions,
+        }
+
+    def open(
+        self,
+        wanted: Sequence[tuple[Topic, FetchPartition]],
+        *,
+        by_topic_ids: bool,
+        privileged: bool,
+        now_ms: float,
+    ) -> FetchSession | None:
+        """A new session for ``wanted``; None when there is no room for it."""
+        size = len(wanted)
+        if self._held + size > PARTITIONS_MAX:
+            return None
+        if len(self._sessions) >= self.slots and not self._evict(privileged, size, now_ms):
+            return None
+        session_id = self._new_id()
+        while session_id == NO_SESSION or session_id in self._sessions:
+            session_id = self._new_id()
+        session = FetchSession(
+            session_id,
+            {(topic, asked.partition): SessionPartition(asked) for topic, asked in wanted},
+            by_topic_ids=by_topic_ids,
+            privileged=privileged,
+            now_ms=now_ms,
+        )
+        self._sessions[session_id] = session
+        self._rank(session)
+        return session
+
+    def close(self, session_id: int) -> None:
+        """Forget a session; one that is not there is fine."""
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._unrank(session)
+
+    def next(self, request: ReceivedFetch, *, by_topic_ids: bool, now_ms: float) -> FetchSession | None:
+        """The session with the request's changes made, or None when nothing is left in it, which closes it.
+
+        Raises KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
+        FETCH_SESSION_TOPIC_ID_ERROR; the session is as before then, or gone where its id is not found.
+        """
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"no fetch session {request.session_id}")
+        if request.session_epoch != session.epoch:
+            raise _wrong_epoch(session, request.session_epoch)
+        if session.by_topic_ids != by_topic_ids:
+            raise KafkaError(
+                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+                f"fetch session {session.id} {'has' if session.by_topic_ids else 'has no'} topic ids",
+            )
+        session.change(request)
+        size = len(session.partitions)
+        if not size:
+            self.close(session.id)
+            return None
+        if self._held + size - session.rank[1] > PARTITIONS_MAX:
+            self.close(session.id)
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"no room for {size} partitions")
+        session.epoch = session.epoch + 1 if session.epoch < EPOCH_MAX else OPENING_EPOCH + 1
+        self._touch(session, now_ms)
+        return session
+
+    def _touch(self, session: FetchSession, now_ms: float) -> None:
+        was_old = _is_old(session)
+        session.used_ms = now_ms
+        self._sessions[session.id] = self._sessions.pop(session.id)
+        if len(session.partitions) != session.rank[1] or was_old != _is_old(session):
+            self._unrank(session)
+            self._rank(session)
+
+    def _rank(self, session: FetchSession) -> None:
+        """Enter a session among those that may have to give way, if it is one of them."""
+        session.rank = (session.privileged, len(session.partitions), session.id)
+        self._held += session.rank[1]
+        old = _is_old(session)
+        if old:
+            insort(self._by_anybody, session.rank)
+        if old or not session.privileged:
+            insort(self._by_followers, session.rank)
+
+    def _unrank(self, session: FetchSession) -> None:
+        self._held -= session.rank[1]
+        for ranks in (self._by_anybody, self._by_followers):
+            index = bisect_left(ranks, session.rank)
+            if index < len(ranks) and ranks[index] == session.rank:
+                del ranks[index]
+
+    def _evict(self, privileged: bool, size: int, now_ms: float) -> bool:
+        """Make room for a session of ``size`` partitions, if it is worth more than another one."""
+        if not self._sessions:
+            return False
+        unused = next(iter(self._sessions.values()))
+        if now_ms - unused.used_ms > EVICTION_MS:
+            self.close(unused.id)
+        else:
+            ranks = self._by_followers if privileged else self._by_anybody
+            if not ranks or (privileged, size, 0) < ranks[0]:
+                return False
+            self.close(ranks[0][2])
+        self._evictions += 1
+        return True
+
+
+def _is_old(session: FetchSession) -> bool:
+    return session.used_ms - session.created_ms > EVICTION_MS
+
+
+def _wrong_epoch(session: FetchSession, epoch: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        f"fetch session {session.id} is at epoch {session.epoch}, the request says {epoch}",
+    )
+
+
+def random_id() -> int:
+    """A session id nobody can foresee, 1 to 2³¹ - 1; 0 now and then, which is not taken."""
+    return int.from_bytes(os.urandom(4)) & EPOCH_MAX

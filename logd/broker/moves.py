@@ -1,0 +1,266 @@
+"""Partitions on their way to another log folder (AlterReplicaLogDirs, KIP-113), while they serve.
+
+A move is remembered by its ``-future`` folder: what a crash interrupts, the next start begins again. The copy
+is `logd.storage.future`'s; here is who moves when, and how fast.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from logd.broker.compaction import Compaction
+from logd.broker.flusher import Flusher
+from logd.broker.log_dirs import LogDirs
+from logd.broker.partition import Partition
+from logd.config.broker import BrokerConfig
+from logd.errors import ErrorCode, KafkaError
+from logd.storage.checkpoints import read_partition_metadata
+from logd.storage.future import FutureLog, NoRoom, discard_future
+from logd.storage.names import PARTITION_METADATA
+
+if TYPE_CHECKING:
+    from logd.storage import Deletion, LogFolder
+
+COPY_STEP_BYTES = 4 * 1024 * 1024
+"""Copied by one job in the thread pool; between two the move can be slowed down or called off."""
+LOOK_AGAIN_S = 0.25
+"""How long a move that is held back may not notice that the rate changed or its topic was deleted."""
+LAST_ROUNDS_MAX = 10
+"""Rounds in which a copy that is on the disk tries to catch up, before it has to be synced again."""
+ROUND_PAUSE_S = 0.01
+"""Between two rounds where the copy is near the end of the log, but not near enough."""
+
+PartitionKey = tuple[str, int]
+Result = TypeVar("Result")
+
+log = logging.getLogger("logd.broker")
+
+
+class Moves:
+    """``futures`` are the moves under way or waiting for their turn, by partition.
+
+    ``config`` is asked for what can change while running; ``discard`` has files deleted.
+    """
+
+    def __init__(
+        self,
+        log_dirs: LogDirs,
+        partitions: Mapping[PartitionKey, Partition],
+        executor: Executor,
+        *,
+        config: Callable[[], BrokerConfig],
+        discard: Callable[[Sequence[Deletion]], None],
+        flusher: Flusher,
+        compaction: Compaction,
+    ) -> None:
+        self.futures: dict[PartitionKey, FutureLog] = {}
+        self._log_dirs = log_dirs
+        self._partitions = partitions
+        self._executor = executor
+        self._config = config
+        self._discard = discard
+        self._flusher = flusher
+        self._compaction = compaction
+        self._tasks: dict[PartitionKey, asyncio.Task[None]] = {}
+        threads = config().num_replica_alter_log_dirs_threads or len(log_dirs.paths)
+        self._turns = asyncio.Semaphore(threads)
+
+    def resume(self) -> None:
+        """Begin again what the last stop interrupted; call it once, when all partitions are open."""
+        for folder in self._log_dirs.online:
+            for key, paths in folder.futures.items():
+                partition = self._partitions.get(key)
+                if partition is None and not self._log_dirs.is_complete:
+                    continue  # its log may be in a folder that is offline, and this copy be all there is
+                if partition is not None and partition.folder is not folder and _is_of(partition, paths):
+                    self._begin_again(partition, folder)
+                for path in paths:  # not to be trusted after a crash
+                    self._discard([discard_future(folder, path)])
+
+    def _begin_again(self, partition: Partition, folder: LogFolder) -> None:
+        future = self._new_future(partition, folder)
+        try:
+            future.create()
+        except (KafkaError, NoRoom) as error:
+            del self.futures[partition.topic, partition.index]
+            log.error("%s stays in %s: %s", partition, partition.folder.path, error)
+        else:
+            log.info("%s: its move to %s begins again", partition, folder.path)
+            self._begin(partition, future)
+
+    async def alter(self, partition: Partition, folder: LogFolder) -> None:
+        """Have a partition move to a folder; to the one it is in: a move under way is called off.
+
+        Returns once a crash would not forget it. KafkaError: INVALID_TOPIC_EXCEPTION, KAFKA_STORAGE_ERROR.
+        """
+        key = partition.topic, partition.index
+        future = self.futures.get(key)
+        if future is not None and future.target is folder:
+            return
+        await self._call_off(key)
+        if partition.folder is folder or key in self.futures:
+            return
+        future = self._new_future(partition, folder)
+        try:
+            await self._run(future.create)
+        except NoRoom as error:
+            self._give_up(future)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        except BaseException:
+            self._forget(key, future)
+            raise
+        if self.futures.get(key) is future:
+            self._begin(partition, future)
+        else:  # somebody else wanted another folder meanwhile
+            self._give_up(future)
+
+    async def stop(self) -> None:
+        """End; the next start goes on."""
+        tasks = tuple(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _new_future(self, partition: Partition, folder: LogFolder) -> FutureLog:
+        try:
+            future = FutureLog(partition.log, partition.folder, folder)
+        except ValueError as error:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition} cannot move: {error}") from None
+        self.futures[partition.topic, partition.index] = future
+        return future
+
+    async def _call_off(self, key: PartitionKey) -> None:
+        task = self._tasks.get(key)
+        future = self.futures.pop(key, None)
+        if task is not None and future is not None:  # else whoever is making its folder gives it up
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            if not future.is_done:
+                self._give_up(future)
+
+    def _begin(self, partition: Partition, future: FutureLog) -> None:
+        key = partition.topic, partition.index
+        task = asyncio.get_running_loop().create_task(self._move(partition, future))
+        self._tasks[key] = task
+        task.add_done_callback(partial(self._ended, key, future))
+
+    def _ended(self, key: PartitionKey, future: FutureLog, task: asyncio.Task[None]) -> None:
+        """Whatever comes of a move, nobody may wait for it any longer; only `stop` leaves its copy."""
+        del self._tasks[key]
+        if task.cancelled():
+            return
+        self._forget(key, future)
+        error = task.exception()
+        if error is not None:
+            log.error("%s-%d stays in %s: %s", *key, future.source.path, error or type(error).__name__)
+
+    # One move
+
+    async def _move(self, partition: Partition, future: FutureLog) -> None:
+        async with self._turns:
+            try:
+                async with self._compaction.paused(partition.log):
+                    old = await self._copy(partition, future)
+            except FileNotFoundError:  # deleted in the middle of it
+                old = None
+            except NoRoom:
+                self._give_up(future)
+                raise
+        if old is None:
+            return self._give_up(future)
+        self._flusher.touched(partition)  # its end is not on the disk there yet
+        log.info("%s moved from %s to %s", partition, future.source.path, future.target.path)
+        # Both names on the disk, and where to recover from, before the old files go.
+        try:
+            await self._run(partial(_settle, future, future.source.start_checkpoint()))
+        except asyncio.CancelledError:
+            self._discard([old])
+            raise
+        self._discard([old])
+
+    async def _copy(self, partition: Partition, future: FutureLog) -> Deletion | None:
+        """Round by round until the log goes on in its new folder; the old files, None if it is not wanted."""
+        target = future.target
+        target.arriving[partition.topic, partition.index] = partition.log
+        while self._is_wanted(partition, future):
+            await self._round(partition, future, throttled=True)
+            if future.is_near and self._is_wanted(partition, future):
+                await self._run(future.sync)
+                async with self._flusher.held(partition):
+                    old = await self._last_rounds(partition, future)
+                if old is not None:
+                    return old
+            await asyncio.sleep(ROUND_PAUSE_S)
+        return None
+
+    async def _last_rounds(self, partition: Partition, future: FutureLog) -> Deletion | None:
+        """Have it all on the disk, then catch up with what was appended meanwhile; None if that fails."""
+        await self._round(partition, future)
+        if self._is_wanted(partition, future):
+            await self._run(future.sync)
+            await self._run(future.target.start_checkpoint())
+        for _ in range(LAST_ROUNDS_MAX):
+            await self._round(partition, future)
+            old = future.finish() if self._is_wanted(partition, future) else None
+            if old is not None:
+                partition.folder = future.target
+                return old
+        return None
+
+    async def _round(self, partition: Partition, future: FutureLog, *, throttled: bool = False) -> None:
+        """Copy what there is now."""
+        loop = asyncio.get_running_loop()
+        future.begin_round()
+        ended = False
+        while not ended and self._is_wanted(partition, future):
+            began = loop.time()
+            copied, ended = await self._run(partial(future.copy, COPY_STEP_BYTES))
+            while throttled and self._is_wanted(partition, future):
+                rate = self._config().replica_alter_log_dirs_io_max_bytes_per_second
+                left = began + copied / rate - loop.time()
+                if left <= 0:
+                    break
+                await asyncio.sleep(min(left, LOOK_AGAIN_S))
+
+    def _is_wanted(self, partition: Partition, future: FutureLog) -> bool:
+        """Neither deleted nor in a folder that failed, and the target serves."""
+        key = partition.topic, partition.index
+        return self._partitions.get(key) is partition and future.target.failure is None
+
+    def _give_up(self, future: FutureLog) -> None:
+        """Not wanted any more; where a folder failed, a start that finds it well begins again."""
+        self._forget((future.log.topic, future.log.partition), future)
+        if future.target.failure is None and future.source.failure is None:
+            self._discard([future.discard()])
+
+    def _forget(self, key: PartitionKey, future: FutureLog) -> None:
+        if self.futures.get(key) is future:
+            del self.futures[key]
+            future.target.arriving.pop(key, None)
+
+    async def _run(self, job: Callable[[], Result]) -> Result:
+        """Run a job in the thread pool; one that is cancelled is waited for all the same."""
+        running = asyncio.get_running_loop().run_in_executor(self._executor, job)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait((running,))
+            raise
+
+
+def _is_of(partition: Partition, paths: Sequence[Path]) -> bool:
+    """Whether one of these futures is the partition's, and not that of a deleted topic of the same name."""
+    ids = [read_partition_metadata(path / PARTITION_METADATA) for path in paths]
+    return partition.topic_id in ids
+
+
+def _settle(future: FutureLog, checkpoint: Callable[[], None]) -> None:
+    for folder in (future.target, future.source):
+        folder.sync()
+    checkpoint()

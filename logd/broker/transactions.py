@@ -1,0 +1,319 @@
+"""The shell around the transaction coordinator: finds a transactional id's partition, loads it, keeps house.
+
+`logd.transactions` decides; `txn_partition` runs one partition of `__transaction_state`; here they are kept
+together, and here the partitions of all topics ask whether a producer may write (`admit`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+
+from logd.broker.catalog import TopicCatalog
+from logd.broker.groups import Groups
+from logd.broker.partition import Partition
+from logd.broker.producer_ids import ProducerIds
+from logd.broker.topic import TRANSACTION_STATE, Topic
+from logd.broker.txn_log import TxnLog
+from logd.broker.txn_markers import Markers
+from logd.broker.txn_partition import TxnPartition
+from logd.config.broker import BrokerConfig
+from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
+from logd.groups import partition_for
+from logd.transactions import (
+    ProducerIdentity,
+    TopicPartition,
+    TransactionDescription,
+    TransactionSettings,
+)
+from logd.transactions.shard import EXPIRED_PER_BATCH
+
+IMPLICIT_VERSION = 2
+"""The transaction version of a producer whose writes bring their partitions into the transaction."""
+
+log = logging.getLogger("logd.broker")
+
+
+class Transactions:
+    """All transactions this broker coordinates. `partition.TransactionGuard` is `admit`.
+
+    KafkaError everywhere: COORDINATOR_LOAD_IN_PROGRESS while a partition is being recovered, NOT_COORDINATOR
+    or COORDINATOR_NOT_AVAILABLE where there is none.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        catalog: TopicCatalog,
+        groups: Groups,
+        producer_ids: ProducerIds,
+        *,
+        now_ms: Callable[[], int],
+        create_topic: Callable[[str], Awaitable[Topic]],
+    ) -> None:
+        self._config = config
+        self._catalog = catalog
+        self._producer_ids = producer_ids
+        self._now_ms = now_ms
+        self._create_topic = create_topic
+        self._settings = TransactionSettings(
+            transaction_max_timeout_ms=config.transaction_max_timeout_ms,
+            transactional_id_expiration_ms=config.transactional_id_expiration_ms,
+        )
+        self.markers = Markers(catalog, groups, now_ms)
+        self._partitions: dict[int, TxnPartition] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Recover in the background, finish what was decided, and begin looking for timeouts."""
+        config = self._config
+        self._spawn(self._load_all())
+        self._spawn(
+            self._repeat(
+                config.transaction_abort_timed_out_transaction_cleanup_interval_ms, self._abort_timed_out
+            )
+        )
+        self._spawn(
+            self._repeat(config.transaction_remove_expired_transaction_cleanup_interval_ms, self._expire)
+        )
+
+    async def stop(self) -> None:
+        """End; what is not finished the next start finishes."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._close(tuple(self._partitions)), return_exceptions=True)
+
+    # Finding
+
+    async def ensure_topic(self) -> None:
+        """Create `__transaction_state` at its first use. KafkaError when that does not work."""
+        if TRANSACTION_STATE in self._catalog.topics:
+            return
+        try:
+            await self._create_topic(TRANSACTION_STATE)
+        except KafkaError as error:
+            # Somebody else asked for a coordinator at the same time.
+            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+
+    def partition_of(self, transactional_id: str) -> int:
+        """The partition of `__transaction_state` an id lives in."""
+        topic = self._catalog.topics.get(TRANSACTION_STATE)
+        if topic is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"there is no {TRANSACTION_STATE} yet")
+        return partition_for(transactional_id, len(topic.partitions))
+
+    def _partition(self, transactional_id: str) -> TxnPartition:
+        """The coordinator partition of an id, ready to use."""
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
+        return self._loaded(self.partition_of(transactional_id))
+
+    def _loaded(self, index: int) -> TxnPartition:
+        found = self._open(index)
+        if not found.load_if_empty():
+            raise KafkaError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{TRANSACTION_STATE}-{index} is being loaded"
+            )
+        return found
+
+    # Producers
+
+    async def init_producer(
+        self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None
+    ) -> ProducerIdentity:
+        """InitProducerId: fences whoever used the id before; `expected` is what the producer was so far."""
+        await self._producer_ids.reserve()
+        partition = self._partition(transactional_id)
+        identity = partition.init_producer(transactional_id, timeout_ms, expected)
+        await partition.flushed()
+        return identity
+
+    async def add_partitions(
+        self,
+        transactional_id: str,
+        identity: ProducerIdentity,
+        partitions: Collection[TopicPartition],
+        *,
+        client_version: int = 0,
+    ) -> None:
+        """Put partitions into the producer's transaction, which begins if there was none."""
+        partition = self._partition(transactional_id)
+        partition.shard.add_partitions(
+            transactional_id, identity, partitions, client_version=client_version, now_ms=self._now_ms()
+        )
+        await partition.flushed()
+
+    def verify_partitions(
+        self, transactional_id: str, identity: ProducerIdentity, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Whether each partition is in the producer's transaction; TRANSACTION_ABORTABLE where not."""
+        return self._partition(transactional_id).shard.verify_partitions(
+            transactional_id, identity, partitions
+        )
+
+    async def end(
+        self, transactional_id: str, identity: ProducerIdentity, *, commit: bool, client_version: int = 0
+    ) -> ProducerIdentity:
+        """EndTxn: decided and in the log on return; what the next transaction is to be written with."""
+        await self._producer_ids.reserve()
+        partition = self._partition(transactional_id)
+        after = partition.end(transactional_id, identity, commit=commit, client_version=client_version)
+        await partition.flushed()
+        return after
+
+    def admit(
+        self,
+        transactional_id: str | None,
+        producer_id: int,
+        producer_epoch: int,
+        topic: str,
+        partition: int,
+        *,
+        implicit: bool,
+    ) -> None:
+        """Whether a producer may begin to write in a partition: `partition.TransactionGuard` (KIP-890).
+
+        `implicit`: the partition is put into the transaction here (transaction version 2); otherwise it has
+        to be in it. KafkaErrors as a producer understands them that knows TRANSACTION_ABORTABLE; the
+        coordinator's own ones (loading, CONCURRENT_TRANSACTIONS) the caller may have to tell in another way.
+        """
+        if not transactional_id:
+            raise KafkaError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                f"a transactional batch for {topic}-{partition} without a transactional id",
+            )
+        identity = ProducerIdentity(producer_id, producer_epoch)
+        where = TopicPartition(topic, partition)
+        try:
+            if implicit:
+                self._partition(transactional_id).shard.add_partitions(
+                    transactional_id,
+                    identity,
+                    (where,),
+                    client_version=IMPLICIT_VERSION,
+                    now_ms=self._now_ms(),
+                )
+            elif self._config.transaction_partition_verification_enable:
+                code = self.verify_partitions(transactional_id, identity, (where,))[where]
+                if code is not ErrorCode.NONE:
+                    raise KafkaError(
+                        code, f"{topic}-{partition} is not in a transaction of {transactional_id}"
+                    )
+        except KafkaError as error:
+            if error.code is ErrorCode.PRODUCER_FENCED:
+                raise error_for(ErrorCode.INVALID_PRODUCER_EPOCH, error.message) from None
+            raise
+
+    async def flushed(self, transactional_id: str) -> None:
+        """Wait until what `admit` wrote for the id is on the disk, by flush.messages. KafkaError."""
+        await self._partition(transactional_id).flushed()
+
+    # Telling
+
+    def describe(self, transactional_id: str) -> TransactionDescription:
+        """One transactional id. KafkaError: TRANSACTIONAL_ID_NOT_FOUND, INVALID_REQUEST for an empty one."""
+        return self._partition(transactional_id).shard.describe(transactional_id)
+
+    def listed(self) -> Iterator[TransactionDescription]:
+        """Every transactional id known; COORDINATOR_LOAD_IN_PROGRESS while one of the partitions is not."""
+        topic = self._catalog.topics.get(TRANSACTION_STATE)
+        partitions = [
+            self._loaded(index)
+            for index, partition in enumerate(topic.partitions if topic is not None else ())
+            if partition is not None
+        ]
+        return (found for partition in partitions for found in partition.shard.listed())
+
+    # Housekeeping
+
+    def topics_deleted(self, names: Iterable[str]) -> None:
+        """To be called when topics have been deleted; markers owed to them are given up at their turn."""
+        if TRANSACTION_STATE in names:
+            self._close(tuple(self._partitions))
+
+    def went_offline(self, partitions: Iterable[Partition]) -> None:
+        """The folder of these failed: ids in there have no coordinator until a restart finds it well."""
+        self._close([partition.index for partition in partitions if partition.topic == TRANSACTION_STATE])
+
+    async def _abort_timed_out(self) -> None:
+        for partition in self._at_work():
+            for transactional_id in partition.shard.timed_out(self._now_ms()):
+                await self._producer_ids.reserve()
+                if partition.loaded:
+                    partition.abort_timed_out(transactional_id)
+                await asyncio.sleep(0)
+
+    async def _expire(self) -> None:
+        for partition in self._at_work():
+            now_ms = self._now_ms()
+            expired = partition.shard.expired(now_ms)
+            for start in range(0, len(expired), EXPIRED_PER_BATCH):
+                if partition.loaded:
+                    partition.shard.forget(expired[start : start + EXPIRED_PER_BATCH], now_ms)
+                await asyncio.sleep(0)
+
+    async def _repeat(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            try:
+                await work()
+            except KafkaError as error:
+                log.error("transactions: %s: %s", work.__name__, error)
+
+    def _at_work(self) -> list[TxnPartition]:
+        return [partition for partition in self._partitions.values() if partition.loaded]
+
+    # Loading
+
+    def _open(self, index: int) -> TxnPartition:
+        """The partition at work; one not seen before begins to load."""
+        found = self._partitions.get(index)
+        if found is None:
+            found = self._partitions[index] = self._new_partition(index)
+            if not found.load_if_empty():
+                self._spawn(self._load(found))
+        return found
+
+    def _new_partition(self, index: int) -> TxnPartition:
+        partition = self._catalog.partitions.get((TRANSACTION_STATE, index))
+        if partition is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{TRANSACTION_STATE}-{index} is offline")
+        return TxnPartition(
+            index,
+            TxnLog(partition, self._now_ms),
+            self._settings,
+            self.markers,
+            new_producer_id=self._producer_ids.take_reserved,
+            now_ms=self._now_ms,
+        )
+
+    async def _load_all(self) -> None:
+        """One after the other; a request brings its id's partition forward."""
+        topic = self._catalog.topics.get(TRANSACTION_STATE)
+        for index, partition in enumerate(topic.partitions if topic is not None else ()):
+            if partition is not None and index not in self._partitions:
+                found = self._partitions[index] = self._new_partition(index)
+                if not found.load_if_empty():
+                    await self._load(found)
+
+    async def _load(self, partition: TxnPartition) -> None:
+        try:
+            await partition.load()
+        except MillstreamError as error:
+            # Its next request tries again.
+            log.error("transactions of partition %d cannot be loaded: %s", partition.index, error)
+            if self._partitions.get(partition.index) is partition:
+                del self._partitions[partition.index]
+
+    def _close(self, indexes: Iterable[int]) -> list[asyncio.Task[None]]:
+        """Stop coordinating these partitions; the tasks that end with them."""
+        closed = [self._partitions.pop(index) for index in indexes if index in self._partitions]
+        return [task for partition in closed for task in partition.close()]
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

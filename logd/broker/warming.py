@@ -1,0 +1,112 @@
+"""Reads that would wait for the disk, done in threads: pages are read in, and whoever wants them asks again.
+
+    want a page ──> not in memory ──> job queued ──> run in the pool ──> want it again
+
+At most ``WARMING_MAX`` run at one time, so that cold reads leave threads for fsync; the rest wait in turn.
+The queue is bounded by the connections, since each serves one request at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import TypeAlias, TypeVar
+
+from logd.errors import ErrorCode, KafkaError
+from logd.storage import NotResident
+from logd.storage.disk import CACHED_ONLY
+
+Job: TypeAlias = Callable[[], None]
+T = TypeVar("T")
+
+WARMING_MAX = 4
+"""How many requests read from the disk at one time."""
+ROUNDS_MAX = 1000
+"""How often one request is tried again: looking for a time in a cold log takes a round for every segment."""
+
+
+class Warming:
+    """One request's jobs, run one after another; ``done`` is called in the loop, with an error or None."""
+
+    __slots__ = ("done", "jobs")
+
+    def __init__(self, jobs: Sequence[Job], done: Callable[[OSError | None], None]) -> None:
+        self.jobs = jobs
+        self.done: Callable[[OSError | None], None] | None = done
+
+    def cancel(self) -> None:
+        """Nobody waits any more: jobs not begun are left out."""
+        self.done = None
+        self.jobs = ()
+
+    def run(self) -> OSError | None:
+        """Run the jobs; called in a thread."""
+        try:
+            for job in self.jobs:
+                job()
+        except OSError as error:
+            return error
+        return None
+
+
+class Warmer:
+    """Runs what reads ask for, in the order asked."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self._queue: deque[Warming] = deque()
+        self._running = 0
+        self._warmed = 0
+
+    def statistics(self) -> dict[str, int]:
+        """running, queued, and requests warmed so far."""
+        return {"running": self._running, "queued": len(self._queue), "warmed": self._warmed}
+
+    def start(self, jobs: Sequence[Job], done: Callable[[OSError | None], None]) -> Warming:
+        """Queue jobs; ``done`` is called once, unless cancelled."""
+        warming = Warming(jobs, done)
+        self._queue.append(warming)
+        self._run_next()
+        return warming
+
+    async def until_resident(self, read: Callable[[], T]) -> T:
+        """The result of ``read``, called again after each NotResident.
+
+        Raises what it raises, and KafkaError(KAFKA_STORAGE_ERROR) when the pages do not come.
+        """
+        for _ in range(ROUNDS_MAX):
+            try:
+                with CACHED_ONLY:
+                    return read()
+            except NotResident as cold:
+                error = await self._warm(cold.job)
+            if error is not None:
+                break
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"pages cannot be read in: {error or 'too few stay'}")
+
+    async def _warm(self, job: Job) -> OSError | None:
+        warm: asyncio.Future[OSError | None] = asyncio.get_running_loop().create_future()
+        warming = self.start([job], warm.set_result)
+        try:
+            return await warm
+        finally:
+            warming.cancel()
+
+    def _run_next(self) -> None:
+        while self._queue and self._running < WARMING_MAX:
+            warming = self._queue.popleft()
+            if warming.done is None:
+                continue
+            self._running += 1
+            future = asyncio.get_running_loop().run_in_executor(self._executor, warming.run)
+            future.add_done_callback(lambda future, warming=warming: self._ended(warming, future))  # type: ignore[misc]
+
+    def _ended(self, warming: Warming, future: asyncio.Future[OSError | None]) -> None:
+        self._running -= 1
+        self._warmed += 1
+        done = warming.done
+        if done is not None and not future.cancelled():
+            done(future.result())
+        self._run_next()

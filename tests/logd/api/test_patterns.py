@@ -1,0 +1,31 @@
+"""Patterns from clients: bad ones are refused, and none takes long."""
+
+from __future__ import annotations
+
+import pytest
+
+from logd.api.patterns import LENGTH_MAX, matcher
+from logd.errors import ErrorCode, KafkaError
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [("a.*", "abc", "ba"), ("(?i)Txn-[0-9]+", "TXN-12", "txn-x"), ("", "", "a"), ("é|b", "é", "éb")],
+)
+def test_whole_texts_match(pattern: str, yes: str, no: str) -> None:
+    assert matcher(pattern)(yes)
+    assert not matcher(pattern)(no)
+
+
+def test_no_pattern_takes_long() -> None:
+    """Python's matcher would not be back before the tests' own timeout."""
+    assert not matcher("(a+)+b")("a" * 5_000)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(", "a**", r"(?=a)", r"(a)\1", "((((a{1000}){1000}){1000}))", "a" * (LENGTH_MAX + 1)]
+)
+def test_what_is_no_pattern_is_refused(pattern: str) -> None:
+    with pytest.raises(KafkaError) as caught:
+        matcher(pattern)
+    assert caught.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION

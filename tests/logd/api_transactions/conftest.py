@@ -1,0 +1,44 @@
+"""A raw client of the shared broker, topics, and transactional producers made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.logd.api_transactions.producers import RawProducer, make_topic
+from tests.support.logd_process import LogdProcess
+from tests.support.raw_client import RawClient
+
+
+@pytest.fixture
+def client(logd: LogdProcess) -> Iterator[RawClient]:
+    with RawClient(logd.port) as raw:
+        yield raw
+
+
+@pytest.fixture
+def topic(client: RawClient, new_name: Callable[..., str]) -> str:
+    """A topic of three partitions."""
+    return make_topic(client, new_name(), 3)
+
+
+@pytest.fixture
+def transactional_id(new_name: Callable[..., str]) -> str:
+    return new_name("transactional")
+
+
+@pytest.fixture(params=[0, 2], ids=["version 0", "version 2"])
+def producer(request: pytest.FixtureRequest, client: RawClient, transactional_id: str) -> RawProducer:
+    """Of either transaction version, ready for its first transaction."""
+    made = RawProducer(client, transactional_id, version=request.param)
+    assert made.init() == 0
+    return made
+
+
+@pytest.fixture
+def bumping(client: RawClient, transactional_id: str) -> RawProducer:
+    """Of transaction version 2."""
+    made = RawProducer(client, transactional_id)
+    assert made.init() == 0
+    return made

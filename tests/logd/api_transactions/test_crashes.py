@@ -1,0 +1,104 @@
+"""A broker killed before or after any record of the coordinator and any marker.
+
+The story: a transaction writes in two partitions and commits a group's offset; somewhere on the way the
+broker dies. After its restart all of it is visible or nothing, and nothing hangs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from logd.wire.messages.find_coordinator import FindCoordinatorRequest
+from logd.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from tests.logd.api_transactions.producers import LOADING, RawProducer, committed_values, make_topic
+from tests.support.logd_process import LogdProcess
+from tests.support.raw_client import RawClient
+from tests.support.waiting import wait_for
+
+TOPIC = "t"
+GROUP = "g"
+SETTINGS = {
+    "transaction.state.log.num.partitions": 1,
+    "offsets.topic.num.partitions": 1,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 10,
+}
+TIMEOUT_MS = 1_000
+
+
+def prepared(client: RawClient) -> None:
+    """A topic, a group, and a committed offset that the transaction goes on from."""
+    make_topic(client, TOPIC, 2)
+    assert client.request(FindCoordinatorRequest(coordinator_keys=[GROUP]), 6).coordinators[0].error_code == 0
+
+
+def transaction(producer: RawProducer, commit: bool) -> None:
+    assert producer.produce(TOPIC, "a") == 0
+    assert producer.produce(TOPIC, "b", partition=1) == 0
+    assert producer.commit_offset(GROUP, TOPIC, 5) == 0
+    assert producer.end(commit).error_code == 0
+
+
+def seen(client: RawClient) -> list[object]:
+    """What a consumer finds: the records and the offset; waits until nothing is open any more."""
+    asked = OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=[asked])])
+    request.require_stable = True
+    offsets: list[int] = []
+
+    def is_stable() -> bool:
+        group = client.request(request, 8).groups[0]
+        if group.error_code == LOADING or group.topics[0].partitions[0].error_code:
+            return False
+        offsets.append(group.topics[0].partitions[0].committed_offset)
+        partitions = [client.fetch(TOPIC, partition=index) for index in range(2)]
+        return all(found.last_stable_offset == found.high_watermark for found in partitions)
+
+    wait_for(is_stable)
+    return [committed_values(client, TOPIC), committed_values(client, TOPIC, 1), offsets[-1]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    return tmp_path / "logd"
+
+
+DECIDED = 9
+"""Steps: two each for the records Empty, three times Ongoing, Prepare; then three markers, then Complete."""
+END = 18
+
+CASES = [
+    *((step, True, 2) for step in range(4, END + 1)),
+    *((step, False, 0) for step in (DECIDED - 1, DECIDED, 12, END - 2)),
+]
+
+
+@pytest.mark.parametrize(("step", "commit", "version"), CASES)
+def test_killed(folder: Path, step: int, commit: bool, version: int) -> None:
+    dying = LogdProcess(folder, SETTINGS, python=("-m", "tests.logd.api_transactions.dying", str(step)))
+    try:
+        dying.start()
+        with RawClient(dying.port) as client:
+            prepared(client)
+            producer = RawProducer(client, "x", version=version)
+            assert producer.init(TIMEOUT_MS) == 0
+            with contextlib.suppress(AssertionError, ConnectionError):
+                transaction(producer, commit)
+        assert ("killed" in dying.log) is (step < END)
+    finally:
+        dying.kill()
+    with LogdProcess(folder, SETTINGS) as logd, RawClient(logd.port) as client:
+        committed = commit and step >= DECIDED
+        assert seen(client) == ([["a"], ["b"], 5] if committed else [[], [], -1])
+        # The id is free, and so are the partitions.
+        producer = RawProducer(client, "x", version=version)
+        assert producer.init(TIMEOUT_MS) == 0
+        transaction(producer, True)
+        assert seen(client) == [["a"] * (1 + committed), ["b"] * (1 + committed), 5]

@@ -1,0 +1,223 @@
+"""flush.messages and flush.ms over the wire: what is acknowledged was synced, and syncing stops nobody else.
+
+The broker runs in a thread of the test, so that its disk can be slowed down or failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logd.broker.broker import Broker
+from logd.config.broker import BrokerConfig
+from logd.errors import ErrorCode
+from logd.server.server import Server
+from logd.storage.disk import PosixFile
+from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from tests.support.raw_client import RawClient
+from tests.support.waiting import wait_for
+
+
+class Disk:
+    """What `fdatasync` does: waits while held, fails when broken; counts both."""
+
+    def __init__(self) -> None:
+        self.free = threading.Event()
+        self.free.set()
+        self.broken = False
+        self.asked = self.done = 0
+
+    def sync(self) -> None:
+        self.asked += 1
+        assert self.free.wait(20)
+        if self.broken:
+            raise OSError(errno.EIO, "the disk is gone")
+        self.done += 1
+
+
+class Running:
+    """A broker in a thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = 0
+        self._folder = folder
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+        self._stop: asyncio.Event
+        self._loop: asyncio.AbstractEventLoop
+
+    async def _serve(self) -> None:
+        config = BrokerConfig.of(
+            {
+                "log.dirs": str(self._folder),
+                "listeners": "PLAINTEXT://127.0.0.1:0",
+                "millstream.flush.interval.ms": "3600000",
+            }
+        )
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        broker = Broker(config)
+        server = Server(broker)
+        server.bind()
+        await broker.start()
+        await server.accept()
+        self.port = broker.endpoint.port
+        self._started.set()
+        await self._stop.wait()
+        await server.close()
+        await broker.stop()
+
+    def __enter__(self) -> Running:
+        self._thread.start()
+        assert self._started.wait(20)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    disk = Disk()
+    monkeypatch.setattr(PosixFile, "sync", lambda file: disk.sync())
+    return disk
+
+
+@pytest.fixture
+def logd(disk: Disk, tmp_path: Path) -> Iterator[Running]:
+    with Running(tmp_path / "data") as running:
+        yield running
+        disk.free.set()
+
+
+def make(client: RawClient, name: str, **configs: str) -> None:
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=1,
+        replication_factor=1,
+        configs=[
+            CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()
+        ],
+    )
+    assert client.request(CreateTopicsRequest(topics=[topic]), 7).topics[0].error_code == 0
+
+
+def send(client: RawClient, topic: str, value: str, acks: int = -1) -> None:
+    client.send_produce(topic, [(1, None, value.encode(), ())], acks=acks)
+
+
+def answer(client: RawClient) -> Any:
+    return client.receive(0, 9).responses[0].partition_responses[0]
+
+
+def test_syncing_stops_nobody_else(logd: Running, disk: Disk) -> None:
+    with RawClient(logd.port) as slow, RawClient(logd.port) as other:
+        make(other, "durable", flush_messages="1")
+        make(other, "plain")
+        disk.free.clear()
+        before = disk.asked
+        send(slow, "durable", "a")
+        wait_for(lambda: disk.asked > before)
+        for _ in range(20):
+            assert other.produce("plain", [(1, None, b"v", ())]).error_code == 0
+        assert other.fetch("plain").high_watermark == 20
+        disk.free.set()
+        assert (answer(slow).error_code, disk.done > 0) == (0, True)
+
+
+def test_those_who_wait_share_a_sync_and_each_connection_keeps_its_order(logd: Running, disk: Disk) -> None:
+    clients = [RawClient(logd.port) for _ in range(4)]
+    make(clients[0], "t", flush_messages="1")
+    disk.free.clear()
+    before = disk.asked
+    send(clients[0], "t", "first")
+    wait_for(lambda: disk.asked > before)
+    for client in clients[1:]:
+        send(client, "t", "waits")
+        send(client, "t", "waits behind")
+    with RawClient(logd.port) as reader:
+        wait_for(lambda: reader.fetch("t").high_watermark == 4)
+    disk.free.set()
+    assert answer(clients[0]).base_offset == 0
+    for client in clients[1:]:
+        first, second = answer(client), answer(client)
+        assert first.error_code == second.error_code == 0
+        assert 1 <= first.base_offset <= 3 < second.base_offset
+    assert disk.done - before <= 1 + 1 + 3, "the three that waited shared one"
+    for client in clients:
+        client.close()
+
+
+def test_without_an_answer_there_is_nothing_to_wait_for(logd: Running, disk: Disk) -> None:
+    with RawClient(logd.port) as client:
+        make(client, "t", flush_messages="1")
+        disk.free.clear()
+        before = disk.asked
+        send(client, "t", "a", acks=0)
+        send(client, "t", "b", acks=0)
+        assert client.fetch("t").high_watermark == 2
+        wait_for(lambda: disk.asked > before)
+        disk.free.set()
+
+
+def test_a_sync_that_fails_fails_everybody_who_waits(logd: Running, disk: Disk) -> None:
+    with RawClient(logd.port) as first, RawClient(logd.port) as second:
+        make(first, "t", flush_messages="1")
+        disk.free.clear()
+        before = disk.asked
+        send(first, "t", "a")
+        wait_for(lambda: disk.asked > before)
+        send(second, "t", "b")
+        disk.broken = True
+        disk.free.set()
+        assert answer(first).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert answer(second).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert first.produce("t", [(1, None, b"v", ())]).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_every_tenth_message_waits(logd: Running, disk: Disk) -> None:
+    with RawClient(logd.port) as client:
+        make(client, "t", flush_messages="10")
+        before = disk.asked
+        for _ in range(9):
+            client.produce("t", [(1, None, b"v", ())])
+        assert disk.asked == before
+        client.produce("t", [(1, None, b"v", ())])
+        assert disk.asked == before + 1
+        client.produce("t", [(1, None, b"v", ())])
+        assert disk.asked == before + 1
+
+
+def test_flush_ms_is_kept_by_the_clock(logd: Running, disk: Disk) -> None:
+    with RawClient(logd.port) as client:
+        make(client, "t", flush_ms="1")
+        before = disk.done
+        client.produce("t", [(1, None, b"v", ())])
+        wait_for(lambda: disk.done > before)
+
+
+def test_a_client_that_goes_away_leaves_the_others_waiting_for_the_same_sync(
+    logd: Running, disk: Disk
+) -> None:
+    with RawClient(logd.port) as staying, RawClient(logd.port) as busy:
+        make(busy, "t", flush_messages="1")
+        disk.free.clear()
+        before = disk.asked
+        send(busy, "t", "a")
+        wait_for(lambda: disk.asked > before)
+        leaving = RawClient(logd.port)
+        send(leaving, "t", "b")
+        send(staying, "t", "c")
+        with RawClient(logd.port) as reader:
+            wait_for(lambda: reader.fetch("t").high_watermark == 3)
+            leaving.close()
+            reader.fetch("t")
+        disk.free.set()
+        assert answer(busy).error_code == answer(staying).error_code == 0

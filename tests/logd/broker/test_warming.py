@@ -1,0 +1,267 @@
+"""Reads that would wait for the disk: in threads, a few at a time, and nobody else waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logd.api import fetch
+from logd.api.context import RequestContext
+from logd.api.dispatch import serve
+from logd.broker.broker import Broker
+from logd.broker.delayed import Delayed
+from logd.broker.warming import ROUNDS_MAX, WARMING_MAX, Warmer
+from logd.config.listeners import Endpoint
+from logd.config.load import from_properties
+from logd.errors import ErrorCode, KafkaError
+from logd.records import build_batch
+from logd.records.slice import FileSlice
+from logd.storage import Log, NotResident
+from logd.storage.disk import read_slice
+from logd.wire import decode, encode_request
+from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+
+SECONDS = 10
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(2 * WARMING_MAX) as executor:
+        yield executor
+
+
+class Gate:
+    """A job that waits until it is let through, and notes how many of its kind run."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.running = self.most = self.ran = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, *_: object) -> None:
+        with self._lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+        assert self.open.wait(SECONDS)
+        with self._lock:
+            self.running -= 1
+            self.ran += 1
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(SECONDS):
+        while not condition():  # noqa: ASYNC110 - there is no event to wait for
+            await asyncio.sleep(0.001)
+
+
+def test_a_few_at_a_time_and_in_turn(pool: ThreadPoolExecutor) -> None:
+    async def run() -> None:
+        warmer, gate, done = Warmer(pool), Gate(), list[int]()
+        for number in range(3 * WARMING_MAX):
+            warmer.start([gate], lambda error, number=number: done.append(number))  # type: ignore[misc]
+        await until(lambda: gate.running == WARMING_MAX)
+        assert warmer.statistics() == {"running": WARMING_MAX, "queued": 2 * WARMING_MAX, "warmed": 0}
+        gate.open.set()
+        await until(lambda: len(done) == 3 * WARMING_MAX)
+        assert gate.most == WARMING_MAX
+        assert sorted(done) == list(range(3 * WARMING_MAX))
+
+    asyncio.run(run())
+
+
+def test_what_nobody_waits_for_is_not_read(pool: ThreadPoolExecutor) -> None:
+    async def run() -> None:
+        warmer, gate, other = Warmer(pool), Gate(), Gate()
+        other.open.set()
+        begun = [warmer.start([gate], pytest.fail) for _ in range(WARMING_MAX)]
+        queued = warmer.start([other], pytest.fail)
+        for warming in (*begun, queued):
+            warming.cancel()
+        gate.open.set()
+        await until(lambda: warmer.statistics()["running"] == 0)
+        assert (gate.ran, other.ran) == (WARMING_MAX, 0)
+
+    asyncio.run(run())
+
+
+def test_reading_again_until_all_is_there(pool: ThreadPoolExecutor) -> None:
+    missing = 3
+
+    def read() -> str:
+        def job() -> None:
+            nonlocal missing
+            missing -= 1
+
+        if missing:
+            raise NotResident(job)
+        return "read"
+
+    async def run() -> None:
+        assert await Warmer(pool).until_resident(read) == "read"
+
+    asyncio.run(run())
+
+
+def test_reading_ends_where_it_is_of_no_use(pool: ThreadPoolExecutor) -> None:
+    rounds = 0
+
+    def nothing() -> None:
+        nonlocal rounds
+        rounds += 1
+
+    def fails() -> None:
+        raise OSError(5, "Input/output error")
+
+    def read(job: Callable[[], None]) -> None:
+        raise NotResident(job)
+
+    async def run() -> None:
+        for job in (nothing, fails):
+            with pytest.raises(KafkaError) as refused:
+                await Warmer(pool).until_resident(lambda job=job: read(job))  # type: ignore[misc]
+            assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert rounds == ROUNDS_MAX
+
+    asyncio.run(run())
+
+
+class Cold:
+    """A broker in this process, of whose topics "cold" is not in memory until ``gate`` lets its pages in."""
+
+    def __init__(self, runner: asyncio.Runner, broker: Broker) -> None:
+        self.runner = runner
+        self.broker = broker
+        self.gate = Gate()
+        self.pages_in = False
+        self.error: OSError | None = None
+
+    def is_resident(self, piece: FileSlice) -> bool:
+        cold = self.broker.catalog.find("cold").partition(0).log.read(0, 1 << 20)
+        assert cold is not None
+        return self.pages_in or piece.fd != cold.fd
+
+    def warm(self, piece: FileSlice) -> None:
+        self.gate()
+        if self.error is not None:
+            raise self.error
+        self.pages_in = True
+
+    def fetch(self, *topics: str, max_wait_ms: int = 60_000, min_bytes: int = 1) -> Any:
+        wanted = [
+            FetchTopic(topic=name, partitions=[FetchPartition(partition_max_bytes=1000)]) for name in topics
+        ]
+        request = FetchRequest(topics=wanted, max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=10_000)
+        frame = encode_request(request, 12, 7, "c")
+        return serve(memoryview(frame), 4, len(frame), RequestContext(self.broker))
+
+
+def answered(answer: Any) -> list[tuple[str, int, int]]:
+    """(topic, error, bytes of records) of an answer."""
+    frame = b"".join(part if isinstance(part, bytes) else read_slice(part) for part in answer)
+    return [
+        (topic.topic, partition.error_code, len(partition.records))
+        for topic in decode(FetchResponse, 12, frame, 9).responses
+        for partition in topic.partitions
+    ]
+
+
+@pytest.fixture
+def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cold]:
+    monkeypatch.setattr(Log, "is_recent", lambda log, offset: False)
+    config = from_properties({"log.dirs": str(tmp_path), "offsets.topic.num.partitions": "1"}).config
+    with asyncio.Runner() as runner:
+        broker = Broker(config)
+        runner.run(broker.start())
+        broker.endpoints = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
+        for name in ("cold", "warm"):
+            topic = runner.run(broker.auto_create(name))
+            topic.partition(0).append(build_batch([(1, b"k", b"v", ())]), 1)
+        state = Cold(runner, broker)
+        monkeypatch.setattr(fetch, "is_resident", state.is_resident)
+        monkeypatch.setattr(fetch, "warm", state.warm)
+        yield state
+        state.gate.open.set()
+        runner.run(broker.stop())
+
+
+def test_others_are_answered_while_pages_are_read_in(cold: Cold) -> None:
+    async def run() -> None:
+        answers: list[Any] = []
+        waiting = cold.fetch("cold", "warm")
+        assert isinstance(waiting, Delayed)
+        waiting.start(answers.append)
+        await until(lambda: cold.gate.running == 1)
+        assert answered(cold.fetch("warm"))[0][2] > 0, "at once"
+        waiting.on_append()
+        assert not answers and cold.gate.running == 1, "news do not begin it again"
+        cold.gate.open.set()
+        await until(lambda: bool(answers))
+        assert [(name, error) for name, error, size in answered(answers[0]) if size] == [
+            ("cold", 0),
+            ("warm", 0),
+        ]
+        assert isinstance(cold.fetch("cold"), list), "it is in memory now"
+
+    cold.runner.run(run())
+
+
+def test_nobody_is_answered_who_hung_up_meanwhile(cold: Cold) -> None:
+    async def run() -> None:
+        waiting = cold.fetch("cold")
+        waiting.start(pytest.fail)
+        await until(lambda: cold.gate.running == 1)
+        waiting.cancel()
+        cold.gate.open.set()
+        await until(lambda: cold.broker.warmer.statistics()["running"] == 0)
+
+    cold.runner.run(run())
+
+
+def test_pages_that_cannot_be_read(cold: Cold) -> None:
+    async def run() -> None:
+        answers: list[Any] = []
+        cold.gate.open.set()
+        cold.error = OSError(5, "Input/output error")
+        cold.fetch("warm", "cold", max_wait_ms=0).start(answers.append)
+        await until(lambda: bool(answers))
+        warm, failed = answered(answers[0])
+        assert warm[1] == 0 and warm[2] > 0
+        assert failed == ("cold", ErrorCode.KAFKA_STORAGE_ERROR, 0)
+
+    cold.runner.run(run())
+
+
+def test_indexes_that_are_not_in_memory(cold: Cold, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows then how much there is: read in first, and wait after, if it is too little."""
+    read = Log.read
+    loaded = False
+
+    def load() -> None:
+        nonlocal loaded
+        loaded = True
+
+    def read_cold(log: Log, offset: int, max_bytes: int, **bounds: Any) -> FileSlice | None:
+        if not loaded:
+            raise NotResident(load)
+        return read(log, offset, max_bytes, **bounds)
+
+    monkeypatch.setattr(Log, "read", read_cold)
+
+    async def run() -> None:
+        answers: list[Any] = []
+        partition = cold.broker.catalog.find("warm").partition(0)
+        waiting = cold.fetch("warm", min_bytes=100)
+        waiting.start(answers.append)
+        await until(lambda: loaded and bool(partition.waiters))
+        assert not answers, "one batch is too little"
+        partition.append(build_batch([(1, b"k", b"v", ())]), 1)
+        await until(lambda: bool(answers))
+        assert answered(answers[0])[0][2] > 100
+
+    cold.runner.run(run())
