@@ -1,0 +1,272 @@
+"""A log on a disk that may die, and a ledger of all that was written to it; `audit` compares the two."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from logd.config.topic import TopicConfig
+from logd.records import build_batch
+from logd.storage import LogFolder
+from logd.storage.cleaner.cleaning import Cleaning
+from logd.storage.cleaner.messages import Cleaned
+from logd.storage.disk import Disk
+from logd.storage.log_compaction import CleanerLimits
+from tests.support.power_loss import PowerLossDisk
+
+NOW = 1_700_000_000_000
+CONFIG = TopicConfig(segment_bytes=2_000, index_interval_bytes=200, file_delete_delay_ms=0)
+COMPACTED = dataclasses.replace(CONFIG, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
+KEY = ("t", 0)
+LIMITS = CleanerLimits(map_bytes=64 * 1024)
+
+
+class Written(NamedTuple):
+    """A record: what it says, whose it is (-1 nobody's), and in which leader epoch it was written."""
+
+    key: bytes
+    value: bytes | None
+    leader_epoch: int
+    producer_id: int = -1
+    transactional: bool = False
+    sequence: int = -1
+    marker: bool | None = None
+    """Whether it is a commit marker; None for what is no marker."""
+
+
+class Transaction(NamedTuple):
+    """A transaction's offsets; `end` is its marker's, None while it is open."""
+
+    producer_id: int
+    records: list[int]
+    end: int | None = None
+    committed: bool = False
+
+
+class Ledger:
+    """`records` by offset: all that was ever appended. `promised` and `start_promised` are the log end and
+    start offset that have to survive, `start_asked` the largest start offset that anybody asked for,
+    `compacted` where compaction has come to, `found` the offsets the last audit found.
+    """
+
+    def __init__(self, path: Path, seed: int, config: TopicConfig = CONFIG) -> None:
+        self.path = path
+        self.rng = random.Random(seed)
+        self.config = config
+        self.epoch = 0
+        self.now = NOW
+        self.records: dict[int, Written] = {}
+        self.promised = self.start_promised = self.start_asked = self.compacted = 0
+        self.found: list[int] = []
+        self._first_dirty = -1
+        self._sequences: dict[int, int] = {}
+        path.mkdir(parents=True)
+        self.disk = PowerLossDisk(path, self.rng)
+        self.folder = open_folder(path, config, self.disk)
+        self.log = self.folder.create_log(*KEY, topic_id=bytes(16), config=config, now_ms=self.now)
+        self.disk.sync_folder(path)
+        self.disk.sync_folder(self.log.folder)
+
+    # What may be done
+
+    def append(
+        self,
+        count: int = 1,
+        size: int = 60,
+        *,
+        producer_id: int = -1,
+        transactional: bool = False,
+        tombstones: bool = False,
+    ) -> None:
+        """Append one batch; its keys are some of a few."""
+        base = self.log.log_end_offset
+        sequence = self._sequences.get(producer_id, 0)
+        for offset in range(base, base + count):
+            self.records[offset] = Written(
+                b"k%d" % self.rng.randrange(8),
+                None if tombstones else b"%d:".ljust(size, b"x") % offset,
+                self.epoch,
+                producer_id,
+                transactional,
+                sequence + offset - base if producer_id >= 0 else -1,
+            )
+        written = [self.records[offset] for offset in range(base, base + count)]
+        batch = build_batch(
+            [(self.now, record.key, record.value, ()) for record in written],
+            producer_id=producer_id,
+            producer_epoch=0 if producer_id >= 0 else -1,
+            base_sequence=sequence if producer_id >= 0 else -1,
+            transactional=transactional,
+        )
+        assert self.log.append(batch, self.epoch, self.now).base_offset == base
+        self.log.replicated_to(self.log.log_end_offset)
+        self._sequences[producer_id] = sequence + count
+
+    def end_transaction(self, producer_id: int, *, commit: bool) -> None:
+        """Append a marker."""
+        self.records[self.log.log_end_offset] = Written(
+            b"", b"", self.epoch, producer_id, True, marker=commit
+        )
+        self.log.append_marker(
+            producer_id=producer_id,
+            producer_epoch=0,
+            commit=commit,
+            coordinator_epoch=0,
+            leader_epoch=self.epoch,
+            now_ms=self.now,
+        )
+        self.log.replicated_to(self.log.log_end_offset)
+
+    def flush(self) -> None:
+        """Force everything to the disk; only then is it promised."""
+        self.flush_beside(lambda: None)
+
+    def sync(self) -> None:
+        """What an acknowledgement waits for with flush.messages: the records alone."""
+        end, sync = self.log.log_end_offset, self.log.start_sync()
+        if sync is not None:
+            sync.run()
+            self.log.finish_flush(sync)
+        self.promised = end
+
+    def flush_beside(self, work: Callable[[], None]) -> None:
+        """Flush while ``work`` goes on, as in the background: only what was there before is promised."""
+        end, flush = self.log.log_end_offset, self.log.start_flush()
+        work()
+        if flush is not None:
+            flush.run()
+            self.log.finish_flush(flush)
+        self.promised = max(self.promised, end)
+
+    def checkpoint(self) -> None:
+        """Write recovery point and log start offset."""
+        start = self.log.log_start_offset
+        self.folder.start_checkpoint({KEY: self.log.log_end_offset})()
+        self.start_promised = start
+
+    def delete_before(self, offset: int) -> None:
+        """DeleteRecords."""
+        self.start_asked = max(self.start_asked, offset)
+        for deletion in self.log.delete_records_before(offset):
+            deletion.run()
+
+    def apply_retention(self) -> None:
+        """Drop what retention.bytes says."""
+        self.start_asked = max(self.start_asked, self.log.log_end_offset)
+        for deletion in self.log.apply_retention(self.now):
+            deletion.run()
+
+    def compact(self) -> None:
+        """One round of the cleaner, its work swapped in as soon as it comes."""
+        unstable = self.log.first_unstable_offset
+        bound = self.log.log_end_offset if unstable is None else unstable
+        found = self.log.cleanable(self._first_dirty, upper_bound=bound, now_ms=self.now)
+        if not found.dirty_bytes:
+            return
+        self.checkpoint()
+        self.compacted = max(self.compacted, found.end)
+        compaction = self.log.start_compaction(found, LIMITS, self.now)
+
+        def swap_in(cleaned: Cleaned) -> None:
+            swap = self.log.start_swap(compaction, cleaned)
+            assert swap.prepare()
+            deletion = self.log.finish_swap(swap)
+            assert deletion is not None
+            swap.settle()
+            deletion.run()
+
+        self._first_dirty = Cleaning(compaction.task, self.disk, swap_in).run().first_dirty
+
+    def stop(self) -> None:
+        """A clean stop."""
+        end = self.log.log_end_offset
+        self.folder.close({KEY: end})
+        self.promised = end
+
+    def reopen(self, *, clean: bool) -> None:
+        """Start again on the same files, after a clean stop or a kill."""
+        if clean:
+            self.stop()
+        else:
+            self.let_go()
+        self._open()
+
+    def revive(self, path: Path) -> None:
+        """Go on with what a crash left in ``path``: what is gone now is forgotten."""
+        self.let_go()
+        self.path = path
+        self.disk = PowerLossDisk(path, self.rng)
+        self._open()
+
+    def _open(self) -> None:
+        self.folder = open_folder(self.path, self.config, self.disk)
+        self.log = self.folder.logs[KEY]
+        end = self.log.log_end_offset
+        self.log.replicated_to(end)
+        self.epoch = max(self.epoch, self.log.latest_epoch) + 1
+        self.records = {offset: record for offset, record in self.records.items() if offset < end}
+        self._sequences = {
+            producer_id: producer.next_sequence
+            for producer_id, producer in self.log.producers.producers.items()
+        }
+
+    def let_go(self) -> None:
+        """End as a killed process does: descriptors and the lock go, nothing is written."""
+        let_go(self.folder)
+
+    def configure(self, **changes: object) -> None:
+        """Change settings of the topic."""
+        self.config = dataclasses.replace(self.config, **changes)  # type: ignore[arg-type]
+        self.log.config = self.config
+
+    # What it comes to
+
+    def transactions(self, start: int, end: int) -> Iterator[Transaction]:
+        """The transactions of [start, end), as far as they stand there, in the order of their ends."""
+        open_ones: dict[int, list[int]] = {}
+        for offset in range(start, end):
+            record = self.records[offset]
+            if record.marker is not None:
+                if (offsets := open_ones.pop(record.producer_id, None)) is not None:
+                    yield Transaction(record.producer_id, offsets, offset, record.marker)
+            elif record.transactional:
+                open_ones.setdefault(record.producer_id, []).append(offset)
+        for producer_id, offsets in open_ones.items():
+            yield Transaction(producer_id, offsets)
+
+    def may_be_gone(self, end: int) -> set[int]:
+        """Offsets below `end` that compaction may have taken away."""
+        aborted = {
+            offset
+            for each in self.transactions(0, end)
+            if each.end is not None and not each.committed
+            for offset in each.records
+        }
+        gone = {offset for offset in aborted if offset < self.compacted}
+        latest: dict[bytes, int] = {}
+        for offset in range(min(self.compacted, end)):
+            record = self.records[offset]
+            if record.marker is not None or (record.value is None and self.config.delete_retention_ms == 0):
+                gone.add(offset)
+            if record.marker is None and offset not in aborted:
+                if record.key in latest:
+                    gone.add(latest[record.key])
+                latest[record.key] = offset
+        return gone
+
+
+def open_folder(path: Path, config: TopicConfig, disk: Disk | None) -> LogFolder:
+    """The log folder at `path`."""
+    return LogFolder.open(
+        path, node_id=1, cluster_id="cluster", config_for=lambda topic: config, now_ms=NOW, disk=disk
+    )
+
+
+def let_go(folder: LogFolder) -> None:
+    """End as a killed process does."""
+    for log in folder.logs.values():
+        log.release()
+    folder._lock.release()

@@ -1,0 +1,68 @@
+"""Thousands of random histories of one log against a model of it in memory, which `Ledger` keeps.
+
+Produce (plain, idempotent, transactional), commit, abort, DeleteRecords, retention, compaction, flushes,
+clean and unclean restarts: after every few steps all records, the producers, the transactions and what a
+reader of committed records sees are compared with the model. A failing seed is in the message.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.faults.audit import audit
+from tests.faults.history import History
+from tests.faults.ledger import COMPACTED, CONFIG, Ledger
+
+BUNDLES = 40
+HISTORIES = 50
+"""In each bundle."""
+STEPS = 16
+AUDIT_EVERY = 4
+
+
+@pytest.mark.parametrize("bundle", range(BUNDLES))
+def test_histories(bundle: int, tmp_path: Path) -> None:
+    for seed in range(bundle * HISTORIES, (bundle + 1) * HISTORIES):
+        try:
+            play(seed, tmp_path / str(seed))
+        except BaseException as error:
+            error.add_note(f"seed {seed}: play({seed}, a new folder) gives it again")
+            raise
+        shutil.rmtree(tmp_path / str(seed))
+
+
+def test_histories_come_to_something(tmp_path: Path) -> None:
+    """Else the model would be compared with nothing."""
+    ledgers = [play(seed, tmp_path / str(seed)) for seed in range(40)]
+    assert any(
+        len(ledger.found) < ledger.log.log_end_offset - ledger.log.log_start_offset for ledger in ledgers
+    )
+    assert any(ledger.log.aborted(0, ledger.log.log_end_offset) for ledger in ledgers)
+    assert any(ledger.log.log_start_offset > 0 for ledger in ledgers)
+    assert any(len(ledger.log.epochs.entries) > 1 for ledger in ledgers)
+
+
+def play(seed: int, folder: Path) -> Ledger:
+    """One history; how the log was in the end."""
+    rng = random.Random(seed)
+    config = dataclasses.replace(
+        rng.choice((CONFIG, COMPACTED)),
+        segment_bytes=rng.choice((2_000, 3_000, 6_000)),
+        index_interval_bytes=rng.choice((0, 200, 4_096)),
+        delete_retention_ms=rng.choice((0, 86_400_000)),
+    )
+    ledger = Ledger(folder, seed, config)
+    try:
+        history = History(ledger, rng)
+        for number in range(1, STEPS + 1):
+            history.step()
+            if number % AUDIT_EVERY == 0:
+                ledger.found = audit(ledger, ledger.log)
+    finally:
+        ledger.let_go()
+    return ledger
