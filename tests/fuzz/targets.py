@@ -1,0 +1,138 @@
+"""What is fuzzed: functions of any bytes that may refuse them as documented, and do nothing worse.
+
+A target raises AssertionError where it finds a bug: another error, or more memory than what arrived explains.
+"""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from logd.api.table import APIS, FETCH, PRODUCE
+from logd.errors import CorruptRecordBatch, KafkaError, MalformedMessage
+from logd.records import check_produced, decode_columns, decode_records, iter_batches
+from logd.records.control import parse_marker
+from logd.records.header import HEADER_SIZE, compute_crc, read_header
+from logd.records.validate import check_produced_records
+from logd.wire import decode_request_header, request_class
+from logd.wire.compile import decoder
+from logd.wire.fetch import decode_fetch_request
+from logd.wire.produce import decode_produce_request
+
+CORPUS = Path(__file__).parent / "corpus"
+SIZE_MAX = 4096
+"""Longest input that is tried."""
+BYTES_MAX = 1_000_000
+"""What an input of that size may make a decoder allocate."""
+DECOMPRESSED_MAX = 16 * 1024
+
+Decoder = Callable[[bytes, int], tuple[Any, int]]
+_decoders: dict[tuple[int, int], Decoder] = {}
+
+
+class Target(NamedTuple):
+    """``run`` gives whether the input was of the kind the target is about."""
+
+    name: str
+    run: Callable[[bytes], bool]
+
+    @property
+    def corpus(self) -> Path:
+        """Where the inputs kept are."""
+        return CORPUS / self.name
+
+
+def instrumented(decode: Decoder) -> Decoder:
+    """A compiled decoder as it is; `run` puts one in this place that counts what is reached."""
+    return decode
+
+
+def requests(data: bytes) -> bool:
+    """A request without its length in front: API key, version, correlation id and so on."""
+    if len(data) < 8:
+        return False
+    key, version = struct.unpack_from(">hh", data)
+    api = APIS.get(key)
+    if api is None or not api.serves_from <= version <= api.last:
+        return False
+    decode = decoder_of(key, version)
+    with Bounded():
+        try:
+            decode(data, decode_request_header(data).body)
+        except MalformedMessage:
+            pass
+    return True
+
+
+def decoder_of(key: int, version: int) -> Decoder:
+    """What the broker reads the body of a request with; compiled here, where nobody counts memory."""
+    decode = _decoders.get((key, version))
+    if decode is None:
+        if key == PRODUCE:
+            decode = lambda data, pos: (_produce(data, version, pos), 0)  # noqa: E731
+        elif key == FETCH:
+            decode = lambda data, pos: (decode_fetch_request(data, version, pos), 0)  # noqa: E731
+        else:
+            decode = instrumented(decoder(request_class(key), version))
+        decode_request_header(struct.pack(">hhihb", key, version, 0, -1, 0))
+        _decoders[key, version] = decode
+    return decode
+
+
+def _produce(data: bytes, version: int, pos: int) -> None:
+    for _, partitions in decode_produce_request(data, version, pos).topics:
+        for _, records in partitions:
+            _batch(records)
+
+
+def batches(data: bytes) -> bool:
+    """A batch as a producer sends it, as it is and with the CRC put right."""
+    with Bounded():
+        _batch(memoryview(data))
+        if len(data) > HEADER_SIZE:
+            mended = bytearray(data)
+            struct.pack_into(">I", mended, 17, compute_crc(mended, 0, len(mended)))
+            _batch(memoryview(mended))
+    return True
+
+
+def _batch(records: memoryview) -> None:
+    try:
+        for pos, header in iter_batches(records):
+            assert pos + header.size <= len(records)
+        check_produced(records)
+    except (KafkaError, CorruptRecordBatch):
+        pass
+    try:
+        found = decode_records(records, limit=DECOMPRESSED_MAX)
+        header = read_header(records)
+        assert len(found) == header.count
+        assert len(decode_columns(records, limit=DECOMPRESSED_MAX).offsets) == header.count
+        check_produced_records(records, keys_required=True, limit=DECOMPRESSED_MAX)
+    except (KafkaError, CorruptRecordBatch):
+        return
+    if header.is_control:
+        try:
+            parse_marker(records)
+        except CorruptRecordBatch:
+            pass
+
+
+class Bounded:
+    """Inside, little may be allocated at any time; only looked at while `tracemalloc` runs."""
+
+    def __enter__(self) -> None:
+        if tracemalloc.is_tracing():
+            tracemalloc.reset_peak()
+            self._before = tracemalloc.get_traced_memory()[0]
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and tracemalloc.is_tracing():
+            allocated = tracemalloc.get_traced_memory()[1] - self._before
+            assert allocated < BYTES_MAX, f"{allocated} bytes allocated"
+
+
+TARGETS = {target.name: target for target in (Target("requests", requests), Target("batches", batches))}
