@@ -20,6 +20,8 @@ _HELP = {
     "connect": "The Connect worker: runs source and sink plugins.",
     "streams": "Describe and run stream topologies.",
     "mirror": "Copy topics between clusters, and prove the copies equal.",
+    "dump-log": "Print a log's files as Kafka's DumpLogSegments does.",
+    "txn": "Transactions: list and describe them, find and abort those that hang.",
     "demo": "The main job: New York's flights of 2013 through every part.",
 }
 

@@ -18,7 +18,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_every_package_offers_its_command() -> None:
     listed = run("--help").stdout
 
-    for name in ("logd", "connect", "streams", "mirror", "demo"):
+    for name in ("logd", "connect", "streams", "mirror", "demo", "dump-log", "txn"):
         assert name in listed
 
 

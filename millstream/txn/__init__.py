@@ -1,0 +1,1 @@
+"""The command `millstream txn`: transactions, and those that hang."""
