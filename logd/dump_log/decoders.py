@@ -1,0 +1,131 @@
+"""Keys and values of records as text: plain ones, and those of Kafka's internal topics."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from logd.dump_log.json_form import as_json, json_text
+from logd.dump_log.newer_groups import NEWER_GROUPS
+from logd.errors import MalformedMessage
+from logd.groups.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from logd.transactions.records import TransactionLogKey, TransactionLogValue
+from logd.wire import Message, decode
+from logd.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from logd.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+
+Decoder: TypeAlias = Callable[[int, bytes | None, bytes | None], tuple[str | None, str | None]]
+"""From a record's offset, key and value to the texts behind `key:` and `payload:`, None for none."""
+
+Kinds: TypeAlias = Mapping[int, tuple[type[Message], type[Message]]]
+"""By the number a key begins with: the messages in key and value."""
+
+_GROUP_RECORDS: Final[Kinds] = {
+    0: (OffsetCommitKey, OffsetCommitValue),
+    1: (OffsetCommitKey, OffsetCommitValue),
+    2: (GroupMetadataKey, GroupMetadataValue),
+    **NEWER_GROUPS,
+}
+_TRANSACTION_RECORDS: Final[Kinds] = {0: (TransactionLogKey, TransactionLogValue)}
+_EMBEDDED: Final[dict[str, type[Message]]] = {
+    "subscription": ConsumerProtocolSubscription,
+    "assignment": ConsumerProtocolAssignment,
+}
+_CONSUMERS: Final = "consumer"
+
+
+def decode_plain(offset: int, key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
+    """Both as UTF-8 text."""
+    return as_text(key), as_text(value)
+
+
+def decode_offsets(offset: int, key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
+    """A record of `__consumer_offsets`."""
+    return _decode(_GROUP_RECORDS, offset, key, value)
+
+
+def decode_transactions(offset: int, key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
+    """A record of `__transaction_state`."""
+    return _decode(_TRANSACTION_RECORDS, offset, key, value)
+
+
+def as_text(data: bytes | None) -> str | None:
+    """UTF-8 text, whatever the bytes are."""
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+def as_integer(data: bytes | None) -> str | None:
+    """A big-endian int32."""
+    return _number(data, 4)
+
+
+def as_long(data: bytes | None) -> str | None:
+    """A big-endian int64."""
+    return _number(data, 8)
+
+
+def _number(data: bytes | None, size: int) -> str | None:
+    if data is None:
+        return None
+    if len(data) != size:
+        return f"{len(data)} bytes, not a number of {size}"
+    return str(int.from_bytes(data, "big", signed=True))
+
+
+COLUMNS: Final[dict[str, Callable[[bytes | None], str | None]]] = {
+    "StringDecoder": as_text,
+    "IntegerDecoder": as_integer,
+    "LongDecoder": as_long,
+}
+"""The decoders of plain keys and values, by the last part of Kafka's class names."""
+
+
+def columns(key_name: str, value_name: str) -> Decoder:
+    """A decoder of two of `COLUMNS`; KeyError for another name."""
+    read_key, read_value = (COLUMNS[name.rpartition(".")[2]] for name in (key_name, value_name))
+    return lambda offset, key, value: (read_key(key), read_value(value))
+
+
+def _decode(kinds: Kinds, offset: int, key: bytes | None, value: bytes | None) -> tuple[str, str | None]:
+    if key is None:
+        return f"Error at offset {offset}, skipping. The record has no key.", None
+    try:
+        number = _version(key)
+        if number not in kinds:
+            return f"Unknown record type {number} at offset {offset}, skipping.", None
+        key_class, value_class = kinds[number]
+        # The number in front of a key is its type; before there were types it was called a version.
+        key_version = min(max(number, key_class.VERSIONS[0]), key_class.VERSIONS[1])
+        key_json = {"type": str(number), "data": as_json(decode(key_class, key_version, key, 2), key_version)}
+        return json_text(key_json), "<DELETE>" if value is None else json_text(
+            _value_json(value_class, value)
+        )
+    except (MalformedMessage, ValueError) as error:
+        return f"Error at offset {offset}, skipping. {error}", None
+
+
+def _value_json(cls: type[Message], value: bytes) -> dict[str, Any]:
+    version = _version(value)
+    message = decode(cls, version, value, 2)
+    data = as_json(message, version)
+    if isinstance(message, GroupMetadataValue) and message.protocol_type == _CONSUMERS:
+        for member, found in zip(message.members, data["members"], strict=True):
+            for name, embedded in _EMBEDDED.items():
+                found[name] = _embedded(embedded, getattr(member, name), found[name])
+    return {"version": str(version), "data": data}
+
+
+def _embedded(cls: type[Message], data: bytes, otherwise: str) -> Any:
+    """What a consumer said or was told, which is a message of its own; as it was if it is not."""
+    try:
+        version = _version(data)
+        return as_json(decode(cls, version, data, 2), version)
+    except (MalformedMessage, ValueError):
+        return otherwise
+
+
+def _version(data: bytes) -> int:
+    if len(data) < 2:
+        raise MalformedMessage(f"{len(data)} bytes are too few for a version")
+    return int(struct.unpack_from(">h", data)[0])
