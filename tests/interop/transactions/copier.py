@@ -1,0 +1,78 @@
+"""A process that reads one topic and writes another, a transaction for every handful of records.
+
+    python -m tests.interop.transactions.copier LIBRARY BOOTSTRAP SOURCE TARGET PARTITIONS COUNT
+
+Every fourth transaction is aborted, after everything was sent. It tells each step on its output, so that it,
+or the broker, can be killed at that very step, and ends when the group has committed all COUNT records of
+SOURCE. Whatever cannot be mended by aborting ends it with status 1: it is to be started again then.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import itertools
+import signal
+import sys
+
+from tests.interop.transactions.clients.base import Consumer, MustAbort, Producer, load
+
+STEPS = ("begun", "sent", "flushed", "offsets", "ended")
+
+
+def copied(value: bytes) -> bytes:
+    """What becomes of a value on its way."""
+    return b"copy of " + value
+
+
+def aborted(value: bytes) -> bytes:
+    """The same in a transaction that is to be aborted."""
+    return b"aborted " + value
+
+
+def tell(step: str) -> None:
+    print(step, flush=True)
+
+
+def copy(producer: Producer, consumer: Consumer, target: str, partitions: int, count: int) -> None:
+    turns = itertools.count()
+    while sum(consumer.committed(partitions).values()) < count:
+        records = consumer.poll()
+        if not records:
+            continue
+        fails = next(turns) % 4 == 3
+        try:
+            producer.begin()
+            tell("begun")
+            for partition, _, value in records:
+                producer.send(target, aborted(value) if fails else copied(value), partition)
+            tell("sent")
+            producer.flush()
+            tell("flushed")
+            producer.send_offsets(consumer)
+            tell("offsets")
+            if not fails:
+                producer.commit()
+                tell("ended")
+                continue
+        except MustAbort as error:
+            print(f"abort: {error!r}", file=sys.stderr)
+        producer.abort()
+        tell("ended")
+        consumer.rewind()
+
+
+def main() -> None:
+    faulthandler.register(signal.SIGUSR1)
+    library_name, bootstrap, source, target, partitions, count = sys.argv[1:]
+    library = load(library_name)
+    producer = library.producer(bootstrap, f"copier-{target}")
+    consumer = library.consumer(bootstrap, f"copiers-{target}", source)
+    tell("started")
+    copy(producer, consumer, target, int(partitions), int(count))
+    tell("done")
+    consumer.close()
+    producer.close()
+
+
+if __name__ == "__main__":
+    main()
