@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-ALL = ("produce", "fetch", "startup", "streams")
+ALL = ("produce", "fetch", "startup", "recovery", "partitions", "compaction", "transactions", "streams")
 
 if __name__ == "__main__":
     sys.exit(

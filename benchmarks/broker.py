@@ -41,14 +41,17 @@ def arguments(description: str) -> argparse.ArgumentParser:
 
 
 @contextmanager
-def start_logd(folder: Path, overrides: Sequence[str] = ()) -> Iterator[tuple[Broker, str]]:
+def start_logd(
+    folder: Path, overrides: Sequence[str] = (), *, quiet: bool = False
+) -> Iterator[tuple[Broker, str]]:
     """A logd process with its data in `folder`; yields it and the line it printed when ready."""
     port = free_port(19093)
     options = [f"listeners=PLAINTEXT://127.0.0.1:{port}", f"log.dirs={folder}", *overrides]
     command = [sys.executable, "-m", "logd"]
     for option in options:
         command += ["--override", option]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    stderr = subprocess.DEVNULL if quiet else None
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
     try:
         assert process.stdout is not None
         yield Broker("127.0.0.1", port, process.pid), process.stdout.readline().rstrip()

@@ -31,7 +31,10 @@ class Drain:
         left = count
         while left:
             piece = self._view[: min(left, len(self._buffer))]
-            left -= self._connection.recv_into(piece, len(piece), socket.MSG_WAITALL)
+            received = self._connection.recv_into(piece, len(piece), socket.MSG_WAITALL)
+            if not received:
+                raise ConnectionResetError("the broker closed the connection")
+            left -= received
         return self._view[:count]
 
     def frame(self) -> int:
