@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -53,23 +54,29 @@ def test_scenarios(broker: Broker, new_name: Callable[..., str]) -> None:
 
 
 @needs_kafka
-def test_kafkas_tool_reads_the_internal_topics(broker: Broker, new_name: Callable[..., str]) -> None:
+def test_kafkas_tool_reads_the_internal_topics(
+    broker: Broker, new_name: Callable[..., str], tmp_path: Path
+) -> None:
     """Line by line as ours does, and every record is one it knows."""
     confluent = load("confluent")
     topic = create_topic(broker, new_name("java"))
     producer = confluent.producer(broker.bootstrap, topic)
     consumer = confluent.consumer(broker.bootstrap, f"group-{topic}", topic)
-    for end in (producer.commit, producer.abort, producer.commit):
+    producer.begin()
+    producer.send(topic, b"value", 0)
+    producer.commit()
+    until(lambda: len(consumer.poll()), 1)
+    for end in (producer.abort, producer.commit):
         producer.begin()
         producer.send(topic, b"value", 0)
-        producer.flush()
-        until(lambda: bool(consumer.poll() or consumer.positions), True)
         producer.send_offsets(consumer)
         end()
     consumer.close()
     producer.close()
+    data = tmp_path / "data"  # of the broker's other tests, something may be written still
+    shutil.copytree(broker.folder / "data", data, ignore=shutil.ignore_patterns("*.index", "*.timeindex"))
     for name, option in (("offsets", "--offsets-decoder"), ("state", "--transaction-log-decoder")):
-        logs = sorted((broker.folder / "data").glob(f"__*_{name}-*/*.log"))
+        logs = sorted(data.glob(f"__*_{name}-*/*.log"))
         theirs = java.dump_log_segments(option, "--files", ",".join(map(str, logs))).stdout
         out, err = io.StringIO(), io.StringIO()
         decoder = decode_offsets if name == "offsets" else decode_transactions
