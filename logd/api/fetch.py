@@ -74,10 +74,9 @@ def serve(
     return outcome
 
 
-Row: TypeAlias = "tuple[TopicKey, FetchPartition, Partition | None, FileSlice | None, int]"
-"""What an attempt found of one partition: (topic, asked, partition, piece, error code); no partition where
-there is none of that name.
-"""
+Answers: TypeAlias = "list[tuple[TopicKey, list[PartitionFetched[FileSlice]]]]"
+Look: TypeAlias = "tuple[list[PartitionFetched[FileSlice]], Partition, FetchPartition, FileSlice]"
+"""Records that are to be looked at before they are sent, and the list their answer stands in."""
 
 
 class FetchRead:
@@ -141,32 +140,54 @@ class FetchRead:
             # The session went on with another request while this one waited.
             return self._encode([], ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id)
         left = min(request.max_bytes, self._broker.config.fetch_max_bytes)
-        size, find = 0, self._find
-        rows: list[Row] = []
+        size, find, committed = 0, self._find, self._committed
+        answers: Answers = []
         found: list[Partition] = []
+        looks: list[tuple[int, Look]] = []
         jobs: list[Job] = []
+        last_name: TopicKey | None = None
+        fetched: list[PartitionFetched[FileSlice]] = []
         for name, asked, held in self._wanted:
+            if name != last_name:
+                fetched = []
+                answers.append((name, fetched))
+                last_name = name
             topic = find(name)
             try:
                 if topic is None:
                     raise _unknown(name)
                 partition = topic.partition(asked.partition)
             except KafkaError as error:
-                rows.append((name, asked, None, None, error.code))
+                fetched.append(PartitionFetched(asked.partition, error.code))
                 continue
             found.append(partition)
-            piece, error_code = None, 0
+            piece, is_recent = None, True
             try:
-                piece = self._read(partition, asked, left - size, size == 0)
+                piece, is_recent = self._read(partition, asked, left - size, size == 0)
             except KafkaError as error:
-                error_code, final = error.code, True
+                final = True
+                fetched.append(PartitionFetched(asked.partition, error.code))
+                continue
             except NotResident as need:
                 jobs.append(need.job)
+            log = partition.log
             if piece is not None:
                 size += piece.length
-            elif held is not None and not error_code and held.knows(partition):
+                if committed or not is_recent:
+                    looks.append((len(fetched), (fetched, partition, asked, piece)))
+            elif held is not None and held.knows(partition):
                 continue
-            rows.append((name, asked, partition, piece, error_code))
+            fetched.append(
+                PartitionFetched(
+                    asked.partition,
+                    0,
+                    partition.high_watermark,
+                    partition.last_stable_offset,
+                    log.log_start_offset,
+                    piece if piece is not None else b"",
+                    () if committed else None,
+                )
+            )
         if jobs:
             return Cold(jobs)
         # What is not there neither ends the wait nor is waited for, unless it went meanwhile.
@@ -174,19 +195,36 @@ class FetchRead:
             if not self.partitions:
                 self.partitions = found
             return None
-        return self._answer(rows)
+        if looks and (jobs := self._look(looks)):
+            return Cold(jobs)
+        if session is not None:
+            answers = [(name, told) for name, told in answers if told]
+        elif request.session_epoch != OPENING_EPOCH:
+            return encode_fetch_response(answers, self._version, self._correlation_id)
+        return self._encode(answers, 0, self._tell(answers))
 
-    def _read(self, partition: Partition, asked: FetchPartition, left: int, first: bool) -> FileSlice | None:
-        """``left`` is below zero once the limit is passed. Raises KafkaError, NotResident."""
-        partition.check_leader_epoch(asked.current_leader_epoch)
-        limit = min(asked.max_bytes, left)
-        if limit <= 0 and not first:
-            return None
-        offset = asked.fetch_offset
-        if offset == partition.log.log_end_offset and not partition.is_offline:
-            return None  # where most partitions of a large request are
+    def _read(
+        self, partition: Partition, asked: FetchPartition, left: int, first: bool
+    ) -> tuple[FileSlice | None, bool]:
+        """The records, and whether they were appended lately. Raises KafkaError, NotResident.
+
+        ``left`` is below zero once the limit is passed.
+        """
+        if asked.current_leader_epoch >= 0:
+            partition.check_leader_epoch(asked.current_leader_epoch)
+        limit = asked.max_bytes if asked.max_bytes < left else left
+        if limit <= 0:
+            if not first:
+                return None, True
+            limit = 0
+        log, offset = partition.log, asked.fetch_offset
+        if offset == log.log_end_offset and not partition.is_offline:
+            return None, True  # where most partitions of a large request are
+        if log.is_recent(offset):
+            bound = partition.last_stable_offset if self._committed else partition.high_watermark
+            return log.read(offset, limit, upper_bound=bound, min_one_batch=first), True
         try:
-            return partition.read(offset, max(limit, 0), committed=self._committed, min_one_batch=first)
+            return partition.read(offset, limit, committed=self._committed, min_one_batch=first), False
         except NotResident:
             self._check_patience(partition)
             raise
@@ -199,47 +237,24 @@ class FetchRead:
 
     # The answer
 
-    def _answer(self, rows: list[Row]) -> Answer | Cold:
-        topics: list[tuple[TopicKey, list[PartitionFetched[FileSlice]]]] = []
+    def _look(self, looks: Sequence[tuple[int, Look]]) -> list[Job]:
+        """See that records can be sent without waiting for the disk, and which of them were aborted; returns
+        what has to be read in for that.
+        """
         jobs: list[Job] = []
-        for name, asked, partition, piece, error_code in rows:
-            fetched: PartitionFetched[FileSlice]
-            if partition is None or error_code:
-                fetched = PartitionFetched(asked.partition, error_code)
-            else:
-                try:
-                    fetched = self._fetched(partition, asked, piece)
-                except KafkaError as error:
-                    fetched = PartitionFetched(asked.partition, error.code)
-                except NotResident as need:
-                    jobs.append(need.job)
-                    continue
-            if not topics or topics[-1][0] != name:
-                topics.append((name, []))
-            topics[-1][1].append(fetched)
+        for place, (fetched, partition, asked, piece) in looks:
+            try:
+                self._check_resident(partition, asked, piece)
+                if self._committed:
+                    aborted = self._aborted(partition, asked.fetch_offset, piece)
+                    fetched[place] = fetched[place]._replace(aborted=aborted)
+            except KafkaError as error:
+                fetched[place] = PartitionFetched(asked.partition, error.code)
+            except NotResident as need:
+                jobs.append(need.job)
         if jobs:
             self._piece_rounds += 1
-            return Cold(jobs)
-        return self._encode(topics, 0, self._tell(topics))
-
-    def _fetched(
-        self, partition: Partition, asked: FetchPartition, piece: FileSlice | None
-    ) -> PartitionFetched[FileSlice]:
-        """Raises KafkaError, NotResident."""
-        aborted: Sequence[tuple[int, int]] | None = () if self._committed else None
-        if piece is not None:
-            self._check_resident(partition, asked, piece)
-            if self._committed:
-                aborted = self._aborted(partition, asked.fetch_offset, piece)
-        return PartitionFetched(
-            asked.partition,
-            0,
-            partition.high_watermark,
-            partition.last_stable_offset,
-            partition.log_start_offset,
-            piece if piece is not None else b"",
-            aborted,
-        )
+        return jobs
 
     def _check_resident(self, partition: Partition, asked: FetchPartition, piece: FileSlice) -> None:
         """Raise NotResident where sending would wait for the disk; the end of the log is not looked at."""

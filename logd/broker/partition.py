@@ -17,7 +17,6 @@ from logd.records.validate import check_produced
 from logd.storage.disk import CACHED_ONLY
 
 if TYPE_CHECKING:
-    from logd.broker.flusher import Flusher
     from logd.storage import AbortedTransaction, Appended, Log, LogFolder, Producer
 
 
@@ -32,6 +31,19 @@ class AppendWaiter(Protocol):
 
     def on_append(self) -> None:
         """Records came, or the partition is gone: look again."""
+
+
+class Durability(Protocol):
+    """Forces logs to the disk: the flusher."""
+
+    def appended(self, partition: Partition, size: int) -> None:
+        """``size`` bytes were appended to the partition's log, to be flushed some time."""
+
+    def touched(self, partition: Partition) -> None:
+        """The log has something to flush besides records."""
+
+    def commit(self, partition: Partition) -> asyncio.Future[None]:
+        """Done once all that is appended by now is on the disk; shield it from cancellation."""
 
 
 class TransactionGuard(Protocol):
@@ -87,7 +99,7 @@ class Partition:
         topic_id: bytes,
         config: TopicConfig,
         has_appended: Callable[[Partition], None],
-        flusher: Flusher,
+        flusher: Durability,
     ) -> None:
         self.log = log
         self.folder = folder
@@ -166,7 +178,12 @@ class Partition:
         if header.attributes & TRANSACTIONAL_BIT:
             self._verify(header, transactional_id, implicit)
         appended = self.log.append(records, self.leader_epoch, now_ms, headers=(header,))
-        self._note_append(len(records), now_ms)
+        # `_note_append`, where every request comes by.
+        self._flusher.appended(self, len(records))
+        if self.flushes:
+            self._commit_if_due(now_ms)
+        if self.waiters:
+            self._has_appended(self)
         return appended
 
     def append(self, batch: Buffer, now_ms: int) -> Appended:
@@ -238,11 +255,15 @@ class Partition:
     def _note_append(self, size: int, now_ms: int) -> None:
         """``size`` bytes were appended: they are to be flushed some time, or soon, and may be read."""
         self._flusher.appended(self, size)
-        if self.flushes and self.log.needs_flush(now_ms):
-            self._commit_to = self.log.log_end_offset
-            self._flusher.commit(self)
+        if self.flushes:
+            self._commit_if_due(now_ms)
         if self.waiters:
             self._has_appended(self)
+
+    def _commit_if_due(self, now_ms: int) -> None:
+        if self.log.needs_flush(now_ms):
+            self._commit_to = self.log.log_end_offset
+            self._flusher.commit(self)
 
     def flushed(self, appended: Appended) -> Awaitable[None] | None:
         """What to await before an append is acknowledged, by flush.messages and flush.ms; mostly nothing.

@@ -10,13 +10,10 @@ import shutil
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from logd.storage.disk import Disk, File, write_atomically
 from logd.storage.health import Health
-
-if TYPE_CHECKING:
-    from logd.storage.segment import Segment
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +24,16 @@ class FileWrite(NamedTuple):
     file: File
     position: int
     data: bytes
+
+
+class Saved(Protocol):
+    """A segment whose indexes a flush writes out."""
+
+    def saved(self) -> None:
+        """They are on the disk."""
+
+    def unload(self) -> None:
+        """Drop them from memory."""
 
 
 class Flush:
@@ -62,7 +69,7 @@ class Flush:
         epochs: tuple[Path, bytes] | None = None,
         end_offset: int,
         turn: threading.Lock,
-        segments: Sequence[Segment] = (),
+        segments: Sequence[Saved] = (),
         obsolete: Sequence[Path] = (),
     ) -> None:
         self._health = health

@@ -5,14 +5,45 @@ Reads in chunks, so that many small batches cost one call and a large one's reco
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 
 from logd.errors import CorruptRecordBatch
-from logd.records.header import HEADER_SIZE, BatchHeader, read_header
+from logd.records.header import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, read_header
 from logd.storage.disk import File
 
 HEADER_CHUNK = 16 * 1024
 BATCH_CHUNK = 1024 * 1024
+
+
+_REACH = struct.Struct(">qi4xb4x2xi")
+"""Of a header the base offset, the batch length, the magic and the last offset's delta."""
+
+
+def find_batch(file: File, position: int, end: int, offset: int) -> tuple[int, int] | None:
+    """(position, size) of the first batch in bytes [position, end) that is not wholly before `offset`.
+
+    As `scan_headers`, without making a header of each batch: every fetch that is not at the log's end looks
+    here.
+    """
+    chunk, start, size, unpack = b"", position, HEADER_CHUNK, _REACH.unpack_from
+    while end - position >= HEADER_SIZE:
+        place = position - start
+        if place + HEADER_SIZE > len(chunk):
+            chunk, start, place = file.read(position, min(size, end - position)), position, 0
+            if len(chunk) < HEADER_SIZE:
+                raise CorruptRecordBatch(f"file ends at byte {start + len(chunk)} of {end}")
+        base_offset, length, magic, delta = unpack(chunk, place)
+        if magic != MAGIC or length < HEADER_SIZE - LOG_OVERHEAD or delta < 0:
+            read_header(chunk, place)  # which says what is wrong
+        length += LOG_OVERHEAD
+        if position + length > end:
+            return None
+        if base_offset + delta >= offset:
+            return position, length
+        size = HEADER_CHUNK if 4 * length < HEADER_CHUNK else HEADER_SIZE
+        position += length
+    return None
 
 
 def scan_headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:

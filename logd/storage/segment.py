@@ -27,7 +27,7 @@ from logd.storage.names import (
 )
 from logd.storage.offset_index import OffsetIndex
 from logd.storage.open_files import OPEN_FILES
-from logd.storage.scan import scan_headers
+from logd.storage.scan import find_batch, scan_headers
 from logd.storage.time_index import NO_TIMESTAMP, TimeIndex
 from logd.storage.txn_index import TransactionIndex
 
@@ -296,10 +296,7 @@ class Segment:
             position = self._recent_positions[index - 1]
             end = self._recent_positions[index] if index < len(recent) else self.size
             return position, end - position
-        for position, header in scan_headers(self.file, self.index.lookup(offset), self.size):
-            if header.next_offset > offset:
-                return position, header.size
-        return None
+        return find_batch(self.file, self.index.lookup(offset), self.size, offset)
 
     def read(self, offset: int, max_bytes: int, bound: int | None, min_one_batch: bool) -> FileSlice | None:
         """Whole batches from the one holding `offset`, ending before the one holding `bound`; None if there

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from logd.records import build_batch, decode_records, iter_batches
-from logd.records.slice import FileSlice
-from logd.storage import is_resident
 from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.support.logd_process import LogdProcess
+from tests.support.page_cache import forget
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
 
@@ -38,15 +37,9 @@ def cold(filled: LogdProcess) -> LogdProcess:
     """The broker started, without a page of its topic in memory; skips where pages cannot be given back."""
     filled.kill()
     filled.start()
-    files = sorted(Path(filled.overrides["log.dirs"], "t-0").iterdir())  # type: ignore[arg-type]
-    for path in files:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            if path.suffix == ".log" and is_resident(FileSlice(descriptor, 0, path.stat().st_size)):
-                pytest.skip("this file system keeps its pages in memory, or does not tell")
-        finally:
-            os.close(descriptor)
+    folder = Path(filled.overrides["log.dirs"], "t-0")  # type: ignore[arg-type]
+    if not all(forget(path) for path in sorted(folder.iterdir())):
+        pytest.skip("this file system keeps its pages in memory, or does not tell")
     return filled
 
 
