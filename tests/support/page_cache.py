@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import time
 from pathlib import Path
-
-from logd.records import FileSlice
-from logd.storage import is_resident
 
 SECONDS = 5
 
@@ -32,6 +30,13 @@ def forget(path: Path) -> bool:
 
 
 def _in_memory(descriptor: int) -> bool:
-    """Whether a page of the file is."""
-    pages = range(0, os.fstat(descriptor).st_size, mmap.PAGESIZE)
-    return any(is_resident(FileSlice(descriptor, position, 1)) for position in pages)
+    """Whether a page of the file is, by mincore(2): a read that must not wait would begin to read it in."""
+    size = os.fstat(descriptor).st_size
+    if not size:
+        return False
+    with mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY) as mapped:
+        pages = (ctypes.c_ubyte * -(-size // mmap.PAGESIZE))()
+        first = ctypes.c_char.from_buffer(mapped)
+        failed = ctypes.CDLL(None).mincore(ctypes.byref(first), ctypes.c_size_t(size), pages)
+        del first
+        return bool(failed) or any(page & 1 for page in pages)
