@@ -165,7 +165,7 @@ def _apply(
         names[target] = content
         return
     assert source is not None
-    for path in [path for path in names if path == source or source in path.parents]:
+    for path in [source] if source in names else [path for path in names if source in path.parents]:
         moved = names.pop(path)
         if target is not None:
             names[target / path.relative_to(source) if path != source else target] = moved
