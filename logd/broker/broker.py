@@ -113,7 +113,13 @@ class Broker:
         for folder in self.folders:
             self.housekeeping.discard(folder.deletions)
         self.producer_ids = ProducerIds(self._store, self.image)
-        self.groups = Groups(self.config, self.catalog, now_ms=self.now_ms, create_topic=self.auto_create)
+        self.groups = Groups(
+            self.config,
+            self.catalog,
+            now_ms=self.now_ms,
+            create_topic=self.auto_create,
+            read_in=self.warmer.read_in,
+        )
         self.transactions = Transactions(
             self.config,
             self.catalog,
@@ -121,6 +127,7 @@ class Broker:
             self.producer_ids,
             now_ms=self.now_ms,
             create_topic=self.auto_create,
+            read_in=self.warmer.read_in,
         )
         self.catalog.set_guard(self.transactions)
         self.groups.start()

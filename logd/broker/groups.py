@@ -21,6 +21,7 @@ from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, MillstreamError
 from logd.groups import GroupSettings, partition_for
 from logd.records import Codec
+from logd.storage import Log
 from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from logd.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
@@ -34,7 +35,8 @@ class Groups:
     """All groups of this broker.
 
     Handlers ask for the `partition` of a group and talk to it; KafkaError(COORDINATOR_LOAD_IN_PROGRESS) while
-    it is being recovered, NOT_COORDINATOR where there is none. `create_topic` makes an internal topic.
+    it is being recovered, NOT_COORDINATOR where there is none. `create_topic` makes an internal topic,
+    `read_in` has a log in memory before it is replayed.
     """
 
     def __init__(
@@ -44,11 +46,13 @@ class Groups:
         *,
         now_ms: Callable[[], int],
         create_topic: Callable[[str], Awaitable[Topic]],
+        read_in: Callable[[Log], Awaitable[None]],
     ) -> None:
         self._config = config
         self._catalog = catalog
         self._now_ms = now_ms
         self._create_topic = create_topic
+        self._read_in = read_in
         self._settings = _settings(config)
         self._partitions: dict[int, GroupPartition] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -188,6 +192,9 @@ class Groups:
 
     async def _load(self, partition: GroupPartition) -> None:
         try:
+            stored = self._catalog.partitions.get((GROUP_OFFSETS, partition.index))
+            if stored is not None:
+                await self._read_in(stored.log)
             await partition.load()
         except MillstreamError as error:
             # Its next request tries again.

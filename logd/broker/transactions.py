@@ -21,6 +21,7 @@ from logd.broker.txn_partition import TxnPartition
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
 from logd.groups import partition_for
+from logd.storage import Log
 from logd.transactions import (
     ProducerIdentity,
     TopicPartition,
@@ -51,12 +52,14 @@ class Transactions:
         *,
         now_ms: Callable[[], int],
         create_topic: Callable[[str], Awaitable[Topic]],
+        read_in: Callable[[Log], Awaitable[None]],
     ) -> None:
         self._config = config
         self._catalog = catalog
         self._producer_ids = producer_ids
         self._now_ms = now_ms
         self._create_topic = create_topic
+        self._read_in = read_in
         self._settings = TransactionSettings(
             transaction_max_timeout_ms=config.transaction_max_timeout_ms,
             transactional_id_expiration_ms=config.transactional_id_expiration_ms,
@@ -301,6 +304,9 @@ class Transactions:
 
     async def _load(self, partition: TxnPartition) -> None:
         try:
+            stored = self._catalog.partitions.get((TRANSACTION_STATE, partition.index))
+            if stored is not None:
+                await self._read_in(stored.log)
             await partition.load()
         except MillstreamError as error:
             # Its next request tries again.

@@ -12,11 +12,15 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from typing import TypeAlias, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from logd.errors import ErrorCode, KafkaError
-from logd.storage import NotResident
+from logd.storage import NotResident, is_resident, warm
 from logd.storage.disk import CACHED_ONLY
+
+if TYPE_CHECKING:
+    from logd.storage import Log
 
 Job: TypeAlias = Callable[[], None]
 T = TypeVar("T")
@@ -25,6 +29,8 @@ WARMING_MAX = 4
 """How many requests read from the disk at one time."""
 ROUNDS_MAX = 1000
 """How often one request is tried again: looking for a time in a cold log takes a round for every segment."""
+READ_IN_BYTES = 1024 * 1024
+"""Read in at a time of a log that is going to be replayed."""
 
 
 class Warming:
@@ -85,6 +91,20 @@ class Warmer:
             if error is not None:
                 break
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"pages cannot be read in: {error or 'too few stay'}")
+
+    async def read_in(self, log: Log) -> None:
+        """Have a whole log in memory, so that replaying it waits for no disk. KafkaError."""
+        start, end = log.log_start_offset, log.log_end_offset
+        while start < end:
+            piece = await self.until_resident(partial(log.read, start, READ_IN_BYTES, upper_bound=end))
+            if piece is None:
+                return
+            if not is_resident(piece):
+                error = await self._warm(partial(warm, piece))
+                if error is not None:
+                    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"a log cannot be read in: {error}")
+            behind = await self.until_resident(partial(log.end_of, piece, start))
+            start = max(behind, start + 1)
 
     async def _warm(self, job: Job) -> OSError | None:
         warm: asyncio.Future[OSError | None] = asyncio.get_running_loop().create_future()

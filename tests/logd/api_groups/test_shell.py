@@ -39,6 +39,7 @@ class PaperPartition:
 
     topic = GROUP_OFFSETS
     index = 0
+    log = None
 
     def __init__(self) -> None:
         self.batches: list[bytes] = []
@@ -91,8 +92,17 @@ class PaperBroker:
         if self.creation is not None:
             raise self.creation
 
+    async def read_in(self, log: Any) -> None:
+        pass
+
     def groups(self) -> Groups:
-        return Groups(self.config, self.catalog, now_ms=self.now_ms, create_topic=self.create_topic)
+        return Groups(
+            self.config,
+            self.catalog,
+            now_ms=self.now_ms,
+            create_topic=self.create_topic,
+            read_in=self.read_in,
+        )
 
 
 def offset(group: str, value: int, partition: int = 0) -> CoordinatorRecord:

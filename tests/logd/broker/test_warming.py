@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,13 +20,15 @@ from logd.broker.delayed import Delayed
 from logd.broker.warming import ROUNDS_MAX, WARMING_MAX, Warmer
 from logd.config.listeners import Endpoint
 from logd.config.load import from_properties
+from logd.config.topic import TopicConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.records import build_batch
 from logd.records.slice import FileSlice
-from logd.storage import Log, NotResident
+from logd.storage import Log, LogFolder, NotResident, is_resident
 from logd.storage.disk import read_slice
 from logd.wire import decode, encode_request
 from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from tests.support.page_cache import forget
 
 SECONDS = 10
 
@@ -265,3 +268,27 @@ def test_indexes_that_are_not_in_memory(cold: Cold, monkeypatch: pytest.MonkeyPa
         assert answered(answers[0])[0][2] > 100
 
     cold.runner.run(run())
+
+
+def test_a_log_is_read_in_before_it_is_replayed(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
+    config = TopicConfig(segment_bytes=400_000)
+    folder = LogFolder.open(tmp_path, node_id=1, cluster_id="c", config_for=lambda topic: config, now_ms=0)
+    log = folder.create_log("t", 0, topic_id=bytes(16), config=config, now_ms=0)
+    for _ in range(100):
+        log.append(build_batch([(0, None, os.urandom(10_000), ())]), 0, 0)
+    log.flush()
+    if not all(forget(path) for path in log.folder.iterdir()):
+        pytest.skip("this file system keeps its pages in memory")
+
+    async def read_in() -> int:
+        warmer = Warmer(pool)
+        await warmer.read_in(log)
+        return warmer.statistics()["warmed"]
+
+    assert asyncio.run(read_in()) >= 3, "once for each segment"
+    start = 0
+    while (piece := log.read(start, 1_000_000)) is not None:
+        assert is_resident(piece)
+        start = log.end_of(piece, start)
+    assert start == 100
+    folder.close()

@@ -180,18 +180,20 @@ def test_a_read_in_memory_or_not_at_all(store: Any) -> None:
         store.append(f"{number:1000}")
     store.log.flush()
     store.reopen(clean=True)
-    if not all(forget(path) for path in store.log_path.iterdir()):
-        pytest.skip("this file system keeps what it is told to forget")
-    jobs = 0
-    for _ in range(8):
+    jobs, piece = 0, None
+    for _ in range(50):
+        if not jobs and not all(forget(path) for path in store.log_path.iterdir()):
+            pytest.skip("this file system keeps what it is told to forget")
         try:
             with CACHED_ONLY:
                 piece = store.log.read(100, 10_000)
-            break
         except NotResident as cold:
             jobs += 1
             cold.job()
-    assert jobs
+        else:
+            if jobs:  # else the start's reading ahead has only just come to an end
+                break
+    assert 0 < jobs < 8
     assert piece is not None and b"100" in read_slice(piece)
     with CACHED_ONLY:
         assert store.log.read(100, 10_000) == piece
