@@ -121,6 +121,7 @@ def test_offsets(library: Library, broker: Broker, topic: str) -> None:
     for end, expected in ((producer.abort, {}), (producer.commit, {0: 10})):
         producer.begin()
         producer.send(topic, b"result", 1)
+        producer.flush()  # an abort drops what has not been sent yet
         producer.send_offsets(consumer)
         end()
         until(lambda: consumer.committed(1), expected)
