@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from logd.broker.cleaner_process import CleanerDied, CleanerProcess
 from logd.broker.partition import Partition
+from logd.broker.pool import run_job
 from logd.config.broker import BrokerConfig
 from logd.errors import KafkaError
 from logd.storage.cleaner.messages import Cleaned, Done, Failed
@@ -312,13 +313,7 @@ class Compaction:
             await self._run(folder.cleaner_checkpoint({**folder.cleaner_offsets, **clean}))
 
     async def _run(self, job: Callable[[], T]) -> T:
-        """Run a job in the thread pool; one that is cancelled is waited for all the same."""
-        running = asyncio.get_running_loop().run_in_executor(self._executor, job)
-        try:
-            return await asyncio.shield(running)
-        except asyncio.CancelledError:
-            await asyncio.wait((running,))
-            raise
+        return await run_job(self._executor, job)
 
 
 def _remove_leftovers(folder: Path) -> None:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from logd.broker.catalog import TopicCatalog
+from logd.broker.coordinator import Coordinator
 from logd.broker.group_clock import GroupClock
 from logd.broker.group_log import GroupLog
 from logd.broker.group_partition import GroupPartition
 from logd.broker.partition import Partition
 from logd.broker.topic import GROUP_OFFSETS, Topic
 from logd.config.broker import BrokerConfig
-from logd.errors import ErrorCode, KafkaError, MillstreamError
+from logd.errors import ErrorCode, KafkaError
 from logd.groups import GroupSettings, partition_for
 from logd.records import Codec
 from logd.storage import Log
@@ -31,13 +32,16 @@ MEMBER_NAME_LENGTH_MAX = 1_000
 log = logging.getLogger("logd.broker")
 
 
-class Groups:
+class Groups(Coordinator[GroupPartition]):
     """All groups of this broker.
 
     Handlers ask for the `partition` of a group and talk to it; KafkaError(COORDINATOR_LOAD_IN_PROGRESS) while
     it is being recovered, NOT_COORDINATOR where there is none. `create_topic` makes an internal topic,
     `read_in` has a log in memory before it is replayed.
     """
+
+    topic = GROUP_OFFSETS
+    coordinates = "groups"
 
     def __init__(
         self,
@@ -48,14 +52,11 @@ class Groups:
         create_topic: Callable[[str], Awaitable[Topic]],
         read_in: Callable[[Log], Awaitable[None]],
     ) -> None:
+        super().__init__(catalog, read_in)
         self._config = config
-        self._catalog = catalog
         self._now_ms = now_ms
         self._create_topic = create_topic
-        self._read_in = read_in
         self._settings = _settings(config)
-        self._partitions: dict[int, GroupPartition] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
         self._clock = GroupClock(now_ms, asyncio.get_running_loop().time, self._clock_set)
 
     def start(self) -> None:
@@ -164,15 +165,6 @@ class Groups:
 
     # Loading
 
-    def _open(self, index: int) -> GroupPartition:
-        """The partition at work; one not seen before begins to load."""
-        found = self._partitions.get(index)
-        if found is None:
-            found = self._partitions[index] = self._new_partition(index)
-            if not found.load_if_empty():
-                self._spawn(self._load(found))
-        return found
-
     def _new_partition(self, index: int) -> GroupPartition:
         partition = self._catalog.partitions.get((GROUP_OFFSETS, index))
         if partition is None:
@@ -181,36 +173,10 @@ class Groups:
         group_log = GroupLog(partition, codec, self._now_ms)
         return GroupPartition(index, group_log, self._settings, self._clock.now_ms)
 
-    async def _load_all(self) -> None:
-        """One after the other; a request brings its group's partition forward."""
-        topic = self._catalog.topics.get(GROUP_OFFSETS)
-        for index, partition in enumerate(topic.partitions if topic is not None else ()):
-            if partition is not None and index not in self._partitions:
-                found = self._partitions[index] = self._new_partition(index)
-                if not found.load_if_empty():
-                    await self._load(found)
-
-    async def _load(self, partition: GroupPartition) -> None:
-        try:
-            stored = self._catalog.partitions.get((GROUP_OFFSETS, partition.index))
-            if stored is not None:
-                await self._read_in(stored.log)
-            await partition.load()
-        except MillstreamError as error:
-            # Its next request tries again.
-            log.error("groups of partition %d cannot be loaded: %s", partition.index, error)
-            if self._partitions.get(partition.index) is partition:
-                del self._partitions[partition.index]
-
     def _close_partitions(self) -> None:
         partitions, self._partitions = self._partitions, {}
         for partition in partitions.values():
             partition.close()
-
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _settings(config: BrokerConfig) -> GroupSettings:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from logd.broker.flusher import Flusher
 from logd.broker.partition import Partition
+from logd.broker.pool import run_job
 from logd.config.broker import BrokerConfig
 from logd.errors import KafkaError
 from logd.storage.open_files import OPEN_FILES
@@ -152,13 +153,7 @@ class Housekeeping:
             partition.log.expire_producers(now_ms, self._config.producer_id_expiration_ms)
 
     async def _run(self, job: Callable[[], None]) -> None:
-        """Run a job in the thread pool; one that is cancelled is waited for all the same."""
-        running = asyncio.get_running_loop().run_in_executor(self._executor, job)
-        try:
-            await asyncio.shield(running)
-        except asyncio.CancelledError:
-            await asyncio.wait((running,))
-            raise
+        await run_job(self._executor, job)
 
 
 async def _repeat(interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:

@@ -18,6 +18,7 @@ from logd.broker.compaction import Compaction
 from logd.broker.flusher import Flusher
 from logd.broker.log_dirs import LogDirs
 from logd.broker.partition import Partition
+from logd.broker.pool import run_job
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.storage.checkpoints import read_partition_metadata
@@ -245,13 +246,7 @@ class Moves:
             future.target.arriving.pop(key, None)
 
     async def _run(self, job: Callable[[], Result]) -> Result:
-        """Run a job in the thread pool; one that is cancelled is waited for all the same."""
-        running = asyncio.get_running_loop().run_in_executor(self._executor, job)
-        try:
-            return await asyncio.shield(running)
-        except asyncio.CancelledError:
-            await asyncio.wait((running,))
-            raise
+        return await run_job(self._executor, job)
 
 
 def _is_of(partition: Partition, paths: Sequence[Path]) -> bool:

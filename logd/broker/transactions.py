@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 
 from logd.broker.catalog import TopicCatalog
+from logd.broker.coordinator import Coordinator
 from logd.broker.groups import Groups
 from logd.broker.partition import Partition
 from logd.broker.producer_ids import ProducerIds
@@ -19,7 +20,7 @@ from logd.broker.txn_log import TxnLog
 from logd.broker.txn_markers import Markers
 from logd.broker.txn_partition import TxnPartition
 from logd.config.broker import BrokerConfig
-from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
+from logd.errors import ErrorCode, KafkaError, error_for
 from logd.groups import partition_for
 from logd.storage import Log
 from logd.transactions import (
@@ -36,12 +37,15 @@ IMPLICIT_VERSION = 2
 log = logging.getLogger("logd.broker")
 
 
-class Transactions:
+class Transactions(Coordinator[TxnPartition]):
     """All transactions this broker coordinates. `partition.TransactionGuard` is `admit`.
 
     KafkaError everywhere: COORDINATOR_LOAD_IN_PROGRESS while a partition is being recovered, NOT_COORDINATOR
     or COORDINATOR_NOT_AVAILABLE where there is none.
     """
+
+    topic = TRANSACTION_STATE
+    coordinates = "transactions"
 
     def __init__(
         self,
@@ -54,19 +58,16 @@ class Transactions:
         create_topic: Callable[[str], Awaitable[Topic]],
         read_in: Callable[[Log], Awaitable[None]],
     ) -> None:
+        super().__init__(catalog, read_in)
         self._config = config
-        self._catalog = catalog
         self._producer_ids = producer_ids
         self._now_ms = now_ms
         self._create_topic = create_topic
-        self._read_in = read_in
         self._settings = TransactionSettings(
             transaction_max_timeout_ms=config.transaction_max_timeout_ms,
             transactional_id_expiration_ms=config.transactional_id_expiration_ms,
         )
         self.markers = Markers(catalog, groups, now_ms)
-        self._partitions: dict[int, TxnPartition] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         """Recover in the background, finish what was decided, and begin looking for timeouts."""
@@ -271,15 +272,6 @@ class Transactions:
 
     # Loading
 
-    def _open(self, index: int) -> TxnPartition:
-        """The partition at work; one not seen before begins to load."""
-        found = self._partitions.get(index)
-        if found is None:
-            found = self._partitions[index] = self._new_partition(index)
-            if not found.load_if_empty():
-                self._spawn(self._load(found))
-        return found
-
     def _new_partition(self, index: int) -> TxnPartition:
         partition = self._catalog.partitions.get((TRANSACTION_STATE, index))
         if partition is None:
@@ -293,33 +285,7 @@ class Transactions:
             now_ms=self._now_ms,
         )
 
-    async def _load_all(self) -> None:
-        """One after the other; a request brings its id's partition forward."""
-        topic = self._catalog.topics.get(TRANSACTION_STATE)
-        for index, partition in enumerate(topic.partitions if topic is not None else ()):
-            if partition is not None and index not in self._partitions:
-                found = self._partitions[index] = self._new_partition(index)
-                if not found.load_if_empty():
-                    await self._load(found)
-
-    async def _load(self, partition: TxnPartition) -> None:
-        try:
-            stored = self._catalog.partitions.get((TRANSACTION_STATE, partition.index))
-            if stored is not None:
-                await self._read_in(stored.log)
-            await partition.load()
-        except MillstreamError as error:
-            # Its next request tries again.
-            log.error("transactions of partition %d cannot be loaded: %s", partition.index, error)
-            if self._partitions.get(partition.index) is partition:
-                del self._partitions[partition.index]
-
     def _close(self, indexes: Iterable[int]) -> list[asyncio.Task[None]]:
         """Stop coordinating these partitions; the tasks that end with them."""
         closed = [self._partitions.pop(index) for index in indexes if index in self._partitions]
         return [task for partition in closed for task in partition.close()]
-
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
