@@ -81,11 +81,6 @@ class Compaction:
         self._checkpointing = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
-    @property
-    def uncleanable(self) -> dict[str, str]:
-        """The logs that are set aside, and why."""
-        return {log.folder.name: reason for log, reason in self._uncleanable.items()}
-
     def start(self) -> None:
         """Begin, if log.cleaner.enable says so."""
         if self._config().log_cleaner_enable:

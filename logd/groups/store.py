@@ -170,11 +170,6 @@ class GroupStore:
         """The groups with offsets, committed or pending, in an order that does not change from run to run."""
         return dict.fromkeys((*self._offsets, *self._pending.groups()))
 
-    @property
-    def offset_count(self) -> int:
-        """Committed offsets in all groups."""
-        return sum(map(len, self._offsets.values()))
-
     def _replay_offset(self, stored: Stored, record: OffsetRecord) -> None:
         group_id, where = record.key.group, TopicIndex(record.key.topic, record.key.partition)
         if record.value is None:
