@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from logd.broker.cleaner_process import CleanerDied, CleanerProcess
 from logd.broker.partition import Partition
-from logd.broker.pool import run_job
+from logd.broker.pool import run_job, to_its_end
 from logd.config.broker import BrokerConfig
 from logd.errors import KafkaError
 from logd.storage.cleaner.messages import Cleaned, Done, Failed
@@ -229,7 +229,8 @@ class Compaction:
             # What recovery reads again may have no gaps: only below the recovery point on the disk it knows
             # that compaction made them.
             await self._run(due.partition.folder.start_checkpoint())
-            ended = await process.clean(due.round.task, lambda cleaned: self._swap(due, cleaned))
+            # A stop waits for an exchange that has begun: none is left for the next start to finish.
+            ended = await process.clean(due.round.task, lambda cleaned: to_its_end(self._swap(due, cleaned)))
             self._idle.append(process)
         except CleanerDied as error:
             self._idle.append(process)

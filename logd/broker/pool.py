@@ -1,9 +1,9 @@
-"""Jobs that may block, run in the broker's thread pool."""
+"""Jobs that may block, run in the broker's thread pool, and work that is not left half done."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from typing import TypeVar
 
@@ -12,7 +12,12 @@ Result = TypeVar("Result")
 
 async def run_job(executor: Executor, job: Callable[[], Result]) -> Result:
     """Run a job in the pool; one that is cancelled is waited for all the same, since it cannot be stopped."""
-    running = asyncio.get_running_loop().run_in_executor(executor, job)
+    return await to_its_end(asyncio.get_running_loop().run_in_executor(executor, job))
+
+
+async def to_its_end(work: Awaitable[Result]) -> Result:
+    """Await work that goes on when this call is cancelled: the cancelling takes effect behind its end."""
+    running = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
