@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import signal
@@ -11,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from logd.broker.broker import Broker
+from logd.config.load import from_properties
 from logd.errors import ErrorCode
 from logd.records import Codec, build_batch, decode_records, iter_batches
 from logd.storage.checkpoints import read_offsets
+from logd.storage.cleaner.swap import Swap
 from logd.wire.messages.delete_topics import DeleteTopicsRequest
 from logd.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -180,6 +184,34 @@ def test_under_reading_and_writing(start: Callable[..., LogdProcess]) -> None:
     assert not list((logd.folder / "data" / "t-0").glob("*.swap"))
     logd.start()
     assert read_all(logd, "t")[0] == writer.last
+
+
+def test_a_stop_waits_for_the_exchange_of_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_go_on = threading.Event(), threading.Event()
+    prepare = Swap.prepare
+
+    def slow(swap: Swap) -> bool:
+        is_prepared = prepare(swap)
+        begun.set()
+        assert may_go_on.wait(20)
+        return is_prepared
+
+    async def run() -> None:
+        monkeypatch.setattr(Swap, "prepare", slow)
+        broker = Broker(from_properties({"log.dirs": str(tmp_path), **QUICK}).config)
+        await broker.start()
+        topic = await broker.catalog.create("t", 1, COMPACTED)
+        for number in range(300):
+            batch = build_batch([(NOW + number, b"key", b"x" * 300, ())])
+            topic.partition(0).append(batch, NOW + number)
+        assert await asyncio.to_thread(begun.wait, 20)
+        stopping = asyncio.create_task(broker.stop())
+        await asyncio.sleep(0)
+        may_go_on.set()
+        await stopping
+
+    asyncio.run(run())
+    assert not list((tmp_path / "t-0").glob("*.swap"))
 
 
 def test_the_broker_is_killed_meanwhile(start: Callable[..., LogdProcess]) -> None:
