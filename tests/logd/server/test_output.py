@@ -1,0 +1,84 @@
+"""What leaves a connection: bytes and pieces of files, in order, in as few sends as it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from logd.records.slice import FileSlice
+from logd.server.output import SMALL_BYTES, Output, Part
+
+CONTENT = bytes(range(256)) * 2048
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[int]:
+    path = tmp_path / "segment"
+    path.write_bytes(CONTENT)
+    descriptor = os.open(path, os.O_RDONLY)
+    yield descriptor
+    os.close(descriptor)
+
+
+def fail(*_: object) -> NoReturn:
+    raise AssertionError("not to be called")
+
+
+def sent(parts: list[list[Part]], *, copy: bool = False) -> bytes:
+    """What arrives when the answers are sent one after the other."""
+
+    async def run() -> bytes:
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        expected = sum(
+            part.length if isinstance(part, FileSlice) else len(part) for one in parts for part in one
+        )
+        loop, received = asyncio.get_running_loop(), bytearray()
+        output = Output(loop, copy=copy, drained=lambda: None, failed=fail)
+        with ours, theirs:
+            output.open(ours.fileno())
+            try:
+                for answer in parts:
+                    output.send(list(answer))
+                async with asyncio.timeout(10):
+                    while len(received) < expected:
+                        received += await loop.sock_recv(theirs, 1 << 20)
+            finally:
+                output.close()
+        return bytes(received)
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("size", [1, 100, SMALL_BYTES - 6, SMALL_BYTES - 5, SMALL_BYTES, 300_000])
+@pytest.mark.parametrize("copy", [True, False])
+def test_pieces_of_every_size_in_order(file: int, size: int, copy: bool) -> None:
+    answer: list[Part] = [b"head", FileSlice(file, 5, size), b"tail", FileSlice(file, 0, 2)]
+
+    assert sent([answer, answer], copy=copy) == 2 * (b"head" + CONTENT[5 : 5 + size] + b"tail" + CONTENT[:2])
+
+
+def test_small_ones_behind_what_waits_keep_their_place(file: int) -> None:
+    large: list[Part] = [b"a", FileSlice(file, 0, len(CONTENT))]
+
+    assert (
+        sent([large, [b"b", FileSlice(file, 7, 3)], [b"c"]]) == b"a" + CONTENT + b"b" + CONTENT[7:10] + b"c"
+    )
+
+
+def test_a_small_answer_is_one_send(file: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sendfile", fail)
+
+    assert sent([[b"head", FileSlice(file, 5, 10)]]) == b"head" + CONTENT[5:15]
+
+
+@pytest.mark.parametrize("size", [100, SMALL_BYTES])
+def test_a_file_that_ends_too_soon(file: int, size: int) -> None:
+    with pytest.raises(OSError, match="short of what was promised"):
+        sent([[b"head", FileSlice(file, len(CONTENT) - 10, size)]])
