@@ -62,6 +62,8 @@ APIS: Mapping[int, Api] = dict(
         _api(37, "create_partitions", 0, 3),
         _api(42, "delete_groups", 0, 2),
         _api(44, "incremental_alter_configs", 0, 1),
+        _api(45, "alter_partition_reassignments", 0, 1),
+        _api(46, "list_partition_reassignments", 0, 0),
         _api(47, "offset_delete", 0, 0),
         _api(60, "describe_cluster", 0, 2),
         _api(61, "describe_producers", 0, 0),

@@ -166,6 +166,20 @@ class BrokerConfig:
         allowed=_POSITIVE,
         dynamic=True,
     )
+    leader_replication_throttled_rate: int = setting(
+        L,
+        LONG_MAX,
+        "Bytes a second of throttled replication from this broker; without effect, there is none.",
+        allowed=_NOT_NEGATIVE,
+        dynamic=True,
+    )
+    follower_replication_throttled_rate: int = setting(
+        L,
+        LONG_MAX,
+        "Bytes a second of throttled replication to this broker; without effect, there is none.",
+        allowed=_NOT_NEGATIVE,
+        dynamic=True,
+    )
     log_cleaner_enable: bool = setting(B, True, "Compact topics whose cleanup.policy says so.")
     log_cleaner_threads: int = setting(
         I, 1, "Cleaner processes, each with one log at a time.", allowed=_NOT_NEGATIVE, dynamic=True

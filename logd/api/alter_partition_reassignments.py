@@ -1,0 +1,69 @@
+"""AlterPartitionReassignments, 0 to 1: the replicas a partition has may be asked for, no others (KIP-455).
+
+All replicas are on the one broker: a reassignment to it is done at once, and there is none to cancel. Moves
+between the broker's log folders are AlterReplicaLogDirs'; Kafka's kafka-reassign-partitions sends both.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from logd.api.context import RequestContext
+from logd.broker.broker import Broker
+from logd.errors import ErrorCode, KafkaError
+from logd.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+
+REQUEST = AlterPartitionReassignmentsRequest
+
+
+def handle(
+    request: AlterPartitionReassignmentsRequest, context: RequestContext
+) -> AlterPartitionReassignmentsResponse:
+    """Answer partition by partition, with Apache Kafka's messages."""
+    responses = []
+    for topic in request.topics:
+        results = []
+        for asked in topic.partitions:
+            result = ReassignablePartitionResponse(partition_index=asked.partition_index)
+            try:
+                _check_partition(context.broker, topic.name, asked)
+            except KafkaError as error:
+                result.error_code, result.error_message = error.code, error.message or None
+            results.append(result)
+        responses.append(ReassignableTopicResponse(name=topic.name, partitions=results))
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change, responses=responses
+    )
+
+
+def _check_partition(broker: Broker, name: str, asked: ReassignablePartition) -> None:
+    topic = broker.catalog.topics.get(name)
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if topic is None:
+        raise KafkaError(unknown, f"Unable to find a topic named {name}.")
+    if not 0 <= asked.partition_index < len(topic.partitions):
+        raise KafkaError(unknown, f"Unable to find partition {name}:{asked.partition_index}.")
+    if asked.replicas is None:
+        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    if (refusal := _refusal(asked.replicas, broker.node_id)) is not None:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment includes {refusal}"
+        )
+
+
+def _refusal(replicas: list[int], node_id: int) -> str | None:
+    """What is wrong with a partition's replicas; nothing if they are this broker alone, named once."""
+    if not replicas:
+        return "an empty replica list."
+    for before, broker_id in pairwise([None, *sorted(replicas)]):
+        if broker_id == before:
+            return f"the broker {broker_id} more than once."
+        if broker_id != node_id:
+            return f"broker {broker_id}, but no such broker is registered."
+    return None
