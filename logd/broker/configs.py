@@ -58,8 +58,8 @@ def described_topic_configs(
         synonyms = [Synonym(key, overrides[key], Source.TOPIC)] if key in overrides else []
         for name in declared.broker_keys:
             synonyms += layers.synonyms(name)
-        if not synonyms and len(declared.broker_keys) == 1:
-            synonyms = [Synonym(declared.broker_keys[0], format_value(declared.default), Source.DEFAULT)]
+        if len(declared.broker_keys) == 1:
+            synonyms.append(Synonym(declared.broker_keys[0], format_value(declared.default), Source.DEFAULT))
         described.append(
             Described(
                 key,

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from typing import TypeVar
+
+from logd.errors import KafkaError
+
+log = logging.getLogger("logd.broker")
 
 Result = TypeVar("Result")
 
@@ -16,10 +21,16 @@ async def run_job(executor: Executor, job: Callable[[], Result]) -> Result:
 
 
 async def to_its_end(work: Awaitable[Result]) -> Result:
-    """Await work that goes on when this call is cancelled: the cancelling takes effect behind its end."""
+    """Await work that goes on when this call is cancelled: the cancelling takes effect behind its end.
+
+    A KafkaError is an answer, which nobody waits for then; any other failure is logged.
+    """
     running = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
         await asyncio.wait((running,))
+        failure = None if running.cancelled() else running.exception()
+        if failure is not None and not isinstance(failure, KafkaError):
+            log.error("what was cancelled failed at its end", exc_info=failure)
         raise

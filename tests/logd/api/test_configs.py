@@ -69,6 +69,14 @@ def test_a_topics_settings(client: RawClient, make_topic: Make, version: int) ->
         assert "segment" in default.documentation
 
 
+def test_an_override_stands_before_the_default_it_hides(client: RawClient, make_topic: Make) -> None:
+    config = described(client, TOPIC, make_topic({"max.message.bytes": "5000"}), "max.message.bytes")
+    assert [(synonym.name, synonym.value, synonym.source) for synonym in config.synonyms] == [
+        ("max.message.bytes", "5000", Source.TOPIC),
+        ("message.max.bytes", "1048588", Source.DEFAULT),
+    ]
+
+
 def test_the_brokers_settings(client: RawClient) -> None:
     configs = {config.name: config for config in describe(client, BROKER, "1").configs}
     assert set(configs) == set(BROKER_SETTINGS)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from logd.broker.pool import run_job, to_its_end
+from logd.errors import ErrorCode, KafkaError
 
 
 def test_cancelled_behind_the_end() -> None:
@@ -33,6 +35,32 @@ def test_cancelled_behind_the_end() -> None:
 
     asyncio.run(main())
     assert steps == ["begun", "ended"]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no topic t"), 0), (RuntimeError("a bug"), 1)],
+)
+def test_an_answer_nobody_waits_for_is_no_complaint(
+    error: Exception, told: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(may_end: asyncio.Event) -> None:
+        await may_end.wait()
+        raise error
+
+    async def main() -> None:
+        may_end = asyncio.Event()
+        waiting = asyncio.create_task(to_its_end(work(may_end)))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        waiting.cancel()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(main())
+    gc.collect()
+    assert [record.name for record in caplog.records] == ["logd.broker"] * told
 
 
 def test_results_and_errors_come_through() -> None:

@@ -1,0 +1,16 @@
+"""DescribeAcls, 1 to 3: refused with SECURITY_DISABLED, as by Apache Kafka without an authorizer."""
+
+from __future__ import annotations
+
+from logd.api.context import RequestContext
+from logd.errors import ErrorCode
+from logd.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+
+REQUEST = DescribeAclsRequest
+
+
+def handle(request: DescribeAclsRequest, context: RequestContext) -> DescribeAclsResponse:
+    """Refuse."""
+    return DescribeAclsResponse(
+        error_code=ErrorCode.SECURITY_DISABLED, error_message="No Authorizer is configured on the broker"
+    )
