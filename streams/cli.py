@@ -102,24 +102,24 @@ async def _run(streams: KafkaStreams, *, exit_when_caught_up: bool, status_inter
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     streams.add_state_listener(lambda new, old: _say("status", streams, new))
-    async with streams:
-        ends = [asyncio.create_task(stop.wait()), asyncio.create_task(streams.wait_ended())]
-        if exit_when_caught_up:
-            ends.append(asyncio.create_task(streams.wait_until_caught_up()))
-        reporter = asyncio.create_task(_report(streams, status_interval)) if status_interval else None
-        done, pending = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        for task in (*pending, *([reporter] if reporter else [])):
-            task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
-        for task in done:
-            task.result()
+    reporter = asyncio.create_task(_report(streams, status_interval)) if status_interval else None
+    try:
+        await streams.run_until(stop, when_caught_up=exit_when_caught_up)
+    finally:
+        if reporter is not None:
+            reporter.cancel()
+            await asyncio.gather(reporter, return_exceptions=True)
     _say("stopped", streams, streams.state)
 
 
 async def _report(streams: KafkaStreams, interval: float) -> None:
     while True:
         await asyncio.sleep(interval)
-        _say("status", streams, streams.state, lag=await streams.lag())
+        try:
+            more = {"lag": await streams.lag()}
+        except MillstreamError:
+            more = {}  # no broker answers
+        _say("status", streams, streams.state, **more)
 
 
 def _say(event: str, streams: KafkaStreams, state: State, **more: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -57,7 +58,7 @@ class StreamsConfig:
     replication_factor: int = -1
     """Replicas of internal topics; -1 is the broker's default."""
     max_request_size: int = 1_048_576
-    """Largest batch sent; a task's changes to a store go out as one batch when they fit."""
+    """Largest record, and batch, sent; a task's changes to a store go out as one batch of up to 1 MB."""
     compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
     """Codec of everything produced."""
     session_timeout_ms: int = 45_000
@@ -66,6 +67,8 @@ class StreamsConfig:
     """How often the group hears from this member."""
     rebalance_timeout_ms: int = 300_000
     """How long a rebalance waits for this member to commit and give up its tasks."""
+    metadata_max_age_ms: int = 300_000
+    """How often the inputs are looked at for new partitions."""
     group_instance_id: str | None = None
     """Static membership: a restart under the same name gets its tasks back without a rebalance."""
     deserialization_exception_handler: ExceptionHandler = log_and_fail
@@ -78,14 +81,15 @@ class StreamsConfig:
 
     def validate(self) -> None:
         """Raise ConfigError for the first value that is not allowed."""
-        if not self.application_id or any(c in self.application_id for c in "/\\ :,"):
+        # It begins the names of topics and of a folder.
+        if not re.fullmatch(r"[a-zA-Z0-9._-]+", self.application_id) or self.application_id in (".", ".."):
             raise ConfigError("application.id", self.application_id, "letters, digits, '.', '_' and '-'")
         if not self.bootstrap_servers:
             raise ConfigError("bootstrap.servers", self.bootstrap_servers, "host:port[,host:port]")
         for name in ("commit_interval_ms", "statestore_cache_max_bytes"):
             if getattr(self, name) < 0:
                 raise ConfigError(name.replace("_", "."), getattr(self, name), "0 or more")
-        for name in ("buffered_records_per_partition", "poll_ms", "max_request_size"):
+        for name in ("buffered_records_per_partition", "poll_ms", "max_request_size", "metadata_max_age_ms"):
             if getattr(self, name) < 1:
                 raise ConfigError(name.replace("_", "."), getattr(self, name), "1 or more")
         if self.auto_offset_reset not in ("earliest", "latest", "none"):

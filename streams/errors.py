@@ -13,6 +13,8 @@ A class says what the caller does next; facts are attributes, the sentence is ma
 
 from __future__ import annotations
 
+import traceback
+
 from logd.errors import MillstreamError
 
 
@@ -40,18 +42,40 @@ class SerializationError(StreamsError):
 
 
 class ProcessingError(StreamsError):
-    """A function of the topology raised; the cause is chained."""
+    """A function of the topology raised; the cause is chained, and says where in the program.
 
-    def __init__(self, task: str, topic: str, partition: int, offset: int) -> None:
-        super().__init__(task, topic, partition, offset)
+    `during` stands for the record where there is none: a schedule fired, or tables' changes were forwarded.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        node: str,
+        *,
+        topic: str = "",
+        partition: int = -1,
+        offset: int = -1,
+        during: str = "",
+    ) -> None:
+        super().__init__(task, node, topic, partition, offset)
         self.task = task
+        self.node = node
         self.topic = topic
         self.partition = partition
         self.offset = offset
+        self.during = during
 
     def __str__(self) -> str:
-        cause = f": {type(self.__cause__).__name__}: {self.__cause__}" if self.__cause__ else ""
-        return f"task {self.task}, record {self.topic}-{self.partition} offset {self.offset}{cause}"
+        what = self.during or f"record {self.topic}-{self.partition} offset {self.offset}"
+        node = f", node {self.node}" if self.node else ""
+        return f"task {self.task}, {what}{node}{self._told_of_cause()}"
+
+    def _told_of_cause(self) -> str:
+        if self.__cause__ is None:
+            return ""
+        raised_at = traceback.extract_tb(self.__cause__.__traceback__)[-1:]
+        where = "".join(f" ({each.filename}, line {each.lineno})" for each in raised_at)
+        return f": {type(self.__cause__).__name__}: {self.__cause__}{where}"
 
 
 class StateError(StreamsError):

@@ -23,6 +23,9 @@ from logd.errors import ErrorCode, Fenced, MillstreamError, RebalanceNeeded
 
 T = TypeVar("T")
 
+LEAVE_SECONDS = 3.0
+"""How long a close waits for a coordinator that does not answer: leaving is a courtesy."""
+
 AssignmentCallback = Callable[[bytes, int], Awaitable[None] | None]
 
 
@@ -94,6 +97,8 @@ class GroupMember:
         )
         self._held: tuple[bytes, int] | None = None
         self._joined: Joined | None = None
+        self._session_timeout = session_timeout_ms / 1000
+        self._heard_at = 0.0
         self._lost = False
         self._joining = False
         self._rejoin = asyncio.Event()
@@ -193,6 +198,24 @@ class GroupMember:
         if self._failure is not None:
             raise self._failure
 
+    async def confirm(self) -> None:
+        """Return if the coordinator has heard of this member within the session timeout; else ask it.
+
+        A process that was stopped, or starved, finds out here that others have its place by now:
+        RebalanceNeeded. Call it before what must not be done twice; it costs nothing as long as all is well.
+        """
+        generation = self._place.generation
+        if generation != NO_GENERATION and self._now() - self._heard_at < self._session_timeout:
+            return
+        if generation == NO_GENERATION:
+            raise RebalanceNeeded(ErrorCode.UNKNOWN_MEMBER_ID, f"group {self._group_id!r}: not a member now")
+        try:
+            await self._client.retrying(self._heartbeat)
+        except RebalanceNeeded as error:
+            self._note_rebalance(error, generation)
+            if error.code != ErrorCode.REBALANCE_IN_PROGRESS:
+                raise
+
     # --- offsets ---
 
     async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]) -> None:
@@ -247,7 +270,9 @@ class GroupMember:
                 self._rejoin.clear()
                 data = [(name, await _result(p.metadata())) for name, p in self._protocols.items()]
                 self._joined = await self._place.join(data)
-                return await self._place.sync(self._joined, await self._assign(self._joined))
+                assignment = await self._place.sync(self._joined, await self._assign(self._joined))
+                self._heard_at = self._now()
+                return assignment
             except MillstreamError as error:
                 if isinstance(error, RebalanceNeeded):
                     await self._turned_away(error)
@@ -316,8 +341,9 @@ class GroupMember:
     async def _leave(self, leave: bool) -> None:
         if leave and self._place.member_id and self._group_instance_id is None:
             try:
-                await self._place.leave()
-            except MillstreamError:
+                async with asyncio.timeout(LEAVE_SECONDS):
+                    await self._place.leave()
+            except (MillstreamError, TimeoutError):
                 pass  # The session timeout does the same, later.
 
     # --- heartbeats ---
@@ -333,7 +359,7 @@ class GroupMember:
             if generation == NO_GENERATION or self._joining:
                 continue
             try:
-                await self._place.heartbeat()
+                await self._heartbeat()
                 backoff.reset()
             except RebalanceNeeded as error:
                 self._note_rebalance(error, generation)
@@ -345,6 +371,20 @@ class GroupMember:
                     await asyncio.gather(self._tasks[0], return_exceptions=True)
                     await self._end(error)
                     return
+
+    async def _heartbeat(self) -> None:
+        sent_at = self._now()
+        try:
+            await self._place.heartbeat()
+        except RebalanceNeeded as error:
+            if error.code == ErrorCode.REBALANCE_IN_PROGRESS:
+                self._heard_at = sent_at  # still a member
+            raise
+        self._heard_at = sent_at
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
 
 
 async def _result(value: T | Awaitable[T]) -> T:

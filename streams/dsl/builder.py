@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from streams.dsl.kept import table_of_updates
+from streams.dsl.nouns import KStream, KTable
 from streams.dsl.options import Consumed, Materialized, materialized, settle
-from streams.dsl.stream import KStream
-from streams.dsl.table import KTable, StoreOnDemand
+from streams.dsl.strand import Strand
 from streams.dsl.weaver import Weaver
-from streams.graph import Graph, OffsetReset, ProcessorNode, SourceNode, TimestampExtractor
-from streams.processors import table as operators
+from streams.graph import Graph, OffsetReset, SourceNode, TimestampExtractor
 from streams.serdes import SerdeLike, serde_for
 from streams.state import StoreSpec
 from streams.topology import Topology
@@ -47,14 +47,7 @@ class StreamsBuilder:
             name=name,
         )
         names = (topics,) if isinstance(topics, str) else tuple(topics)
-        source = self._source(names, options)
-        return KStream(
-            self._weaver,
-            source.name,
-            frozenset({source.name}),
-            key_serde=source.key_serde,
-            value_serde=source.value_serde,
-        )
+        return KStream(self._source(names, options))
 
     def table(
         self,
@@ -84,26 +77,10 @@ class StreamsBuilder:
             kept,
             key_serde=source.key_serde,
             value_serde=source.value_serde,
-            node=source.name,
+            node=source.node,
         )
-        on_demand = StoreOnDemand(self._weaver.graph, spec)
-        node = ProcessorNode(
-            name=self._weaver.names.node("KTABLE-SOURCE-"),
-            parents=(source.name,),
-            operator=operators.table_source(on_demand.name_if_kept),
-        )
-        self._weaver.graph.add(node)
-        on_demand.node = node
-        if kept.name is not None:
-            on_demand.keep()
-        return KTable(
-            self._weaver,
-            node.name,
-            frozenset({source.name}),
-            key_serde=source.key_serde,
-            value_serde=source.value_serde,
-            store=on_demand,
-        )
+        node = self._weaver.names.node("KTABLE-SOURCE-")
+        return KTable(table_of_updates(source, node, spec, kept))
 
     def add_store(self, spec: StoreSpec) -> None:
         """Add a store for processors of your own; name it in `KStream.process(stores=...)`."""
@@ -113,7 +90,7 @@ class StreamsBuilder:
         """The finished topology; raises TopologyError for what cannot work."""
         return Topology(self._weaver.graph)
 
-    def _source(self, topics: tuple[str, ...], options: Consumed) -> SourceNode:
+    def _source(self, topics: tuple[str, ...], options: Consumed) -> Strand:
         name = self._weaver.names.node("KSTREAM-SOURCE-", options.name)
         node = SourceNode(
             name=name,
@@ -124,4 +101,10 @@ class StreamsBuilder:
             reset=options.reset,
         )
         self._weaver.graph.add(node)
-        return node
+        return Strand(
+            weaver=self._weaver,
+            node=name,
+            sources=frozenset({name}),
+            key_serde=node.key_serde,
+            value_serde=node.value_serde,
+        )

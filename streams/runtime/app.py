@@ -24,6 +24,7 @@ from streams.runtime.protocol import StreamsProtocol, count_partitions, read_ass
 from streams.runtime.status import State, StateListener, Status
 from streams.runtime.task import TaskId
 from streams.runtime.topics import TopicNames
+from streams.runtime.watch import watch_partitions
 from streams.runtime.worker import Worker
 from streams.state import CachedStore
 from streams.topology import Topology
@@ -73,6 +74,10 @@ class KafkaStreams:
             raise
         self._status.become(State.REBALANCING)
         await self._member.start()
+        watch = watch_partitions(
+            self._client, self._member, self._protocol, every_ms=config.metadata_max_age_ms
+        )
+        self._watching = asyncio.create_task(watch, name=f"watch-{config.application_id}")
         self._running = asyncio.create_task(self._loop.run(), name=f"streams-{config.application_id}")
         self._running.add_done_callback(self._loop_ended)
 
@@ -87,7 +92,7 @@ class KafkaStreams:
             compression_type=config.compression_type,
             max_request_size=config.max_request_size,
         )
-        protocol = StreamsProtocol(
+        self._protocol = StreamsProtocol(
             self._client,
             topology,
             self._names,
@@ -97,7 +102,7 @@ class KafkaStreams:
         self._member = GroupMember(
             self._client,
             config.application_id,
-            protocols=[protocol],
+            protocols=[self._protocol],
             on_assigned=self._on_assigned,
             on_revoked=self._on_revoked,
             on_lost=self._on_lost,
@@ -148,8 +153,10 @@ class KafkaStreams:
             return
         running, self._running = self._running, None
         self._status.become(State.PENDING_SHUTDOWN)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        async with self._loop.between_turns():
+            running.cancel()
+        self._watching.cancel()
+        await asyncio.gather(running, self._watching, return_exceptions=True)
         if self._failure is not None:
             self._loop.drop()
         try:
@@ -164,7 +171,8 @@ class KafkaStreams:
             self._ended.set()
 
     async def __aenter__(self) -> Self:
-        await self.start()
+        if self._running is None:
+            await self.start()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
@@ -178,15 +186,30 @@ class KafkaStreams:
 
     async def run_until_signalled(self) -> None:
         """As `run`, in a running event loop."""
-        loop = asyncio.get_running_loop()
+        loop, stop = asyncio.get_running_loop(), asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._ended.set)
+            loop.add_signal_handler(number, stop.set)
         try:
-            async with self:
-                await self._ended.wait()
+            await self.run_until(stop)
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
+
+    async def run_until(self, stop: asyncio.Event, *, when_caught_up: bool = False) -> None:
+        """Start, and close once ``stop`` is set, or all there is in the inputs is processed and committed.
+
+        A start that does not get on, for want of a broker, is broken off by ``stop`` as well. Raises what
+        ended the application otherwise.
+        """
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            if not await _first(asyncio.create_task(self.start()), stopped):
+                return
+            async with self:
+                ended = self.wait_until_caught_up() if when_caught_up else self.wait_ended()
+                await _first(asyncio.create_task(ended), stopped)
+        finally:
+            stopped.cancel()
 
     # -- looking at it
 
@@ -237,6 +260,8 @@ class KafkaStreams:
 
     async def lag(self) -> int:
         """Records between this instance's tasks and the ends of their inputs, asked of the brokers now."""
+        if self.state is State.CREATED:
+            return 0
         positions = self._loop.positions()
         ends = await self._loop.ends()
         return sum(max(0, end - positions.get(tp, 0)) for tp, end in ends.items())
@@ -265,8 +290,8 @@ class KafkaStreams:
     async def _on_assigned(self, assignment: bytes, generation: int) -> None:
         ids = read_assignment(assignment)
         log.info("%s: tasks %s", self.config.application_id, " ".join(map(str, ids)) or "none")
-        await self._loop.assigned(ids)
-        self._status.become(State.RUNNING)
+        if await self._loop.assigned(ids):
+            self._status.become(State.RUNNING)
 
     async def _on_revoked(self, assignment: bytes, generation: int) -> None:
         self._status.become(State.REBALANCING)
@@ -290,3 +315,16 @@ class KafkaStreams:
             self._running.cancel()
         self._loop.progress.set()
         self._ended.set()
+
+
+async def _first(wanted: asyncio.Task[None], other: asyncio.Task[Any]) -> bool:
+    """Whether ``wanted`` ends before ``other`` does, and is not cancelled by that; raises what it raises."""
+    try:
+        await asyncio.wait([wanted, other], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        wanted.cancel()
+        await asyncio.wait([wanted])
+    if wanted.cancelled():
+        return False
+    wanted.result()
+    return True

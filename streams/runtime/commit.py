@@ -40,6 +40,9 @@ from streams.state import Pending
 BATCH_OVERHEAD = 200
 """Bytes kept free in a batch for its header."""
 
+BATCH_MAX = 1_000_000
+"""No batch of several records is larger, whatever max.request.size says: topics take so much by default."""
+
 Batch = tuple[int, bytes]
 """Number of records, and the batch built of them."""
 
@@ -74,11 +77,13 @@ class Committer:
         for running in tasks:
             flush = await self._worker.run(running.task.flush)
             flushes.append((running, flush))
+            await self._member.confirm()
             await self._output.send(running)
             for store, pending in flush.changes.items():
                 if store in running.changelogs:
                     sent += await self._send_changes(running, store, pending)
         await self._output.settle()
+        await asyncio.gather(*(each.ack for each in sent), return_exceptions=True)
         for each in sent:
             await _check_landing(each)
         offsets: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -102,7 +107,7 @@ class Committer:
 
     def _build(self, running: RunningTask, store: str, pending: Pending) -> list[Batch]:
         records: list[NewRecord] = [(timestamp, key, raw, ()) for key, (raw, timestamp) in pending.items()]
-        room = self._producer.max_request_size - BATCH_OVERHEAD
+        room = min(self._producer.max_request_size, BATCH_MAX) - BATCH_OVERHEAD
         if sum(map(estimate_size, records)) > room:
             cut, get = running.cuts[store], running.task.stores[store].backend.get
             records = [

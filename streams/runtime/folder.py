@@ -10,17 +10,20 @@ import fcntl
 from pathlib import Path
 from typing import IO
 
-from streams.errors import StateFolderLocked
+from streams.errors import StateError, StateFolderLocked
 from streams.runtime.task import TaskId
 
 
 class StateFolder:
-    """Locked from creation to `close`; raises StateFolderLocked if another process is there."""
+    """Locked from creation to `close`. StateFolderLocked: by another process; StateError: no such folder."""
 
     def __init__(self, state_dir: str, application_id: str) -> None:
         self.path = Path(state_dir) / application_id
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._lock: IO[str] = open(self.path / ".lock", "w")  # noqa: SIM115 - held until close
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock: IO[str] = open(self.path / ".lock", "w")  # noqa: SIM115 - held until close
+        except OSError as error:
+            raise StateError(f"state.dir {state_dir} cannot be used: {error}") from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

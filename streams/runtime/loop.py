@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 
 from logd.client import Admin, BatchFetcher, Client, Fetched, GroupMember, TopicPartition
-from logd.errors import ConnectionClosed, KafkaError, MillstreamError, RebalanceNeeded, RequestTimedOut
+from logd.errors import ConnectionClosed, KafkaError, RebalanceNeeded, RequestTimedOut
 from streams.config import StreamsConfig
 from streams.errors import TaskLost
 from streams.processors.metrics import NodeMetrics
@@ -29,8 +30,8 @@ log = logging.getLogger(__name__)
 class TaskLoop:
     """Runs the tasks the group gives it.
 
-    `tasks`: those held now. `progress`: set after every turn that did something. `lost` is called when tasks
-    had to be dropped, which makes the member join again.
+    `tasks`: those held now. `progress`: set after every turn. When something breaks off that time mends, the
+    tasks are dropped and the member joins again, which restores them.
     """
 
     def __init__(
@@ -64,6 +65,8 @@ class TaskLoop:
         self._lock = asyncio.Lock()
         self._epoch = 0
         self._working = False
+        self._stopping = False
+        self._opening: asyncio.Task[list[RunningTask]] | None = None
         self._commit_at = clock() + config.commit_interval_ms
 
     # -- the loop
@@ -72,30 +75,34 @@ class TaskLoop:
         """Take turns until cancelled."""
         busy = False
         while True:
-            epoch = self._epoch
             fetched = await self._fetcher.fetch(timeout_ms=0 if busy else self._config.poll_ms)
+            epoch = self._epoch
             async with self._lock:
-                for each in fetched:
-                    await self._feed(each, epoch)
-                busy = self._working and await self._turn() > 0
+                busy = False
+                with self._whole_or_dropped():
+                    for each in fetched:
+                        await self._feed(each, epoch)
+                    busy = self._working and await self._turn() > 0
             self.progress.set()
 
     async def _feed(self, fetched: Fetched, epoch: int) -> None:
         queue = self._queues.get(fetched.tp)
-        if queue is None:
-            return
-        # A jump forward is an offset reset, unless the task changed hands while this was on its way.
-        if fetched.position == queue.fetched or (fetched.position > queue.fetched and epoch == self._epoch):
-            records = await self._worker.run(fetched.records)
-            queue.add(records, fetched.next_offset, fetched.high_watermark)
-            if len(queue) > self._config.buffered_records_per_partition:
-                self._fetcher.pause([fetched.tp])
-        else:
-            self._fetcher.seek(fetched.tp, queue.fetched)
+        if queue is None or epoch != self._epoch:
+            return  # Tasks changed hands before the lock was ours: what is still wanted is fetched again.
+        if fetched.position != queue.fetched:
+            log.warning(
+                "%s: the log has no offset %d, going on at %d", fetched.tp, queue.fetched, fetched.position
+            )
+            queue.reset(fetched.position, fetched.high_watermark)
+        records = await self._worker.run(fetched.records)
+        queue.add(records, fetched.next_offset, fetched.high_watermark)
+        if len(queue) > self._config.buffered_records_per_partition:
+            self._fetcher.pause([fetched.tp])
 
     async def _turn(self) -> int:
         tasks = list(self.tasks.values())
         done = await self._worker.run(self._work, tasks)
+        await self._member.confirm()
         for running in tasks:
             await self._output.send(running)
         for tp in self._fetcher.paused():
@@ -125,44 +132,59 @@ class TaskLoop:
         self._commit_at = self._clock()
 
     async def _commit(self) -> None:
-        """Commit what changed. If that fails in a way that time mends, drop the tasks and join again."""
+        """Commit what changed."""
         self._commit_at = self._clock() + self._config.commit_interval_ms
         changed = [running for running in self.tasks.values() if running.task.needs_commit]
-        if not changed:
-            return
-        try:
+        if changed:
             await self._committer.commit(changed)
-        except (TaskLost, RebalanceNeeded, ConnectionClosed, RequestTimedOut) as error:
-            self._give_up(error)
-        except KafkaError as error:
-            if not error.retriable:
-                raise
-            self._give_up(error)
 
-    def _give_up(self, error: MillstreamError) -> None:
-        """The commit did not happen, or nobody knows: what the tasks hold is void, restore them."""
-        log.warning("commit failed, tasks are restored: %s", error)
-        self.drop()
-        self._member.request_rejoin()
+    @contextmanager
+    def _whole_or_dropped(self) -> Iterator[None]:
+        """Whatever raises in here leaves tasks between two records, or a commit of which nobody knows whether
+        it happened: nothing of that may be committed later. What time mends is tried again with the next
+        assignment, the rest is raised.
+        """
+        try:
+            yield
+        except Exception as error:
+            self.drop()
+            if not _is_passing(error):
+                raise
+            log.warning("tasks are restored: %s", error)
+            self._member.request_rejoin()
 
     # -- changes of hands
 
-    async def assigned(self, ids: Iterable[TaskId]) -> None:
-        """Hold exactly these tasks: close others, restore new ones, go on with the rest."""
+    async def assigned(self, ids: Iterable[TaskId]) -> bool:
+        """Hold exactly these tasks: close others, restore new ones, go on with the rest.
+
+        False if that broke off: the member joins again, or the loop is about to be closed.
+        """
         wanted = set(ids)
         async with self._lock:
-            for id in self.tasks.keys() - wanted:
-                self._close(self.tasks.pop(id), clean=True)
-            for running in await self._opener.open(sorted(wanted - self.tasks.keys())):
-                self.tasks[running.task.id] = running
-            self._settle()
-            self._working = True
+            if self._stopping:
+                return False
+            with self._whole_or_dropped():
+                for id in self.tasks.keys() - wanted:
+                    self._close(self.tasks.pop(id), clean=True)
+                self._opening = asyncio.create_task(self._opener.open(sorted(wanted - self.tasks.keys())))
+                try:
+                    opened = await self._opening
+                except asyncio.CancelledError:
+                    if self._stopping:
+                        return False
+                    raise
+                self.tasks.update((running.task.id, running) for running in opened)
+                self._settle()
+                self._working = True
+            return self._working
 
     async def revoked(self) -> None:
         """The group rebalances: commit and stand still; `assigned` says which tasks stay."""
         async with self._lock:
             self._working = False
-            await self._commit()
+            with self._whole_or_dropped():
+                await self._commit()
 
     async def lost(self) -> None:
         """The tasks are somebody else's already: nothing of theirs may be committed."""
@@ -187,6 +209,15 @@ class TaskLoop:
         self._epoch += 1
         self._queues = {tp: q for running in self.tasks.values() for tp, q in running.task.queues.items()}
         self._fetcher.assign({tp: queue.fetched for tp, queue in self._queues.items()})
+
+    @asynccontextmanager
+    async def between_turns(self) -> AsyncIterator[None]:
+        """Enter once the turn under way is over; a restore is broken off, and none begins any more."""
+        self._stopping = True
+        if self._opening is not None:
+            self._opening.cancel()
+        async with self._lock:
+            yield
 
     async def close(self) -> None:
         """Close fetcher and tasks; commit before."""
@@ -226,3 +257,10 @@ class TaskLoop:
             for name, metrics in running.task.metrics.items():
                 summed.setdefault(name, NodeMetrics()).add(metrics)
         return summed
+
+
+def _is_passing(error: Exception) -> bool:
+    """Whether time may mend it."""
+    if isinstance(error, KafkaError):
+        return error.retriable or isinstance(error, RebalanceNeeded)
+    return isinstance(error, TaskLost | ConnectionClosed | RequestTimedOut)

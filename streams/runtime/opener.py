@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 
 from logd.client import Admin, Client, GroupMember, TopicPartition
 from streams.config import StreamsConfig
-from streams.errors import StreamsError
+from streams.errors import StreamsError, TopologyError
 from streams.graph import SourceNode
 from streams.runtime.folder import StateFolder
 from streams.runtime.positions import Cut, read_cut
@@ -18,6 +19,8 @@ from streams.runtime.topics import TopicNames
 from streams.runtime.worker import Worker
 from streams.state import CachedStore, open_store
 from streams.topology import Topology
+
+log = logging.getLogger(__name__)
 
 Inputs = dict[TopicPartition, SourceNode]
 
@@ -52,12 +55,20 @@ class TaskOpener:
         opened: list[RunningTask] = []
         try:
             for id in ids:
+                self._check(id)
                 opened.append(await self._open(id, self._inputs(id, counts)))
         except BaseException:
             for running in opened:
                 running.task.close(clean=False)
             raise
         return opened
+
+    def _check(self, id: TaskId) -> None:
+        if id.subtopology >= len(self._topology.subtopologies):
+            raise TopologyError(
+                f"given task {id}, of a sub-topology that is not here: another instance of application "
+                f"{self._config.application_id!r} runs another topology"
+            )
 
     def _inputs(self, id: TaskId, counts: Mapping[str, int]) -> Inputs:
         return {
@@ -107,9 +118,11 @@ class TaskOpener:
             on_bad_output=self._config.production_exception_handler,
             times=cut.times,
         )
-        positions = dict(cut.positions)
-        positions.update(await self._begin({tp: inputs[tp] for tp in inputs if tp not in positions}))
         ends = await Admin(self._client).list_offsets(dict.fromkeys(inputs, "latest"))
+        positions = {tp: offset for tp, offset in cut.positions.items() if offset <= ends[tp].offset}
+        for tp in cut.positions.keys() - positions.keys():
+            log.warning("%s ends before the committed position %d: made anew?", tp, cut.positions[tp])
+        positions.update(await self._begin({tp: inputs[tp] for tp in inputs if tp not in positions}))
         for tp, source in inputs.items():
             task.add_input(tp, source, position=positions[tp], end=ends[tp].offset)
         return task
@@ -120,7 +133,7 @@ class TaskOpener:
         for tp, source in inputs.items():
             reset = source.reset or self._config.auto_offset_reset
             if reset == "none":
-                raise StreamsError(f"{tp} has no committed position and auto.offset.reset is none")
+                raise StreamsError(f"{tp} has no (valid) committed position and auto.offset.reset is none")
             wanted[tp] = reset
         found = await Admin(self._client).list_offsets(wanted) if wanted else {}
         return {tp: each.offset for tp, each in found.items()}

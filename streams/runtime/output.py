@@ -86,6 +86,7 @@ class Output:
         """Wait until everything sent is acknowledged; raises what the production handler fails on."""
         await self._producer.flush()
         acks, self._acks = self._acks, []
+        await asyncio.gather(*(each.ack for each in acks), return_exceptions=True)
         for topic, partition, records, ack in acks:
             try:
                 await ack

@@ -49,13 +49,19 @@ def write_note(changelogs: Mapping[str, int], times: StreamTimes) -> str:
 def read_cut(committed: Mapping[TopicPartition, OffsetAndMetadata]) -> Cut:
     """The task's last commit, from what the group's coordinator has of its inputs."""
     positions = {tp: each.offset for tp, each in committed.items()}
-    for each in committed.values():
-        note = _read_note(each.metadata)
-        if note is not None:
-            changelogs = {name: offset for name, (offset, _) in note.stores.items() if offset >= 0}
-            times = {name: time for name, (_, time) in note.stores.items() if time >= 0}
-            return Cut(positions, changelogs, StreamTimes(note.time, times))
-    return Cut(positions, None, StreamTimes())
+    notes = [note for each in committed.values() if (note := _read_note(each.metadata)) is not None]
+    if not notes:
+        return Cut(positions, None, StreamTimes())
+    changelogs: dict[str, int] = {}
+    times: dict[str, int] = {}
+    # Several, if what is one task now was several in an earlier topology. Offsets and times only grow.
+    for note in notes:
+        for name, (offset, time) in note.stores.items():
+            if offset >= 0:
+                changelogs[name] = max(offset, changelogs.get(name, offset))
+            if time >= 0:
+                times[name] = max(time, times.get(name, time))
+    return Cut(positions, changelogs, StreamTimes(max(note.time for note in notes), times))
 
 
 def _read_note(metadata: str) -> _Note | None:

@@ -50,16 +50,18 @@ class StreamsProtocol:
         state: Callable[[], MemberState],
     ) -> None:
         self._client = client
-        self._topology = topology
+        self.topology = topology
         self._names = names
         self._replication_factor = replication_factor
         self._state = state
+        self.counts: dict[str, int] = {}
+        """Partitions of every source topic at this leader's last assignment."""
 
     def metadata(self) -> bytes:
         """This instance's tasks and stored state, and the topics it reads."""
         state = self._state()
         said = _Said([str(each) for each in state.running], [str(each) for each in state.stored])
-        topics = [*self._topology.external_topics, *map(self._names.topic, self._topology.repartition_topics)]
+        topics = [*self.topology.external_topics, *map(self._names.topic, self.topology.repartition_topics)]
         subscription = ConsumerProtocolSubscription(
             topics=sorted(topics), user_data=msgspec.json.encode(said)
         )
@@ -70,8 +72,8 @@ class StreamsProtocol:
         return self._assign({member: _read_state(data) for member, data in members.items()})
 
     async def _assign(self, members: Mapping[str, MemberState]) -> Mapping[str, bytes]:
-        counts = await count_partitions(self._client, self._topology, refresh=True)
-        wanted = internal_topics(self._topology, self._names, counts, self._replication_factor)
+        counts = self.counts = await count_partitions(self._client, self.topology, refresh=True)
+        wanted = internal_topics(self.topology, self._names, counts, self._replication_factor)
         admin = Admin(self._client)
         await admin.create_topics(wanted, exist_ok=True)
         metadata = await self._client.metadata([topic.name for topic in wanted])
@@ -84,7 +86,7 @@ class StreamsProtocol:
                 )
         tasks = [
             TaskId(subtopology.id, partition)
-            for subtopology in self._topology.subtopologies
+            for subtopology in self.topology.subtopologies
             for partition in range(max(counts[topic] for topic in subtopology.topics))
         ]
         assigned = assign_tasks(tasks, members)
@@ -93,7 +95,7 @@ class StreamsProtocol:
     def _assignment(self, tasks: list[TaskId], counts: Mapping[str, int]) -> bytes:
         partitions: dict[str, list[int]] = {}
         for task in tasks:
-            for topic in self._topology.subtopologies[task.subtopology].topics:
+            for topic in self.topology.subtopologies[task.subtopology].topics:
                 if task.partition < counts[topic]:
                     partitions.setdefault(self._names.topic(topic), []).append(task.partition)
         told = _Told([str(task) for task in tasks])

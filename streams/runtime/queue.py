@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Sequence
+from operator import index
 
 from logd.client import TopicPartition
 from logd.records import Headers, Record
@@ -40,6 +41,7 @@ class InputQueue:
         *,
         position: int,
         end: int,
+        task_id: str,
         on_bad_record: ExceptionHandler,
     ) -> None:
         self.tp = tp
@@ -50,6 +52,7 @@ class InputQueue:
         self.idle_since: int | None = None
         self._process = head
         self._metrics = metrics
+        self._task_id = task_id
         self._on_bad_record = on_bad_record
         self._chunks: deque[tuple[list[Record], int]] = deque()
         self._chunk: list[Decoded] = []
@@ -68,6 +71,12 @@ class InputQueue:
         self.fetched = next_offset
         self.end = max(self.end, end)
         self.idle_since = None
+
+    def reset(self, position: int, end: int) -> None:
+        """Go on at ``position``: what was next is gone, or the topic was made anew and ends at ``end``."""
+        if not len(self) and not self._chunks:
+            self.position = position
+        self.fetched, self.end = position, end
 
     @property
     def is_caught_up(self) -> bool:
@@ -91,6 +100,7 @@ class InputQueue:
     def run(self, state: TaskState, bound: int | None, limit: int) -> int:
         """Process up to ``limit`` records, as long as their time is not above ``bound``; returns how many.
 
+        Raises what the topology's functions raise; ``state`` says at which record.
         Call after `head_timestamp` said there is one; that one is processed whatever the bound.
         """
         process, begin = self._process, self._next
@@ -106,10 +116,6 @@ class InputQueue:
                 state.offset = offset
                 process(key, value, timestamp, headers)
                 done += 1
-        except StreamsError:
-            raise
-        except Exception as error:
-            raise ProcessingError(state.task_id, *self.tp, state.offset) from error
         finally:
             self._advance(begin + done)
             self._metrics.process_total += done
@@ -138,9 +144,12 @@ class InputQueue:
     def _extracted(self, extract: TimestampExtractor, record: Decoded) -> Decoded:
         timestamp, key, value, headers, offset = record
         try:
-            return extract(key, value, timestamp), key, value, headers, offset
+            return index(extract(key, value, timestamp)), key, value, headers, offset
         except Exception as error:
-            raise ProcessingError(self.source.name, *self.tp, offset) from error
+            topic, partition = self.tp
+            raise ProcessingError(
+                self._task_id, self.source.name, topic=topic, partition=partition, offset=offset
+            ) from error
 
     def _check_times(self, decoded: list[Decoded]) -> None:
         for timestamp, _, _, _, offset in decoded:

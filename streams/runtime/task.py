@@ -7,13 +7,15 @@ and where the task stands, and once all of that is safe `written` brings the sto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from logd.client import TopicPartition
 from logd.records import Record
 from streams.config import ExceptionHandler, log_and_fail
+from streams.errors import ProcessingError, StreamsError
 from streams.graph import SourceNode
 from streams.processors.metrics import NodeMetrics
 from streams.processors.wiring import PunctuationType, TaskState
@@ -114,6 +116,7 @@ class Task:
             program.metrics[source.name],
             position=position,
             end=end,
+            task_id=str(self.id),
             on_bad_record=self._on_bad_input,
         )
         self._committed[tp] = position
@@ -134,7 +137,12 @@ class Task:
         state.wall_clock = self._clock()
         while (choice := self._choose()) is not None:
             queue, bound = choice
-            done += queue.run(state, bound, 1 if state.punctuations else RUN_LIMIT)
+            try:
+                done += queue.run(state, bound, 1 if state.punctuations else RUN_LIMIT)
+            except StreamsError:
+                raise
+            except Exception as error:
+                raise self._blamed(error) from error
             if state.punctuations:
                 self._punctuate("stream_time", state.stream_time)
             state.wall_clock = self._clock()
@@ -180,7 +188,28 @@ class Task:
             return
         for punctuation in list(self._state.punctuations):
             if punctuation.kind == kind and punctuation.is_due(now):
-                punctuation.callback(now)
+                with self._during("a schedule"):
+                    punctuation.callback(now)
+
+    def _blamed(self, error: Exception, during: str = "") -> ProcessingError:
+        state, node = self._state, self._program.node_that_raised(error)
+        return ProcessingError(
+            str(self.id),
+            node,
+            topic=state.topic,
+            partition=state.partition,
+            offset=state.offset,
+            during=during,
+        )
+
+    @contextmanager
+    def _during(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except StreamsError:
+            raise
+        except Exception as error:
+            raise self._blamed(error, what) from error
 
     # -- output and commit
 
@@ -207,7 +236,8 @@ class Task:
 
     def flush(self) -> Flush:
         """Drain the stores and say what to send; what they forward is in `take_output`, to be called next."""
-        self._program.drain()
+        with self._during("changes of tables, forwarded at a commit"):
+            self._program.drain()
         window_times = {
             name: store.stream_time for name, store in self.stores.items() if isinstance(store, WindowStore)
         }

@@ -20,11 +20,16 @@ class Worker:
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call ``work`` in the thread. Cancelling waits for its end: nobody may touch the task before."""
         future = asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(*args, **kwargs))
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            await asyncio.wait([future])
-            raise
+        cancelled = False
+        while not future.done():
+            try:
+                await asyncio.wait([future])
+            except asyncio.CancelledError:
+                cancelled = True  # perhaps not the last time
+        if cancelled:
+            future.exception()
+            raise asyncio.CancelledError
+        return future.result()
 
     def close(self) -> None:
         """End the thread, after the work it has."""

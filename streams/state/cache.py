@@ -20,6 +20,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from streams.errors import SerializationError
 from streams.state.backend import Backend
 from streams.state.spec import StoreSpec
 
@@ -113,7 +114,12 @@ class CachedStore:
         total = 0
         for key in dirty:
             value, timestamp = entries[key] or (None, 0)
-            raw = None if value is None else serialize(value)
+            try:
+                raw = None if value is None else serialize(value)
+            except Exception as error:
+                raise SerializationError(
+                    f"store {self.name} cannot keep {value!r} under key {key!r}: {error}", self.spec.changelog
+                ) from error
             pending[key] = (raw, timestamp)
             total += len(raw or b"")
             if listener is not None:

@@ -7,6 +7,7 @@ commit, and the tail is restored from the changelog. One block cache serves the 
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -25,6 +26,8 @@ from rocksdict import (
 
 from streams.errors import StateError
 from streams.state.backend import Update
+
+log = logging.getLogger(__name__)
 
 BLOCK_CACHE_BYTES = 64 * 1024 * 1024
 WRITE_BUFFER_BYTES = 8 * 1024 * 1024
@@ -120,12 +123,18 @@ class RocksBackend:
     def close(self) -> None:
         """Flush the memtables, so that the next start restores nothing, and close."""
         if not self._closed:
-            self._db.flush(True)
+            try:
+                self._db.flush(True)
+            except Exception as error:  # the disk is full, or the folder was deleted
+                log.warning("%s: not flushed, the next start restores it: %s", self._path, error)
             self._release()
 
     def _release(self) -> None:
-        # A column family held keeps the database, and its lock on the folder, alive.
-        self._checkpoints.close()
-        del self._checkpoint_handle
-        self._db.close()
         self._closed = True
+        for each in (self._checkpoints, self._db):
+            try:
+                each.close()
+            except Exception as error:  # it flushes by itself, with the same errors
+                log.debug("%s: %s", self._path, error)
+        # Whatever is held keeps the database, and its lock on the folder, alive.
+        del self._checkpoint_handle, self._checkpoints, self._db

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 from streams.config import ExceptionHandler
@@ -40,6 +42,11 @@ class Program:
             for store in changed:
                 store.drain()
 
+    def node_that_raised(self, error: BaseException) -> str:
+        """The innermost node on the way to where the error was raised; "" if it was none."""
+        functions = [frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__)]
+        return next((name for name in reversed(functions) if name in self.metrics), "")
+
     def close(self) -> None:
         """Tell the processors; nothing may be processed afterwards."""
         for closer in self.state.closers:
@@ -64,13 +71,19 @@ def wire(
             built[node.name] = _sink(node, output[node.topic], metrics[node.name], on_bad_record)
         elif isinstance(node, ProcessorNode):
             own = {name: stores[name] for name in node.stores}
-            built[node.name] = node.operator(
-                Wiring(node.name, forward, children, own, metrics[node.name], state)
-            )
+            process = node.operator(Wiring(node.name, forward, children, own, metrics[node.name], state))
+            built[node.name] = process if process is forward else _named(process, node.name)
         else:
             built[node.name] = forward
     heads = {source.name: built[source.name] for source in subtopology.sources}
     return Program(heads, output, metrics, dict(stores), state)
+
+
+def _named(process: Process, node: str) -> Process:
+    """Let tracebacks call the function by its node's name; records pay nothing for it."""
+    if isinstance(process, FunctionType):
+        process.__code__ = process.__code__.replace(co_name=node, co_qualname=node)
+    return process
 
 
 def _sink(node: SinkNode, rows: Rows, metrics: NodeMetrics, on_bad_record: ExceptionHandler) -> Process:

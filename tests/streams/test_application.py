@@ -6,13 +6,13 @@ import asyncio
 import shutil
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from logd.client import Admin, BatchProducer, Client, NewTopic, TopicPartition
+from logd.client import Admin, Client, NewTopic, TopicPartition
 from logd.errors import ConfigError, KafkaError
 from streams import (
     KafkaStreams,
@@ -26,43 +26,8 @@ from streams import (
 from streams.errors import StateError, StateFolderLocked
 from tests.streams import counting
 from tests.streams.counting import application, contents, expected, make_events, prepare
+from tests.streams.running import copy, make_topics, produce, run, until
 from tests.support.logd_process import LogdProcess
-
-Case = Callable[[], Awaitable[None]]
-
-
-def run(case: Case) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(60):
-            await case()
-
-    asyncio.run(limited())
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition; `run` sets the deadline."""
-    while not condition():  # noqa: ASYNC110 - there is no event to wait for
-        await asyncio.sleep(0.01)
-
-
-async def make_topics(bootstrap: str, **partitions: int) -> None:
-    async with Client(bootstrap) as client:
-        await Admin(client).create_topics([NewTopic(name, count, 1) for name, count in partitions.items()])
-
-
-async def produce(bootstrap: str, topic: str, *rows: tuple[bytes | None, bytes | None]) -> None:
-    async with Client(bootstrap) as client, BatchProducer(client) as producer:
-        await (await producer.send(topic, 0, [(7, key, value, ()) for key, value in rows]))
-
-
-def copy(bootstrap: str, name: str, state_dir: Path, **settings: Any) -> KafkaStreams:
-    """``<name>-in``, numbers, to ``<name>-out``."""
-    builder = StreamsBuilder(key_serde=str, value_serde=int)
-    builder.stream(f"{name}-in").to(f"{name}-out", name="sink")
-    topology = builder.build()
-    return KafkaStreams(
-        topology, application_id=name, bootstrap_servers=bootstrap, state_dir=str(state_dir), **settings
-    )
 
 
 def test_states_and_counters(logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]) -> None:
@@ -274,6 +239,31 @@ def test_a_record_too_large_to_send(
     run(case)
 
 
+def test_changes_of_a_store_that_are_more_than_a_topic_takes_at_once(
+    logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
+) -> None:
+    """Who raises max.request.size, for an output topic of large records, has not raised the changelog's."""
+    name = new_name("changes")
+    builder = StreamsBuilder(key_serde=str, value_serde=bytes)
+    builder.stream(f"{name}-in").map_values(lambda value: value * 100_000).to_table(store="large")
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+        await produce(logd.bootstrap, f"{name}-in", *((b"%d" % n, b"x") for n in range(15)))
+        async with KafkaStreams(
+            builder.build(),
+            application_id=name,
+            bootstrap_servers=logd.bootstrap,
+            state_dir=str(tmp_path),
+            max_request_size=10_000_000,
+        ) as app:
+            await app.wait_until_caught_up()
+        changelog = await counting.read_last(logd.bootstrap, f"{name}-large-changelog", partitions=1)
+        assert len(changelog) == 15
+
+    run(case)
+
+
 def test_slow_user_code_keeps_its_place_in_the_group(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
 ) -> None:
@@ -319,6 +309,9 @@ def test_settings_by_kafkas_names() -> None:
         ("commit.interval.ms", "-1", "0 or more"),
         ("auto.offset.reset", "sometimes", "earliest, latest or none"),
         ("application.id", "a/b", "letters"),
+        ("application.id", "a*b", "letters"),
+        ("application.id", "grüße", "letters"),
+        ("application.id", "..", "letters"),
         ("commit.intervall.ms", "1", "one of"),
     ],
 )

@@ -139,5 +139,13 @@ def test_offsets_moved_by_hand_take_the_state_as_it_is() -> None:
     )
 
 
+def test_notes_of_tasks_that_are_one_now_count_together() -> None:
+    """An earlier topology had two sub-topologies, which a join has made one: neither's state is forgotten."""
+    a, b = TopicPartition("a", 0), TopicPartition("b", 0)
+    offsets = commit_offsets({a: 5}, {"s": 12}, StreamTimes(90, {"s": 80}))
+    offsets |= commit_offsets({b: 7}, {"r": 3}, StreamTimes(70))
+    assert read_cut(offsets) == Cut({a: 5, b: 7}, {"s": 12, "r": 3}, StreamTimes(90, {"s": 80}))
+
+
 def test_nothing_committed_means_no_positions() -> None:
     assert read_cut({}) == Cut({}, None, StreamTimes())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from logd.client import TopicPartition
-from streams import StreamsBuilder, StreamsError, log_and_continue
+from streams import Processor, ProcessorContext, Record, StreamsBuilder, StreamsError, log_and_continue
 from streams.errors import ProcessingError, SerializationError
 from streams.runtime.task import Task, TaskId
 from streams.state import open_store
@@ -151,10 +151,76 @@ def test_an_error_of_the_users_names_the_record() -> None:
     builder.stream("a").foreach(lambda key, value: 1 // (2 - value))
     task, _ = make(builder)
     give(task, A, 0, 1, 2, 3)
-    with pytest.raises(ProcessingError, match="task 0_0, record a-0 offset 2: ZeroDivisionError") as caught:
+    with pytest.raises(
+        ProcessingError, match=r"^task 0_0, record a-0 offset 2, node KSTREAM-FOREACH-0"
+    ) as caught:
         task.process()
+    assert "ZeroDivisionError: integer division or modulo by zero (" in str(caught.value)
+    assert f"({__file__}, line " in str(caught.value)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert task.flush().positions == {A: 2}
+
+
+def test_an_error_in_a_commit_names_the_node() -> None:
+    """A cached table's changes go on at the commit: there is no record to name."""
+
+    def fail(key: str, count: int) -> None:
+        raise StopIteration  # which a future of asyncio would not take
+
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream("a").group_by_key().count().to_stream().foreach(fail, name="looker")
+    task, _ = make(builder)
+    give(task, A, 0)
+    task.process()
+    with pytest.raises(ProcessingError, match=r"^task 0_0, changes of tables.*, node looker: StopIteration"):
+        task.flush()
+
+
+def test_a_value_that_a_store_cannot_keep_is_named() -> None:
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream("a").group_by_key().aggregate(
+        set, lambda k, v, so_far: {print}, value_serde=list, store="s"
+    )
+    task, _ = make(builder)
+    give(task, A, 0)
+    task.process()
+    with pytest.raises(
+        SerializationError, match=r"store s cannot keep \{<.*print>\} under key b'a'.*s-changelog"
+    ):
+        task.flush()
+
+
+def test_an_error_in_a_schedule_or_a_processor_names_the_node() -> None:
+    class Failing(Processor[str, int]):
+        def init(self, context: ProcessorContext) -> None:
+            super().init(context)
+            context.schedule(10, lambda now: context.forward(Record("k", now, now)))
+
+        def process(self, record: Record[str, int]) -> None:
+            if record.value == 7:
+                raise ValueError("seven")
+
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream("a").process(Failing, name="failing").map_values(lambda v: 1 // 0, name="below")
+    task, _ = make(builder)
+    give(task, A, 3)
+    task.process()
+    give(task, A, 7, first=1)
+    with pytest.raises(ProcessingError, match="record a-0 offset 1, node failing: ValueError: seven"):
+        task.process()
+    task, _ = make(builder)
+    give(task, A, 3, 15)
+    with pytest.raises(ProcessingError, match="a schedule, node below: ZeroDivisionError"):
+        task.process()
+
+
+def test_an_extractor_that_gives_no_timestamp_is_named() -> None:
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream("a", timestamp_extractor=lambda k, v, t: None, name="source").foreach(print)  # type: ignore[arg-type, return-value]
+    task, _ = make(builder)
+    give(task, A, 3)
+    with pytest.raises(ProcessingError, match="record a-0 offset 0, node source: TypeError"):
+        task.process()
 
 
 def test_negative_timestamps_are_refused() -> None:

@@ -1,0 +1,289 @@
+"""The nouns of the language: `KStream`, `KTable` and the groupings between them.
+
+Each one's methods return the others (a stream is grouped, a grouping counted into a table, a table read as a
+stream), so they stand in one module, and are signatures only. How nodes are put into the graph is below:
+`strand` for streams, `kept` for tables, `grouping` for aggregations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
+
+from streams.dsl.grouping import Grouping
+from streams.dsl.kept import Kept, table_of_stream
+from streams.dsl.options import Grouped, Joined, Materialized, Produced, materialized, settle
+from streams.dsl.strand import Strand
+from streams.processors import aggregate as aggregations
+from streams.processors import stateless
+from streams.processors.custom import Processor, run_processor
+from streams.processors.table import filter_table, map_table_values
+from streams.processors.windows import TimeWindows
+from streams.serdes import Long, SerdeLike
+
+K = TypeVar("K")
+V = TypeVar("V")
+NewK = TypeVar("NewK")
+NewV = TypeVar("NewV")
+T = TypeVar("T")
+A = TypeVar("A")
+
+
+class KStream(Generic[K, V]):
+    """A stream under construction; every method adds a node and returns the stream below it.
+
+    Serdes are handed on while keys (or values) stay what they are. An operator that may change the key marks
+    the stream, and the next stateful operator sends it through a repartition topic.
+    """
+
+    def __init__(self, strand: Strand) -> None:
+        self._strand = strand
+
+    # -- record by record
+
+    def filter(self, predicate: Callable[[K, V], bool], *, name: str | None = None) -> KStream[K, V]:
+        """Keep records for which ``predicate(key, value)`` is true."""
+        return KStream(self._strand.then("KSTREAM-FILTER-", name, stateless.filter_records(predicate)))
+
+    def filter_not(self, predicate: Callable[[K, V], bool], *, name: str | None = None) -> KStream[K, V]:
+        """Keep records for which ``predicate(key, value)`` is false."""
+        operator = stateless.filter_records(predicate, wanted=False)
+        return KStream(self._strand.then("KSTREAM-FILTER-", name, operator))
+
+    def map(
+        self, mapper: Callable[[K, V], tuple[NewK, NewV]], *, name: str | None = None
+    ) -> KStream[NewK, NewV]:
+        """Replace key and value by ``mapper(key, value)``."""
+        strand = self._strand.then("KSTREAM-MAP-", name, stateless.map_records(mapper))
+        return KStream(strand.with_new_keys().with_new_values())
+
+    def map_values(self, mapper: Callable[[V], NewV], *, name: str | None = None) -> KStream[K, NewV]:
+        """Replace the value by ``mapper(value)``."""
+        strand = self._strand.then("KSTREAM-MAPVALUES-", name, stateless.map_values(mapper))
+        return KStream(strand.with_new_values())
+
+    def flat_map(
+        self, mapper: Callable[[K, V], Iterable[tuple[NewK, NewV]]], *, name: str | None = None
+    ) -> KStream[NewK, NewV]:
+        """Replace a record by those of ``mapper(key, value)``."""
+        strand = self._strand.then("KSTREAM-FLATMAP-", name, stateless.flat_map(mapper))
+        return KStream(strand.with_new_keys().with_new_values())
+
+    def flat_map_values(
+        self, mapper: Callable[[V], Iterable[NewV]], *, name: str | None = None
+    ) -> KStream[K, NewV]:
+        """Replace a value by those of ``mapper(value)``, under the same key."""
+        strand = self._strand.then("KSTREAM-FLATMAPVALUES-", name, stateless.flat_map_values(mapper))
+        return KStream(strand.with_new_values())
+
+    def select_key(self, selector: Callable[[K, V], NewK], *, name: str | None = None) -> KStream[NewK, V]:
+        """Replace the key by ``selector(key, value)``."""
+        return KStream(self._strand.selected(selector, name))
+
+    def peek(self, action: Callable[[K, V], object], *, name: str | None = None) -> KStream[K, V]:
+        """Call ``action(key, value)`` as records pass."""
+        return KStream(self._strand.then("KSTREAM-PEEK-", name, stateless.peek(action)))
+
+    def foreach(self, action: Callable[[K, V], object], *, name: str | None = None) -> None:
+        """Call ``action(key, value)``; the stream ends here."""
+        self._strand.then("KSTREAM-FOREACH-", name, stateless.foreach(action))
+
+    def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
+        """Both streams' records in one; nothing is said about their order."""
+        return KStream(self._strand.merged(other._strand, name))
+
+    def process(
+        self,
+        supplier: Callable[[], Processor[K, V]],
+        *,
+        stores: Sequence[str] = (),
+        name: str | None = None,
+    ) -> KStream[Any, Any]:
+        """Run a processor of your own; ``supplier()`` makes one per task."""
+        strand = self._strand.then("KSTREAM-PROCESSOR-", name, run_processor(supplier), tuple(stores))
+        return KStream(strand.with_new_keys().with_new_values())
+
+    # -- out
+
+    def to(
+        self,
+        topic: str,
+        produced: Produced | None = None,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Write the stream to a topic; the stream ends here."""
+        options = settle(produced, Produced, key_serde=key_serde, value_serde=value_serde, name=name)
+        self._strand.end_in(topic, options)
+
+    # -- stateful
+
+    def group_by_key(
+        self,
+        grouped: Grouped | None = None,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KGroupedStream[K, V]:
+        """Group by the key the stream has."""
+        options = settle(grouped, Grouped, key_serde=key_serde, value_serde=value_serde, name=name)
+        return KGroupedStream(Grouping.of(self._strand, options))
+
+    def group_by(
+        self,
+        selector: Callable[[K, V], NewK],
+        grouped: Grouped | None = None,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KGroupedStream[NewK, V]:
+        """Group by ``selector(key, value)``: through a repartition topic."""
+        options = settle(grouped, Grouped, key_serde=key_serde, value_serde=value_serde, name=name)
+        return KGroupedStream(Grouping.of(self._strand.selected(selector, options.name), options))
+
+    def to_table(
+        self,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, V]:
+        """Read the stream as a table's updates: the last value per key, a null value deletes."""
+        return KTable(table_of_stream(self._strand, key_serde, value_serde, name, materialized(store)))
+
+    def join(
+        self,
+        table: KTable[K, T],
+        joiner: Callable[[V, T], NewV],
+        joined: Joined | None = None,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KStream[K, NewV]:
+        """Join each record with the table's value for its key; ``joiner(value, table_value)``."""
+        options = settle(joined, Joined, key_serde=key_serde, value_serde=value_serde, name=name)
+        return KStream(table._kept.joined(self._strand, joiner, options, left=False))
+
+    def left_join(
+        self,
+        table: KTable[K, T],
+        joiner: Callable[[V, T | None], NewV],
+        joined: Joined | None = None,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KStream[K, NewV]:
+        """As `join`, but a record that finds nothing is joined with None."""
+        options = settle(joined, Joined, key_serde=key_serde, value_serde=value_serde, name=name)
+        return KStream(table._kept.joined(self._strand, joiner, options, left=True))
+
+
+class KTable(Generic[K, V]):
+    """A table under construction. Derived tables (filter, map_values) have no store of their own."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+
+    @property
+    def queryable_store_name(self) -> str | None:
+        """The store this very table can be read from, None for derived tables and those nobody keeps."""
+        return self._kept.queryable_store_name
+
+    def filter(self, predicate: Callable[[K, V], bool], *, name: str | None = None) -> KTable[K, V]:
+        """Keep keys whose value passes; one that no longer does is deleted."""
+
+        def step(key: K, value: V) -> V | None:
+            return value if predicate(key, value) else None
+
+        return KTable(self._kept.derived("KTABLE-FILTER-", name, filter_table(predicate), step))
+
+    def filter_not(self, predicate: Callable[[K, V], bool], *, name: str | None = None) -> KTable[K, V]:
+        """Keep keys whose value does not pass."""
+
+        def inverse(key: K, value: V) -> bool:
+            return not predicate(key, value)
+
+        return self.filter(inverse, name=name)
+
+    def map_values(self, mapper: Callable[[V], NewV], *, name: str | None = None) -> KTable[K, NewV]:
+        """Replace each value by ``mapper(value)``."""
+
+        def step(key: K, value: V) -> NewV:
+            return mapper(value)
+
+        operator = map_table_values(mapper)
+        return KTable(self._kept.derived("KTABLE-MAPVALUES-", name, operator, step, new_values=True))
+
+    def to_stream(
+        self, key: Callable[[K, V], NewK] | None = None, *, name: str | None = None
+    ) -> KStream[Any, V]:
+        """The table's updates as records; ``key(key, value)`` gives them another key."""
+        strand = self._kept.strand.then("KTABLE-TOSTREAM-", name, stateless.pass_through())
+        return KStream(strand if key is None else strand.selected(key, None))
+
+
+class KGroupedStream(Generic[K, V]):
+    """A stream grouped by key; an aggregation makes a table of it."""
+
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
+
+    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream[K, V]:
+        """Group by time as well."""
+        return TimeWindowedKStream(self._grouping.windowed_by(windows))
+
+    def count(self, *, name: str | None = None, store: str | Materialized | None = None) -> KTable[Any, int]:
+        """Count the records of each key."""
+        return self._aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, store)
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Any, V]:
+        """The first value of each key, then ``reducer(so_far, value)``."""
+        value_serde = self._grouping.strand.value_serde
+        return self._aggregated("KSTREAM-REDUCE-", aggregations.reducing(reducer), value_serde, name, store)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, V, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Any, A]:
+        """``aggregator(key, value, so_far)``, beginning with ``initializer()``; None deletes the key.
+
+        The aggregator may change ``so_far`` in place and return it.
+        """
+        adder = aggregations.aggregating(initializer, aggregator)
+        return self._aggregated("KSTREAM-AGGREGATE-", adder, value_serde, name, store)
+
+    def _aggregated(
+        self,
+        prefix: str,
+        adder: aggregations.Adder,
+        value_serde: SerdeLike | None,
+        name: str | None,
+        store: str | Materialized | None,
+    ) -> KTable[Any, Any]:
+        return KTable(self._grouping.aggregated(prefix, adder, value_serde, name, materialized(store)))
+
+
+class TimeWindowedKStream(KGroupedStream[K, V]):
+    """A stream grouped by key and window; its tables are keyed by ``Windowed(key, Window(start, end))``."""
+
+    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream[K, V]:
+        """A stream is windowed once: raises TopologyError."""
+        return super().windowed_by(windows)

@@ -1,0 +1,35 @@
+"""Watching the inputs while the application runs: new partitions are new tasks, to be shared out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from logd.client import Client, GroupMember
+from logd.errors import MillstreamError
+from streams.errors import TopologyError
+from streams.runtime.protocol import StreamsProtocol, count_partitions
+
+log = logging.getLogger(__name__)
+
+
+async def watch_partitions(
+    client: Client, member: GroupMember, protocol: StreamsProtocol, *, every_ms: int
+) -> None:
+    """Until cancelled: the group's leader joins again, and so assigns anew, when counts have changed.
+
+    What does not work with the new counts, or without a topic, is said by that assignment.
+    """
+    while True:
+        await asyncio.sleep(every_ms / 1000)
+        if not (member.is_leader and member.is_stable):
+            continue
+        try:
+            counts = await count_partitions(client, protocol.topology, refresh=True)
+        except TopologyError:
+            counts = {}
+        except MillstreamError:
+            continue  # asked again next time
+        if counts != protocol.counts:
+            log.info("partitions have changed from %s to %s", protocol.counts, counts)
+            member.request_rejoin()

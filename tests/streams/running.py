@@ -1,0 +1,47 @@
+"""For tests of whole applications: a deadline for a case, topics, records, and the smallest topology."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from logd.client import Admin, BatchProducer, Client, NewTopic
+from streams import KafkaStreams, StreamsBuilder
+
+Case = Callable[[], Awaitable[None]]
+
+
+def run(case: Case) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(60):
+            await case()
+
+    asyncio.run(limited())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition; `run` sets the deadline."""
+    while not condition():  # noqa: ASYNC110 - there is no event to wait for
+        await asyncio.sleep(0.01)
+
+
+async def make_topics(bootstrap: str, **partitions: int) -> None:
+    async with Client(bootstrap) as client:
+        await Admin(client).create_topics([NewTopic(name, count, 1) for name, count in partitions.items()])
+
+
+async def produce(bootstrap: str, topic: str, *rows: tuple[bytes | None, bytes | None]) -> None:
+    async with Client(bootstrap) as client, BatchProducer(client) as producer:
+        await (await producer.send(topic, 0, [(7, key, value, ()) for key, value in rows]))
+
+
+def copy(bootstrap: str, name: str, state_dir: Path, **settings: Any) -> KafkaStreams:
+    """``<name>-in``, numbers, to ``<name>-out``."""
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream(f"{name}-in").to(f"{name}-out", name="sink")
+    topology = builder.build()
+    return KafkaStreams(
+        topology, application_id=name, bootstrap_servers=bootstrap, state_dir=str(state_dir), **settings
+    )

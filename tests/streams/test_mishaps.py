@@ -1,0 +1,389 @@
+"""What happens around an application: topics that change, signals at bad moments, brokers that stay away."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logd.client import Admin, BatchProducer, Client, GroupMember, TopicPartition
+from logd.client.membership import Membership
+from logd.errors import ConnectionClosed
+from streams import KafkaStreams, Materialized, State, StreamsBuilder, StreamsError, Topology
+from streams.errors import StateError
+from streams.runtime.folder import StateFolder
+from streams.runtime.opener import TaskOpener
+from streams.runtime.worker import Worker
+from tests.streams.counting import read_last
+from tests.streams.running import copy, make_topics, produce, run, until
+from tests.support.logd_process import LogdProcess
+
+NewName = Callable[[str], str]
+
+
+def start(topology: Topology, bootstrap: str, name: str, state_dir: Path, **settings: Any) -> KafkaStreams:
+    return KafkaStreams(
+        topology,
+        application_id=name,
+        bootstrap_servers=bootstrap,
+        state_dir=str(state_dir),
+        **{"poll_ms": 20, "commit_interval_ms": 20, **settings},
+    )
+
+
+# -- inputs that change
+
+
+def test_an_input_made_anew_is_read_from_its_start(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
+    """Its committed position lies beyond its end; once the application runs meanwhile, once it does not."""
+    name = new_name("again")
+
+    async def remake(*keys: bytes) -> None:
+        async with Client(logd.bootstrap) as client:
+            await Admin(client).delete_topics([f"{name}-in"])
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+        await produce(logd.bootstrap, f"{name}-in", *((key, bytes(8)) for key in keys))
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        await produce(logd.bootstrap, f"{name}-in", *((b"%d" % n, bytes(8)) for n in range(9)))
+        async with copy(logd.bootstrap, name, tmp_path) as app:
+            await app.wait_until_caught_up()
+            await remake(b"a", b"b", b"c")
+            await until(lambda: app.metrics()["sink"].process_total == 12)
+            await app.wait_until_caught_up()
+        await remake(b"d")
+        async with copy(logd.bootstrap, name, tmp_path) as app:
+            await app.wait_until_caught_up()
+            assert app.summary()["records_in"] == 1
+        assert set(b"abcd") <= {
+            key[0] for key in await read_last(logd.bootstrap, f"{name}-out", partitions=1)
+        }
+
+    run(case)
+
+
+def test_new_partitions_of_an_input_are_read(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+    name = new_name("more")
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        async with (
+            copy(logd.bootstrap, name, tmp_path, metadata_max_age_ms=50) as app,
+            Client(logd.bootstrap) as client,
+            BatchProducer(client) as producer,
+        ):
+            await app.wait_until_caught_up()
+            await Admin(client).create_partitions({f"{name}-in": 3})
+            await producer.send(f"{name}-in", 2, [(7, b"late", bytes(8), ())])
+            await until(lambda: app.summary()["records_in"] == 1)
+            assert len(app.tasks) == 3
+
+    run(case)
+
+
+def test_new_partitions_end_an_application_with_state(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
+    """Its keys would be in other partitions from now on: it says so, and does not go on without them."""
+    name = new_name("keyed")
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream(f"{name}-in").group_by_key().count(store="counts")
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+        with pytest.raises(StreamsError, match=r"counts-changelog' has 1 partitions, the inputs need 2"):
+            async with (
+                start(builder.build(), logd.bootstrap, name, tmp_path, metadata_max_age_ms=50) as app,
+                Client(logd.bootstrap) as client,
+            ):
+                await app.wait_until_caught_up()
+                await Admin(client).create_partitions({f"{name}-in": 2})
+                await app.wait_ended()
+
+    run(case)
+
+
+# -- commits at bad moments
+
+
+def test_what_an_exception_leaves_half_done_is_not_committed(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
+    """The group rebalances just as a record, counted already, makes the next node fail."""
+    name = new_name("half")
+    inside, go_on = threading.Event(), threading.Event()
+
+    def topology(fails: bool) -> Topology:
+        def fail(key: str, count: int) -> None:
+            if fails and count == 3:
+                inside.set()
+                go_on.wait(30)
+                raise RuntimeError("of the user's")
+
+        builder = StreamsBuilder(key_serde=str, value_serde=int)
+        counts = builder.stream(f"{name}-in").group_by_key()
+        counts.count(store=Materialized(name="counts", caching=False)).to_stream().foreach(fail)
+        return builder.build()
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+        await produce(logd.bootstrap, f"{name}-in", *[(b"a", bytes(8))] * 5)
+        with pytest.raises(StreamsError, match=r"node KSTREAM-FOREACH-.*RuntimeError: of the user's"):
+            async with start(topology(True), logd.bootstrap, name, tmp_path) as app:
+                await until(inside.is_set)
+                rebalancing = asyncio.create_task(app._loop.revoked())
+                await asyncio.sleep(0)
+                go_on.set()
+                await rebalancing
+                await app.wait_ended()
+        async with start(topology(False), logd.bootstrap, name, tmp_path) as app:
+            await app.wait_until_caught_up()
+            assert dict(app.stores("counts")[0].all()) == {"a": 5}  # type: ignore[attr-defined]
+
+    run(case)
+
+
+def test_output_that_waits_for_room_at_the_end_is_not_lost(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal comes while the producer's buffer is full: the input is not committed without its output."""
+    name = new_name("room")
+    original, full, drained = BatchProducer.send, asyncio.Event(), asyncio.Event()
+
+    async def send(self: BatchProducer, topic: str, *rest: Any) -> Any:
+        if topic.startswith(name) and topic.endswith("-out"):
+            full.set()
+            await drained.wait()
+        return await original(self, topic, *rest)
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)), (b"b", bytes(8)))
+        monkeypatch.setattr(BatchProducer, "send", send)
+        app = copy(logd.bootstrap, name, tmp_path)
+        await app.start()
+        await full.wait()
+        closing = asyncio.create_task(app.close())
+        await asyncio.wait([closing], timeout=0.05)
+        drained.set()
+        await closing
+        monkeypatch.undo()
+        async with copy(logd.bootstrap, name, tmp_path) as app:
+            await app.wait_until_caught_up()
+        assert set(await read_last(logd.bootstrap, f"{name}-out", partitions=1)) == {b"a", b"b"}
+
+    run(case)
+
+
+def test_a_member_that_was_thrown_out_writes_nothing(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
+    """It stood still (SIGSTOP, a suspended laptop) beyond its session: others have its tasks, and may have
+    written newer results than those it woke up with.
+    """
+    name = new_name("zombie")
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream(f"{name}-in").group_by_key().count(store="counts").to_stream().to(f"{name}-out")
+    out = TopicPartition(f"{name}-out", 0)
+
+    async def throw_out(client: Client, member: GroupMember) -> None:
+        place = Membership(
+            client,
+            name,
+            protocol_type="consumer",
+            session_timeout_ms=1000,
+            rebalance_timeout_ms=1000,
+            group_instance_id=None,
+        )
+        place.member_id = member.member_id
+        await place.leave()
+        await place.close()
+        member._heard_at -= 100  # seconds: as after a stop
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
+        app = start(builder.build(), logd.bootstrap, name, tmp_path, commit_interval_ms=3_600_000)
+        async with app, Client(logd.bootstrap) as client:
+            await until(lambda: app.summary()["records_in"] == 1)
+            await throw_out(client, app._member)
+            app._loop.request_commit()
+            await until(lambda: app.summary()["records_in"] == 2)
+            assert (await Admin(client).list_offsets({out: "latest"}))[out].offset == 0
+            await app.wait_until_caught_up()
+            assert await read_last(logd.bootstrap, out.topic, partitions=1) == {b"a": (1).to_bytes(8, "big")}
+
+    run(case)
+
+
+def test_an_instance_with_another_topology_says_so(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
+    name = new_name("other")
+
+    def topology(*inputs: str) -> Topology:
+        builder = StreamsBuilder(key_serde=str, value_serde=int)
+        for each in inputs:
+            builder.stream(f"{name}-{each}").foreach(lambda key, value: None)
+        return builder.build()
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-a": 1, f"{name}-b": 1})
+        both = topology("a", "b")
+        async with start(both, logd.bootstrap, name, tmp_path / "1", heartbeat_interval_ms=50) as first:
+            await first.wait_until_caught_up()
+            with pytest.raises(StreamsError, match=f"application '{name}' runs another topology"):
+                async with start(topology("a"), logd.bootstrap, name, tmp_path / "2") as second:
+                    await second.wait_ended()
+
+    run(case)
+
+
+# -- restores
+
+
+def test_a_restore_that_a_broker_breaks_off_is_begun_again(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, original, errors = new_name("retry"), TaskOpener.open, [ConnectionClosed("gone"), None]
+
+    async def open_(self: TaskOpener, ids: Any) -> Any:
+        if errors and (error := errors.pop(0)) is not None:
+            raise error
+        return await original(self, ids)
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
+        monkeypatch.setattr(TaskOpener, "open", open_)
+        async with copy(logd.bootstrap, name, tmp_path) as app:
+            await app.wait_until_caught_up()
+            assert app.summary()["records_in"] == 1
+
+    run(case)
+
+
+def test_a_restore_is_broken_off_by_the_end(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, restoring = new_name("endless"), asyncio.Event()
+
+    async def open_(self: TaskOpener, ids: Any) -> Any:
+        restoring.set()
+        await asyncio.Event().wait()
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        monkeypatch.setattr(TaskOpener, "open", open_)
+        async with copy(logd.bootstrap, name, tmp_path) as app:
+            await restoring.wait()
+        assert app.state is State.NOT_RUNNING
+
+    run(case)
+
+
+def test_the_worker_is_waited_for_however_often_it_is_cancelled() -> None:
+    """A task's stores are closed behind it: whatever works there must have ended."""
+    inside, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        inside.set()
+        go_on.wait(30)
+        ended.set()
+
+    async def case() -> None:
+        worker = Worker()
+        running = asyncio.create_task(worker.run(work))
+        await until(inside.is_set)
+        for _ in range(3):
+            running.cancel()
+            await asyncio.wait([running], timeout=0.01)
+        assert not running.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert ended.is_set()
+        worker.close()
+
+    run(case)
+
+
+# -- starts and ends
+
+
+def test_a_state_folder_deleted_under_an_application_costs_a_restore(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
+    name = new_name("deleted")
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream(f"{name}-in").group_by_key().count(store="counts")
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+        for seen in (1, 2):
+            await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
+            async with start(builder.build(), logd.bootstrap, name, tmp_path) as app:
+                await app.wait_until_caught_up()
+                assert dict(app.stores("counts")[0].all()) == {"a": seen}  # type: ignore[attr-defined]
+                shutil.rmtree(tmp_path)
+        assert app.state is State.NOT_RUNNING
+
+    run(case)
+
+
+def test_a_coordinator_that_does_not_answer_holds_no_close_up(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = new_name("leave")
+
+    async def leave(self: Membership) -> None:
+        await asyncio.Event().wait()
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        async with copy(logd.bootstrap, name, tmp_path) as app:
+            await app.wait_until_caught_up()
+            monkeypatch.setattr(Membership, "leave", leave)
+            monkeypatch.setattr("logd.client.group.LEAVE_SECONDS", 0.01)
+        assert app.state is State.NOT_RUNNING
+
+    run(case)
+
+
+def test_a_start_without_a_broker_is_ended_by_a_signal(tmp_path: Path) -> None:
+    """Well before the client's own patience is over."""
+
+    async def case() -> None:
+        stop = asyncio.Event()
+        connections: list[asyncio.StreamWriter] = []
+
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connections.append(writer)
+            stop.set()
+
+        silent = await asyncio.start_server(accept, "127.0.0.1", 0)
+        port = silent.sockets[0].getsockname()[1]
+        app = copy(f"127.0.0.1:{port}", "early", tmp_path)
+        async with asyncio.timeout(10):
+            await app.run_until(stop)
+        assert app.state is State.CREATED
+        for writer in connections:
+            writer.close()
+            await writer.wait_closed()
+        silent.close()
+
+    run(case)
+
+
+def test_a_state_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StateError, match=f"state.dir {tmp_path}/file/x cannot be used: .*Not a directory"):
+        StateFolder(str(tmp_path / "file" / "x"), "app")
