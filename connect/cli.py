@@ -19,18 +19,31 @@ import logging
 import signal
 import sys
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from connect.config import document, read_config_file, validate
+from connect.config import SinkConfig, SourceConfig, document, read_config_file, validate
 from connect.errors import MillstreamError
-from connect.runtime import Worker, WorkerConfig, connector_class, list_plugins
+from connect.runtime import Worker, WorkerConfig, connector_class, connector_type, list_plugins
 
-app = typer.Typer(help="Connect: move data between the log and other systems.", no_args_is_help=True)
+app = typer.Typer(
+    help="Connect: move data between the log and other systems.", no_args_is_help=True, add_completion=False
+)
 _GC_THRESHOLD = 50_000
 """Objects between two collections."""
+
+
+class LogLevel(StrEnum):
+    """Of Python's logging."""
+
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+    CRITICAL = "CRITICAL"
 
 
 @app.command()
@@ -46,15 +59,19 @@ def standalone(
         bool,
         typer.Option(help="end once every source has ended, all is acknowledged and sinks have caught up"),
     ] = False,
-    status_interval: Annotated[float, typer.Option(help="seconds between status lines; 0: only changes")] = 0,
-    log_level: Annotated[str, typer.Option(help="what stderr tells")] = "WARNING",
+    status_interval: Annotated[
+        float, typer.Option(min=0, help="seconds between status lines; 0: only changes")
+    ] = 0,
+    log_level: Annotated[LogLevel, typer.Option(case_sensitive=False, help="what stderr tells")] = (
+        LogLevel.WARNING
+    ),
 ) -> None:
     """Run connectors in one process. Ends cleanly on SIGTERM or Ctrl-C: flushed and committed.
 
     The exit status is 1 when a connector or task had failed at the end.
     """
-    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    sys.path.insert(0, "")  # a connector.class of one's own, as `python -m` would find it
+    logging.basicConfig(level=log_level.value, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    _find_own_modules()
     try:
         worker = {**read_config_file(worker_file), **dict(_pair(o) for o in override or [])}
         config = WorkerConfig.parse(worker)
@@ -68,28 +85,37 @@ def standalone(
 
 @app.command()
 def plugins() -> None:
-    """List the connector plugins that are installed."""
+    """List the connector plugins that are installed; one that cannot be loaded with its error."""
     for plugin in list_plugins():
         typer.echo(json.dumps(plugin))
 
 
 @app.command("config")
 def show_config(
-    plugin: Annotated[str, typer.Argument(help="connector class")],
-    check: Annotated[Path | None, typer.Option(help="validate this connector file")] = None,
+    plugin: Annotated[str, typer.Argument(metavar="PLUGIN", help="as in connector.class")],
+    check: Annotated[Path | None, typer.Option(metavar="FILE", help="validate this connector file")] = None,
 ) -> None:
     """Show a plugin's settings, or validate a connector's config; errors give exit status 1."""
+    _find_own_modules()
     try:
-        declaration = connector_class(plugin).CONFIG
+        found = connector_class(plugin)
+        declaration = found.CONFIG
         if check is None:
             typer.echo(document(declaration))
             return
-        report = validate(plugin, [declaration], read_config_file(check))
+        common = SourceConfig if connector_type(found) == "source" else SinkConfig
+        declarations = [declaration] if issubclass(declaration, common) else [common, declaration]
+        report = validate(plugin, declarations, read_config_file(check))
     except MillstreamError as e:
         typer.echo(f"millstream connect: {e}", err=True)
         raise typer.Exit(2) from e
     typer.echo(json.dumps(report, indent=2))
     raise typer.Exit(1 if report["error_count"] else 0)
+
+
+def _find_own_modules() -> None:
+    """A `connector.class` of one's own in the current folder, as `python -m` would find it."""
+    sys.path.insert(0, "")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -130,7 +156,7 @@ async def _run(
             task.cancel()
         for task in done:
             task.result()
-        failed = worker.failed
+    failed = worker.failed  # by now also what the last flush and commit came to
     _say("stopped", failed=failed, connectors=worker.status())
     return failed
 

@@ -13,6 +13,7 @@ with SinkRun(MySink, {"path": "out"}) as sink:
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,17 +44,34 @@ class MemoryOffsetStore:
         self.offsets = {k: v for k, v in merged.items() if v is not None}
 
 
-def call(method: Any, *args: Any) -> Any:
-    """A plugin method's result, plain or async, from ordinary code."""
+class Calls:
+    """Calls of plugin methods, plain or async, from ordinary code: one event loop and one thread for all.
 
-    async def run() -> Any:
-        calls = PluginCalls("testing")
-        try:
-            return await calls.call(method, *args)
-        finally:
-            calls.close()
+    As in a worker, what a plugin opened in one call it may use in the next.
+    """
 
-    return asyncio.run(run())
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self._calls = PluginCalls("testing")
+        self._finalizer = weakref.finalize(self, _end, self._calls, self._runner)
+
+    def __call__(self, method: Any, *args: Any) -> Any:
+        """The method's result."""
+        return self._runner.run(self._calls.call(method, *args))
+
+    def close(self) -> None:
+        """End the thread and the loop."""
+        self._finalizer()
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return not self._finalizer.alive
+
+
+def _end(calls: PluginCalls, runner: asyncio.Runner) -> None:
+    calls.close()
+    runner.close()
 
 
 class SourceRun:
@@ -68,6 +86,7 @@ class SourceRun:
         max_tasks: int = 1,
         store: MemoryOffsetStore | None = None,
     ) -> None:
+        self._call = Calls()
         self.store = store or MemoryOffsetStore()
         self._arguments: dict[str, Any] = {"name": name, "max_tasks": max_tasks}
         self._connector, self._config = connector, dict(config)
@@ -76,8 +95,8 @@ class SourceRun:
         connector.CONFIG.parse(config)
         self.connector = connector()
         self.connector.context = ConnectorContext(connector=name)
-        call(self.connector.start, dict(config))
-        self.task_configs: list[dict[str, str]] = call(self.connector.task_configs, max_tasks)
+        self._call(self.connector.start, dict(config))
+        self.task_configs: list[dict[str, str]] = self._call(self.connector.task_configs, max_tasks)
         self.tasks = [self._start(i, task_config) for i, task_config in enumerate(self.task_configs)]
 
     def _start(self, task_id: int, config: Mapping[str, str]) -> SourceTask:
@@ -85,12 +104,12 @@ class SourceRun:
         task.context = SourceTaskContext(
             connector=self._arguments["name"], task_id=task_id, offsets=self._offsets
         )
-        call(task.start, config)
+        self._call(task.start, config)
         return task
 
     def poll(self, task_id: int = 0) -> list[SourceRecord]:
         """One poll of one task."""
-        records: Sequence[SourceRecord] | None = call(self.tasks[task_id].poll)
+        records: Sequence[SourceRecord] | None = self._call(self.tasks[task_id].poll)
         self._seen += records or []
         return list(records or [])
 
@@ -112,15 +131,18 @@ class SourceRun:
             for r in self._seen
             if r.source_partition is not None and r.source_offset is not None
         }
-        asyncio.run(self._offsets.commit(offsets))
+        self._call(self._offsets.commit, offsets)
         for task in self.tasks:
-            call(task.commit)
+            self._call(task.commit)
 
     def stop(self) -> None:
-        """Stop tasks and connector."""
+        """Stop tasks and connector; once more does nothing."""
+        if self._call.closed:
+            return
         for task in self.tasks:
-            call(task.stop)
-        call(self.connector.stop)
+            self._call(task.stop)
+        self._call(self.connector.stop)
+        self._call.close()
 
     def again(self) -> SourceRun:
         """Stop, and start anew from what was committed: what a crash or a restart does."""
@@ -134,15 +156,16 @@ class SinkRun:
     def __init__(
         self, connector: type[SinkConnector], config: Mapping[str, str], *, name: str = "test"
     ) -> None:
+        self._call = Calls()
         connector.CONFIG.parse(config)
         self.connector = connector()
         self.connector.context = ConnectorContext(connector=name)
-        call(self.connector.start, dict(config))
+        self._call(self.connector.start, dict(config))
         task = connector.task_class()
         assert isinstance(task, SinkTask), "SinkRun is for sinks of records"
         self.task = task
         self.task.context = SinkTaskContext(connector=name, task_id=0)
-        call(self.task.start, call(self.connector.task_configs, 1)[0])
+        self._call(self.task.start, self._call(self.connector.task_configs, 1)[0])
         self._next: dict[TopicPartition, int] = {}
 
     def put(self, records: Sequence[SinkRecord]) -> None:
@@ -150,24 +173,27 @@ class SinkRun:
         partitions = {TopicPartition(r.topic, r.partition) for r in records}
         new = sorted(partitions - self._next.keys())
         if new:
-            call(self.task.open, new)
-        call(self.task.put, records)
+            self._call(self.task.open, new)
+        self._call(self.task.put, records)
         for record in records:
             self._next[TopicPartition(record.topic, record.partition)] = record.offset + 1
 
     def flush(self) -> dict[TopicPartition, int]:
         """Flush, and return the offsets a worker would commit."""
-        allowed: Mapping[TopicPartition, int] | None = call(self.task.pre_commit, dict(self._next))
+        allowed: Mapping[TopicPartition, int] | None = self._call(self.task.pre_commit, dict(self._next))
         if allowed is None:
-            call(self.task.flush, dict(self._next))
+            self._call(self.task.flush, dict(self._next))
             allowed = self._next
         return dict(allowed)
 
     def stop(self) -> None:
-        """Close partitions and stop."""
-        call(self.task.close, sorted(self._next))
-        call(self.task.stop)
-        call(self.connector.stop)
+        """Close partitions and stop; once more does nothing."""
+        if self._call.closed:
+            return
+        self._call(self.task.close, sorted(self._next))
+        self._call(self.task.stop)
+        self._call(self.connector.stop)
+        self._call.close()
 
     def __enter__(self) -> SinkRun:
         return self
@@ -176,4 +202,4 @@ class SinkRun:
         self.stop()
 
 
-__all__ = ["MaybeAwaitable", "MemoryOffsetStore", "SinkRun", "SourceRun", "call"]
+__all__ = ["Calls", "MaybeAwaitable", "MemoryOffsetStore", "SinkRun", "SourceRun"]

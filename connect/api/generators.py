@@ -12,7 +12,8 @@
 
 `state` is a dict of JSON values. The worker stores it once everything yielded so far is acknowledged, and
 hands it back after a restart. `yield None` says that nothing more is there now: what was yielded is sent.
-When the function returns, the source has ended. Async generators work as well.
+When the function returns, the source has ended. When it raises RetriableError, it is called again after a
+backoff with the state of the last batch. Async generators work as well.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any, ClassVar
 from connect.api.records import SourceRecord
 from connect.api.source import SourceConnector, SourceTask
 from connect.config import Config
+from connect.errors import RetriableError
 
 Generator = Callable[
     [Any, dict[str, Any]], Iterator[SourceRecord | None] | AsyncIterator[SourceRecord | None]
@@ -74,27 +76,38 @@ class _Generated(SourceTask):
 
     def start(self, config: Mapping[str, str]) -> None:
         self._partition = {"source": self.source_name}
-        self._state: dict[str, Any] = dict(self.context.offsets.offset(self._partition) or {})
-        self._generator: Any = self.function(self.declaration.parse(config), self._state)
+        self._config = self.declaration.parse(config)
+        self._handed: dict[str, Any] = self.context.offsets.offset(self._partition) or {}
+        self._begin()
+
+    def _begin(self) -> None:
+        """Call the function with the state of the last batch. A generator that has raised is at its end."""
+        self._state = copy.deepcopy(self._handed)
+        self._generator: Any = self.function(self._config, self._state)
 
     def _batch(self, records: list[SourceRecord]) -> list[SourceRecord]:
         """Only the last record carries the state: it stands for the whole batch."""
+        self._handed = copy.deepcopy(self._state)
         if records:
             records[-1].source_partition = self._partition
-            records[-1].source_offset = copy.deepcopy(self._state)
+            records[-1].source_offset = self._handed
         return records
 
 
 class _GeneratorTask(_Generated):
     def poll(self) -> Sequence[SourceRecord]:
         records: list[SourceRecord] = []
-        for record in itertools.islice(self._generator, self.batch_size):
-            if record is None:
-                break
-            records.append(record)
-        else:
-            if len(records) < self.batch_size:
-                self.context.finished()
+        try:
+            for record in itertools.islice(self._generator, self.batch_size):
+                if record is None:
+                    break
+                records.append(record)
+            else:
+                if len(records) < self.batch_size:
+                    self.context.finished()
+        except RetriableError:
+            self._begin()
+            raise
         return self._batch(records)
 
     def stop(self) -> None:
@@ -111,6 +124,9 @@ class _AsyncGeneratorTask(_Generated):
             except StopAsyncIteration:
                 self.context.finished()
                 break
+            except RetriableError:
+                self._begin()
+                raise
             if record is None:
                 break
             records.append(record)

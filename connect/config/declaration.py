@@ -45,7 +45,7 @@ class Config:
         """The declared settings by key, in order of declaration."""
         if cls._settings is None:
             hints = typing.get_type_hints(cls)
-            declared = (Setting.declared(name, hints[name], spec) for name, spec in cls._specs.items())
+            declared = (Setting.declared(name, hints.get(name), spec) for name, spec in cls._specs.items())
             cls._settings = {s.key: s for s in declared}
         return cls._settings
 
@@ -56,7 +56,8 @@ class Config:
         config.raw = dict(raw)
         for key, declared in cls.settings().items():
             given = raw.get(key)
-            if given is None or (given == "" and declared.kind not in ("STRING", "LIST")):
+            may_be_empty = declared.kind in ("STRING", "LIST") and not declared.required
+            if given is None or (given == "" and not may_be_empty):
                 if declared.required:
                     errors.append(ConfigError(key, "", "is required"))
                 setattr(config, declared.attribute, None if declared.required else declared.spec.default)
@@ -64,7 +65,7 @@ class Config:
             try:
                 setattr(config, declared.attribute, declared.parse(given))
             except ValueError as e:
-                errors.append(ConfigError(key, given, str(e)))
+                errors.append(ConfigError(key, "[hidden]" if declared.kind == "PASSWORD" else given, str(e)))
         if not errors:
             try:
                 config.check()

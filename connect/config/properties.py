@@ -59,9 +59,11 @@ def read_config_file(path: Path) -> dict[str, Any]:
     JSON may be the flat map or `{"name": ..., "config": {...}}`, as Kafka's standalone worker takes both.
     """
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
     except OSError as e:
         raise ConfigError("file", path, f"cannot be read: {e.strerror}") from e
+    except UnicodeDecodeError as e:
+        raise ConfigError("file", path, f"must be in UTF-8: {e}") from e
     if path.suffix != ".json":
         return dict(parse_properties(text))
     try:

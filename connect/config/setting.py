@@ -107,7 +107,12 @@ class Setting:
         if typing.get_origin(annotation) is Literal:
             choices = typing.get_args(annotation)
             annotation = str
-        kind = spec.kind or _KINDS[typing.get_origin(annotation) or annotation]
+        kind = spec.kind or _KINDS.get(typing.get_origin(annotation) or annotation)
+        if kind is None:
+            raise TypeError(
+                f"setting {attribute} needs an annotation: str, int, float, bool, list[str], Password or "
+                f"Literal[...], each also | None; it has {annotation!r}"
+            )
         return cls(
             attribute=attribute,
             key=spec.key or attribute.replace("_", "."),

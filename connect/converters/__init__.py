@@ -11,7 +11,7 @@ from connect.converters.bytearrays import ByteArrayConverter
 from connect.converters.headers import SimpleHeaderConverter
 from connect.converters.json import JsonConverter
 from connect.converters.strings import StringConverter
-from connect.errors import ConfigError
+from connect.errors import ConfigError, ConnectError
 
 __all__ = [
     "ByteArrayConverter",
@@ -46,7 +46,10 @@ def _class_named(key: str, name: str) -> type[Any]:
         raise ConfigError(
             key, name, f"is no converter; known are {', '.join(n for n in _NAMES if '.' not in n)}"
         )
-    found = load(name)
+    try:
+        found = load(name)
+    except ConnectError as e:
+        raise ConfigError(key, name, str(e)) from e
     if not isinstance(found, type):
         raise ConfigError(key, name, "is not a class")
     return found

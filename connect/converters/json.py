@@ -72,7 +72,7 @@ class JsonConverter(Converter):
             if schema is None:
                 return self._bare(values)
             return self._with_schema(schema, values)
-        except (TypeError, ValueError, OverflowError, AttributeError) as e:
+        except (TypeError, ValueError, ArithmeticError, AttributeError) as e:
             raise DataError(f"value for topic {topic} cannot be written as JSON: {e}") from e
 
     def _bare(self, values: Sequence[Any]) -> list[bytes | None]:
@@ -115,10 +115,16 @@ class JsonConverter(Converter):
             envelope = self._decode_envelope(data)
             schema, convert, decode = self._reader(bytes(envelope.schema))
             value = decode(envelope.payload)
-            return SchemaAndValue(schema, value if convert is None else convert(value))
+            if convert is not None:
+                value = convert(value)
+            if schema is not None:
+                schema.check(value)  # an envelope may lie
+            return SchemaAndValue(schema, value)
         except (msgspec.MsgspecError, UnicodeDecodeError) as e:
             raise DataError(self._complaint(topic, e)) from e
-        except (TypeError, ValueError, KeyError, AttributeError) as e:
+        except DataError as e:
+            raise DataError(f"record of topic {topic} does not fit its schema: {e}") from e
+        except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as e:
             raise DataError(f"record of topic {topic} does not fit its schema: {e!r}") from e
 
     def _complaint(self, topic: str, error: Exception) -> str:

@@ -72,6 +72,10 @@ _CONSUMER: _Table = {
 }
 
 
+_NO_TIMEOUT_MS = str((1 << 31) - 1)
+"""A broker that is away is waited for, as Kafka's Connect does."""
+
+
 def under(prefix: str, config: Mapping[str, Any]) -> dict[str, str]:
     """The keys that begin with `prefix`, without it."""
     return {key[len(prefix) :]: str(value) for key, value in config.items() if key.startswith(prefix)}
@@ -98,7 +102,8 @@ def client_arguments(worker: Mapping[str, Any]) -> dict[str, Any]:
 
 def producer_arguments(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `BatchProducer` for a source task."""
-    settings = under("producer.", worker) | under("producer.override.", connector)
+    settings = {"delivery.timeout.ms": _NO_TIMEOUT_MS}
+    settings |= under("producer.", worker) | under("producer.override.", connector)
     return _arguments(_PRODUCER, settings, "producer.")
 
 

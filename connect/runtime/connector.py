@@ -22,12 +22,15 @@ from connect.config import (
 )
 from connect.errors import ConfigError, ConnectError
 from connect.runtime.calls import PluginCalls
+from connect.runtime.client_settings import consumer_arguments, producer_arguments
+from connect.runtime.conversion import Conversion
 from connect.runtime.plugins import ConnectorClass, connector_class, connector_type
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.source_task import WorkerSourceTask
 from connect.runtime.states import State, Status
 from connect.runtime.task import TaskSetting, WorkerTask
+from connect.runtime.topic_creation import creation_rules
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import OffsetStore
 from logd.client import Admin, Client
@@ -75,6 +78,7 @@ class WorkerConnector:
         for declaration in declarations:
             declaration.parse(raw)
         refuse_unsupported(raw)
+        self._check_shared(parts.config, raw)
         prefixes = (*_PREFIXES, *self.plugin.CONFIG.PREFIXES)
         for key, nearest in unknown_keys(declarations, raw, prefixes).items():
             _log.warning("%s: %s is not known%s", self.name, key, f"; {nearest}?" if nearest else "")
@@ -99,6 +103,7 @@ class WorkerConnector:
                 connector.context = ConnectorContext(connector=self.name, request_task_reconfiguration=replan)
                 await self._plugin_calls.call(connector.start, self.config)
                 self._task_configs = await self._plan(connector)
+                self.tasks = self._make_tasks()
             except Exception as e:
                 _log.error("%s failed: %r", self.name, e)
                 self.status.fail(e)
@@ -159,6 +164,16 @@ class WorkerConnector:
         connector = self.status.report(worker_id, version)
         return {"name": self.name, "connector": connector, "tasks": tasks, "type": self.type}
 
+    def _check_shared(self, worker: WorkerConfig, raw: Mapping[str, Any]) -> None:
+        """What every task would make of converters, clients and topics: better refused at once."""
+        if not issubclass(getattr(self.plugin, "task_class", object), RangeSinkTask):
+            Conversion.configured(worker, raw)
+        if self.type == "source":
+            producer_arguments(worker.raw, raw)
+            creation_rules(raw)
+        else:
+            consumer_arguments(worker.raw, raw)
+
     async def _plan(self, connector: SourceConnector | SinkConnector) -> list[dict[str, str]]:
         configs: list[dict[str, str]] = await self._plugin_calls.call(connector.task_configs, self._tasks_max)
         if len(configs) > self._tasks_max:
@@ -177,17 +192,19 @@ class WorkerConnector:
                 return
             try:
                 configs = await self._plan(self._connector)
+                if configs != self._task_configs:
+                    await self._stop_tasks()
+                    self._task_configs = configs
+                    self.tasks = self._make_tasks()
+                    self._launch_tasks()
             except Exception as e:
                 _log.error("%s failed: %r", self.name, e)
                 self.status.fail(e)
-                return
-            if configs != self._task_configs:
-                await self._stop_tasks()
-                self._task_configs = configs
-                self._launch_tasks()
+
+    def _make_tasks(self) -> list[WorkerTask]:
+        return [self._make_task(i) for i in range(len(self._task_configs))]
 
     def _launch_tasks(self) -> None:
-        self.tasks = [self._make_task(i) for i in range(len(self._task_configs))]
         for task in self.tasks:
             task.launch()
 
@@ -222,5 +239,7 @@ def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) ->
 
 
 def _text(value: object) -> str:
-    """A config value as connectors get it: JSON configs may hold numbers and booleans."""
+    """A config value as connectors get it: JSON configs may hold numbers, booleans and lists."""
+    if isinstance(value, list):
+        return ",".join(map(_text, value))
     return ("true" if value else "false") if isinstance(value, bool) else str(value)

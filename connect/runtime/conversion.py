@@ -10,9 +10,10 @@ from typing import Any
 from connect.api.records import Header, SinkRecord, SourceRecord
 from connect.api.schema import Schema
 from connect.converters import Converter, HeaderConverter, make_converter, make_header_converter
+from connect.errors import DataError
 from connect.runtime.worker_config import WorkerConfig
 from logd.client import Fetched
-from logd.records import Headers, NewRecord
+from logd.records import Headers, NewRecord, Record
 
 
 class Conversion:
@@ -55,33 +56,58 @@ class Conversion:
 
     def _headers(self, topic: str, headers: Sequence[Header]) -> Headers:
         convert = self._header.from_connect_header
+        if any(len(header) != 3 for header in headers):
+            raise DataError(f"headers for topic {topic}: each is (name, schema or None, value)")
         return tuple((name, convert(topic, name, schema, value)) for name, schema, value in headers)
 
     def from_log(self, fetched: Fetched) -> list[SinkRecord]:
-        """Fetched records as a sink task takes them."""
+        """Fetched records as a sink task takes them; DataError names the first that cannot be converted."""
         topic, partition = fetched.tp
         records = fetched.records()
         timestamp_type = _timestamp_type(fetched)
-        keys = self._key.to_connect_many(topic, [r[2] for r in records])
-        values = self._value.to_connect_many(topic, [r[3] for r in records])
-        convert = self._header.to_connect_header
+        try:
+            keys = self._key.to_connect_many(topic, [r[2] for r in records])
+            values = self._value.to_connect_many(topic, [r[3] for r in records])
+            headers = [self._connect_headers(topic, r[4]) if r[4] else () for r in records]
+        except Exception as e:
+            raise self._complaint(fetched, records) or e from e
         return [
             SinkRecord(
                 topic,
                 partition,
-                offset,
+                record[0],
                 value,
                 key,
-                timestamp,
-                tuple((n, *convert(topic, n, data)) for n, data in headers) if headers else (),
+                record[1],
+                converted,
                 key_schema,
                 value_schema,
                 timestamp_type,
             )
-            for (offset, timestamp, _, _, headers), (key_schema, key), (value_schema, value) in zip(
-                records, keys, values, strict=True
+            for record, (key_schema, key), (value_schema, value), converted in zip(
+                records, keys, values, headers, strict=True
             )
         ]
+
+    def _connect_headers(self, topic: str, headers: Headers) -> tuple[Header, ...]:
+        convert = self._header.to_connect_header
+        return tuple((name, *convert(topic, name, data)) for name, data in headers)
+
+    def _complaint(self, fetched: Fetched, records: Sequence[Record]) -> DataError | None:
+        """Which of the records it was, and which part of it."""
+        topic = fetched.tp.topic
+        for offset, _, key, value, headers in records:
+            part = "key"
+            try:
+                self._key.to_connect(topic, key)
+                part = "value"
+                self._value.to_connect(topic, value)
+                part = "headers"
+                self._connect_headers(topic, headers)
+            except Exception as e:
+                words = e if isinstance(e, DataError) else repr(e)
+                return DataError(f"{fetched.tp}, offset {offset}, {part}: {words}")
+        return None
 
 
 def _encode(

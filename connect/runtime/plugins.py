@@ -14,7 +14,7 @@ from typing import Any
 from connect.api.sink import SinkConnector
 from connect.api.source import SourceConnector
 from connect.config.references import load
-from connect.errors import NotFound
+from connect.errors import ConnectError, NotFound
 
 GROUP = "millstream.connectors"
 ConnectorClass = type[SourceConnector] | type[SinkConnector]
@@ -50,9 +50,13 @@ def connector_type(found: ConnectorClass) -> str:
 
 
 def list_plugins() -> list[dict[str, str]]:
-    """What GET /connector-plugins answers."""
+    """What GET /connector-plugins answers; a plugin that cannot be loaded has an `error` and no type."""
     plugins = []
     for name in sorted(_registered()):
-        found = connector_class(name)
+        try:
+            found = connector_class(name)
+        except ConnectError as e:
+            plugins.append({"class": name, "error": str(e)})
+            continue
         plugins.append({"class": name, "type": connector_type(found), "version": found.VERSION})
     return plugins

@@ -15,13 +15,11 @@ from connect.config import SinkConfig
 from connect.errors import RetriableError
 from connect.runtime.backoff import Backoff
 from connect.runtime.client_settings import consumer_settings, group_id
-from connect.runtime.task import TaskSetting, WorkerTask
+from connect.runtime.task import BROKER_AWAY, TaskSetting, WorkerTask
 from logd.client import TopicMetadata, TopicPartition
-from logd.errors import ConnectionClosed, MillstreamError, RequestTimedOut
-from logd.errors import RetriableError as RetriableKafkaError
+from logd.errors import MillstreamError
 
 _log = logging.getLogger(__name__)
-_BROKER_AWAY = (ConnectionClosed, RequestTimedOut, RetriableKafkaError)
 
 
 class WorkerRangeTask(WorkerTask):
@@ -62,7 +60,7 @@ class WorkerRangeTask(WorkerTask):
             try:
                 await self._run_once()
                 backoff = Backoff()
-            except (RetriableError, *_BROKER_AWAY) as e:
+            except (RetriableError, *BROKER_AWAY) as e:
                 _log.warning("%s will be asked again: %s", self.setting.connector, e)
                 await self._rest(backoff.next_seconds())
             await self._rest(self._sink.poll_interval_ms / 1000)

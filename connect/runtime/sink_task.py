@@ -23,7 +23,7 @@ from connect.errors import RetriableError
 from connect.runtime.backoff import Backoff
 from connect.runtime.client_settings import consumer_arguments, group_id
 from connect.runtime.conversion import Conversion
-from connect.runtime.task import TaskSetting, WorkerTask
+from connect.runtime.task import Stopping, TaskSetting, WorkerTask
 from logd.client import Consumer, Fetched, TopicPartition
 from logd.errors import RebalanceNeeded
 
@@ -168,10 +168,12 @@ class WorkerSinkTask(WorkerTask):
         }
         if not changed:
             return
+        consumer = self._consumer
         try:
-            await self._consumer.commit(changed)
+            await self._patiently(lambda: consumer.commit(changed))
         except RebalanceNeeded as e:
             _log.info("offsets of %s are not committed, the group rebalances: %s", self.setting.connector, e)
+            self._rewind()  # a later flush must not begin behind one that was not committed
             return
         self._safe.update(changed)
 
@@ -196,7 +198,7 @@ class WorkerSinkTask(WorkerTask):
             if self._failure is None and any(self._next.get(tp, -1) >= 0 for tp in partitions):
                 try:
                     await self._commit()
-                except RetriableError as e:
+                except (RetriableError, Stopping) as e:
                     _log.warning("%s hands over without its last flush: %s", self.setting.connector, e)
             await self._give_up(partitions)
 

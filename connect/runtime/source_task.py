@@ -23,6 +23,7 @@ from connect.runtime.task import Stopping, TaskSetting, WorkerTask
 from connect.runtime.topic_creation import TopicCreation, creation_rules
 from connect.stores import ConnectorOffsets, OffsetStore
 from logd.client import BatchProducer, partition_for_key
+from logd.errors import ErrorCode, KafkaError
 from logd.records import NewRecord
 
 _log = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ class WorkerSourceTask(WorkerTask):
         self._producer = BatchProducer(setting.producing_client, **arguments)
         self._task.context = self._context
         await self._wait_for(self._calls.call(self._task.start, setting.config))
-        await self._producer.start()
+        await self._patiently(self._producer.start)
         self._committer = asyncio.create_task(self._commit_regularly())
 
     async def _work(self) -> None:
@@ -111,7 +112,15 @@ class WorkerSourceTask(WorkerTask):
     async def _send_topic(self, topic: str, records: Sequence[SourceRecord], pending: _Pending) -> None:
         assert self._producer is not None
         for partition, new_records in (await self._partitioned(topic, records)).items():
-            future = await self._producer.send(topic, partition, new_records)
+            try:
+                future = await self._producer.send(topic, partition, new_records)
+            except KafkaError as e:
+                if e.code is not ErrorCode.MESSAGE_TOO_LARGE:
+                    raise
+                raise ConnectError(
+                    f"{e}; it is producer.override.max.request.size of the connector, and the topic's "
+                    "max.message.bytes has to allow as much"
+                ) from e
             self._unsettled.add(future)
             pending.watch(future)
 
@@ -132,7 +141,7 @@ class WorkerSourceTask(WorkerTask):
 
     async def _partitioned(self, topic: str, records: Sequence[SourceRecord]) -> dict[int, list[NewRecord]]:
         assert self._producer is not None
-        count = await self._topics.partition_count(topic)
+        count = await self._patiently(lambda: self._topics.partition_count(topic))
         partitioned: dict[int, list[NewRecord]] = defaultdict(list)
         for source, record in zip(records, self._conversion.to_log(topic, records), strict=True):
             key = record[1]

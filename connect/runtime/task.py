@@ -13,14 +13,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from connect.runtime.backoff import Backoff
 from connect.runtime.calls import PluginCalls
 from connect.runtime.states import State, Status
 from connect.runtime.worker_config import WorkerConfig
 from logd.client import Admin, Client
+from logd.errors import ConnectionClosed, RequestTimedOut, RetriableError
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 _ABANDON_SECONDS = 1.0
+BROKER_AWAY = (ConnectionClosed, RequestTimedOut, RetriableError)
+"""What a broker's restart looks like: no fault of a task, which waits for it."""
 
 
 class Stopping(Exception):
@@ -167,6 +171,22 @@ class WorkerTask(ABC):
         finally:
             ending.cancel()
             waited.cancel()
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What the broker answers, asked again while it is away; Stopping when the task is to end.
+
+        A task that ends already asks once.
+        """
+        backoff = Backoff()
+        while True:
+            try:
+                return await ask()
+            except BROKER_AWAY as e:
+                if self._ending.is_set():
+                    raise
+                name, seconds = f"{self.setting.connector}-{self.setting.task_id}", backoff.next_seconds()
+                _log.warning("%s waits for the broker, asking again in %.1f s: %s", name, seconds, e)
+            await self._rest(seconds)
 
     async def _rest(self, seconds: float) -> None:
         """Sleep, or Stopping."""

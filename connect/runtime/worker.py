@@ -17,6 +17,7 @@ from connect.runtime.connector import WorkerConnector, WorkerParts
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.states import State
+from connect.runtime.task import BROKER_AWAY
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import FileOffsetStore
 from logd.client import Admin, Client, TopicPartition
@@ -128,15 +129,23 @@ class Worker:
         while not self.failed and not all(t.is_done for c in self._of("source") for t in c.tasks):
             self._changed.clear()
             await self._changed.wait()
-        ends = {c.name: await self._ends(c) for c in self._of("sink")}
-        while not self.failed and ends:
-            for connector in self._of("sink"):
-                for task in connector.tasks:
-                    if isinstance(task, (WorkerSinkTask, WorkerRangeTask)):
-                        task.request_commit()
-                if connector.name in ends and await self._caught_up(connector, ends[connector.name]):
-                    del ends[connector.name]
+        behind: dict[str, Mapping[TopicPartition, int]] | None = None
+        while not self.failed and behind != {}:
+            try:
+                if behind is None:
+                    behind = {c.name: await self._ends(c) for c in self._of("sink")}
+                await self._leave_out_caught_up(behind)
+            except BROKER_AWAY as e:
+                _log.warning("waiting for the broker: %s", e)
             await asyncio.sleep(_CHECK_SECONDS)
+
+    async def _leave_out_caught_up(self, behind: dict[str, Mapping[TopicPartition, int]]) -> None:
+        for connector in self._of("sink"):
+            for task in connector.tasks:
+                if isinstance(task, (WorkerSinkTask, WorkerRangeTask)):
+                    task.request_commit()
+            if connector.name in behind and await self._caught_up(connector, behind[connector.name]):
+                del behind[connector.name]
 
     def _note_change(self) -> None:
         self._changed.set()

@@ -273,7 +273,7 @@ class PartitionQueue:
         `retry` or `give_up`.
         """
         assert self.identity is not None
-        batch = self.waiting.popleft()
+        batch = self.waiting[0]
         batch.sealed = True
         if not self.identity.idempotent:
             if batch.data is None:
@@ -283,7 +283,8 @@ class PartitionQueue:
                 batch.sequence = self._next_sequence
                 self._next_sequence = (self._next_sequence + batch.count) & SEQUENCE_MASK
             batch.stamp(self.identity, batch.sequence, codec, level)
-        self.in_flight.append(batch)
+        # Only now: a record that cannot be encoded must not vanish with its future unsettled.
+        self.in_flight.append(self.waiting.popleft())
         return batch
 
     # --- answers ---

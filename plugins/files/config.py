@@ -31,7 +31,9 @@ class FilesSourceConfig(Config):
     """Reads files into a topic: CSV, JSON lines or text; plain, gzip or a zip archive of one file.
 
     The source partition is `{"filename": path}`, the source offset `{"position": byte, "line": number}` of
-    the uncompressed file: a restart goes on with the very next row.
+    the uncompressed file: a restart goes on with the very next row. A growing file that is cut back, or
+    whose name another file gets (rotation), fails the task rather than go unread; to read the new one, stop
+    the worker and remove the file's line from `offset.storage.file.filename`.
     """
 
     topic: str = setting("The topic to write to.", importance="HIGH")
@@ -97,6 +99,8 @@ class FilesSourceConfig(Config):
             self.csv_delimiter = "\t"
         if len(self.csv_delimiter) != 1:
             raise ConfigError("csv.delimiter", self.csv_delimiter, "must be one character")
+        if self.csv_quote == self.csv_delimiter:
+            raise ConfigError("csv.quote", self.csv_quote, "must differ from csv.delimiter")
         if not self.csv_header and not self.csv_fields:
             raise ConfigError("csv.fields", "", "is required when csv.header=false")
         if self.timestamp_field and self.timestamp_constant is not None:

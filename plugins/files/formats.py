@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, cast
 
@@ -17,6 +18,8 @@ from connect.api import DataError
 from plugins.files.config import FilesSourceConfig
 
 _CELLS_MAX = 200_000
+_CELL_SIZE_MAX = 16 << 20
+"""Characters of a cell. One whose closing quote is missing would go on to the end of the file."""
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
 _FLOAT = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
 
@@ -98,12 +101,14 @@ class CsvFormat:
     """A row is a dict of its fields; empty lines are skipped."""
 
     def __init__(self, config: FilesSourceConfig) -> None:
+        csv.field_size_limit(max(csv.field_size_limit(), _CELL_SIZE_MAX))
         self._options: dict[str, Any] = {"delimiter": config.csv_delimiter}
         if config.csv_quote:
             self._options["quotechar"] = config.csv_quote
         else:
             self._options["quoting"] = csv.QUOTE_NONE
         self._header = config.csv_header
+        self._key = config.key_field
         self.fields: list[str] = config.csv_fields
         self._cells = _cells(config)
         self._dicts = _compile([], self._cells)
@@ -113,7 +118,16 @@ class CsvFormat:
         if self._header:
             header = next(self.rows(lines), [])
             self.fields = self.fields or header
+        self._check_fields()
         self._dicts = _compile(self.fields, self._cells)
+
+    def _check_fields(self) -> None:
+        """A name that is there twice would hide a column; an empty file has no names to look at."""
+        twice = [name for name, count in Counter(self.fields).items() if count > 1]
+        if twice:
+            raise DataError(f"the header has {twice[0]!r} more than once; name the fields with csv.fields")
+        if self._key and self.fields and self._key not in self.fields:
+            raise DataError(f"key.field={self._key} is none of the fields {', '.join(self.fields)}")
 
     def rows(self, lines: Iterable[str]) -> Iterator[list[str]]:
         """Rows as lists of strings."""

@@ -67,16 +67,41 @@ class Lines:
         if not self._compressed:
             reached = min(reached, os.fstat(self._file.fileno()).st_size)
         if reached < position:
-            raise ConnectError(
-                f"{self.path} is shorter than byte {position}, where reading should go on: it was replaced; "
-                "reset the connector's offset to read it anew"
-            )
+            raise self._replaced(f"is shorter than byte {position}, where reading should go on")
         self.position, self.line = position, line
+
+    def go_on(self, position: int, line: int) -> None:
+        """`seek` in a file that may be another one by now: reading has to go on behind the end of a line."""
+        self.seek(position, line)
+        self._file.seek(position - 1)
+        before, after = self._file.read(1), self._file.read(1)
+        if before != b"\n" and after not in (b"", b"\n", b"\r"):  # a last line may have had no end
+            raise self._replaced(f"has no line that ends at byte {position}, where reading should go on")
+        self._file.seek(position)
+
+    def _check_same(self) -> None:
+        """A growing file that was cut back, or gave its name to another, would be waited on for ever."""
+        held = os.fstat(self._file.fileno())
+        if held.st_size < self.position:
+            raise self._replaced(f"was cut to {held.st_size} bytes, {self.position} were read")
+        try:
+            named = os.stat(self.path)
+        except FileNotFoundError:
+            return  # deleted: it may be on its way to being replaced
+        if (named.st_dev, named.st_ino) != (held.st_dev, held.st_ino):
+            raise self._replaced("is another file now")
+
+    def _replaced(self, how: str) -> ConnectError:
+        return ConnectError(
+            f"{self.path} {how}: it was replaced; to read it from its start, stop the worker and remove the "
+            "file's line from offset.storage.file.filename"
+        )
 
     def __iter__(self) -> Iterator[str]:
         encoding, tail = self._encoding, self.tail
         for raw in self._file:
             if tail and raw[-1:] != b"\n":
+                self._check_same()
                 self._file.seek(self.position)
                 raise EndOfFile
             text = raw.decode(encoding)
@@ -86,6 +111,7 @@ class Lines:
             self.line += 1
             yield text
         if tail:
+            self._check_same()
             raise EndOfFile
 
     def close(self) -> None:

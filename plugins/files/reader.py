@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -47,9 +48,10 @@ class FileReader:
                 return []
             first_line = self._line
             rows, numbers = self._pull()
-        except (csv.Error, UnicodeDecodeError, OSError, EOFError, zlib.error) as e:
-            line = self._lines.line if self._lines else 0
-            raise ConnectError(f"{self.path}, after line {line}: {e}") from e
+        except UnicodeDecodeError as e:
+            raise ConnectError(f"{self.path}, after line {self._lines_read()}: {e}; see encoding") from e
+        except (csv.Error, DataError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as e:
+            raise ConnectError(f"{self.path}, after line {self._lines_read()}: {e}") from e
         try:
             values = self._format.values(rows) if rows else []
         except DataError as e:
@@ -59,6 +61,9 @@ class FileReader:
             self._add_lines(values, rows, numbers)
         return values
 
+    def _lines_read(self) -> int:
+        return self._lines.line if self._lines else 0
+
     def _add_lines(self, values: list[Any], rows: list[Any], numbers: list[int]) -> None:
         field = self._config.line_field
         if len(values) < len(rows):  # the format has skipped empty ones
@@ -66,6 +71,8 @@ class FileReader:
                 number for number, row in zip(numbers, rows, strict=True) if row and not _is_blank(row)
             ]
         for value, number in zip(values, numbers, strict=True):
+            if not isinstance(value, dict):
+                raise DataError(f"{self.path}, line {number}: no object to add line.field={field} to")
             value[field] = number
 
     def _open(self) -> bool:
@@ -83,7 +90,7 @@ class FileReader:
             self.close()
             return False
         if self._position > lines.position:
-            lines.seek(self._position, self._line)
+            lines.go_on(self._position, self._line)
         self._position, self._line = lines.position, lines.line
         self._rows = self._format.rows(lines)
         return True

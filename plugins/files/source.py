@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import glob
 import json
+import logging
 import threading
 from collections import deque
 from collections.abc import Mapping
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from plugins.files.reader import FileReader
 from plugins.files.timestamps import timestamp_rule
 
 _TASK_FILES = "task.files"
+_log = logging.getLogger(__name__)
 
 
 class FilesSourceTask(SourceTask):
@@ -49,20 +52,19 @@ class FilesSourceTask(SourceTask):
 
     def _records(self, reader: FileReader, values: list[Any]) -> list[SourceRecord]:
         topic, key_field, partition = self._config.topic, self._config.key_field, reader.partition
+        place = f"{reader.path}, before line {reader.offset['line'] + 1}"
         try:
             times = self._stamp(values)
         except DataError as e:
-            raise DataError(f"{reader.path}, before line {reader.offset['line'] + 1}: {e}") from e
-        if key_field is None:
-            records = [
-                SourceRecord(topic, value, None, time, None, (), partition)
-                for value, time in zip(values, times, strict=True)
-            ]
-        else:
-            records = [
-                SourceRecord(topic, value, value.get(key_field), time, None, (), partition)
-                for value, time in zip(values, times, strict=True)
-            ]
+            raise DataError(f"{place}: {e}") from e
+        try:
+            keys = repeat(None) if key_field is None else [value.get(key_field) for value in values]
+        except AttributeError:
+            raise DataError(f"{place}: a value is no object, key.field={key_field} needs one") from None
+        records = [
+            SourceRecord(topic, value, key, time, None, (), partition)
+            for value, key, time in zip(values, keys, times, strict=False)
+        ]
         records[-1].source_offset = reader.offset
         return records
 
@@ -84,12 +86,15 @@ class FilesSource(SourceConnector):
         self.config = dict(config)
         self._settings = FilesSourceConfig.parse(config)
         self._stopped = threading.Event()
+        self._planned = self._paths()
         if not self._settings.stop_at_eof and any(map(glob.has_magic, self._settings.files)):
             threading.Thread(target=self._watch, name="files-watch", daemon=True).start()
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """Every n-th file to a task."""
-        paths = self._paths()
+        self._planned = paths = self._paths()
+        if not paths and self._settings.stop_at_eof:
+            _log.warning("files=%s: there is no such file", ",".join(self._settings.files))
         count = max(1, min(max_tasks, len(paths)))
         return [{**self.config, _TASK_FILES: json.dumps(paths[i::count])} for i in range(count)]
 
@@ -107,9 +112,6 @@ class FilesSource(SourceConnector):
         return list(found)
 
     def _watch(self) -> None:
-        seen = self._paths()
         while not self._stopped.wait(self._settings.watch_interval_ms / 1000):
-            paths = self._paths()
-            if paths != seen:
-                seen = paths
+            if self._paths() != self._planned:
                 self.context.request_task_reconfiguration()

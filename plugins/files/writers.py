@@ -47,11 +47,16 @@ def parquet_writer(config: FilesSinkConfig) -> Writer:
     rows = _rows(config)
 
     def write(path: Path, records: Sequence[SinkRecord]) -> None:
-        schema = records[0].value_schema if config.content == "value" else None
+        values = rows(records)
+        odd = next((v for v in values if not isinstance(v, dict)), None)
+        if odd is not None:
+            raise DataError(
+                f"{_span(records)}: a value is {type(odd).__name__}, Parquet's rows are objects; "
+                "content=record takes any value"
+            )
         try:
-            columns = arrow_schema(schema) if schema is not None and schema.type is Type.STRUCT else None
-            table = pa.Table.from_pylist(rows(records), schema=columns)
-        except (pa.ArrowException, AttributeError, TypeError) as e:
+            table = _table(config, records, values)
+        except (pa.ArrowException, AttributeError, TypeError, OverflowError) as e:
             raise DataError(f"{_span(records)}: values do not fit columns: {e}") from e
         with path.open("wb") as file:
             pq.write_table(table, file, compression=config.parquet_compression)
@@ -59,6 +64,21 @@ def parquet_writer(config: FilesSinkConfig) -> Writer:
             os.fsync(file.fileno())
 
     return write
+
+
+def _table(config: FilesSinkConfig, records: Sequence[SinkRecord], values: Sequence[Any]) -> pa.Table:
+    """Rows with the columns of all of them: some may have fields that others lack."""
+    import pyarrow as pa
+
+    schemas = {id(r.value_schema): r.value_schema for r in records if r.value is not None}
+    known = [arrow_schema(s) for s in schemas.values() if s is not None and s.type is Type.STRUCT]
+    if config.content == "value" and known and len(known) == len(schemas):
+        if len(known) == 1:
+            return pa.Table.from_pylist(values, schema=known[0])
+        merged = pa.unify_schemas(known, promote_options="permissive")
+        return pa.Table.from_pylist(values, schema=pa.schema([f.with_nullable(True) for f in merged]))
+    names = dict.fromkeys(name for value in values for name in value)
+    return pa.table({name: [value.get(name) for value in values] for name in names})
 
 
 def _rows(config: FilesSinkConfig) -> Callable[[Sequence[SinkRecord]], list[Any]]:

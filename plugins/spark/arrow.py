@@ -69,8 +69,11 @@ async def _fetched(options: ReadOptions, wanted: LogRange) -> AsyncIterator[Fetc
             try:
                 chunks = await fetcher.fetch(timeout_ms=options.poll_timeout_ms)
             except OffsetOutOfRange as e:
-                if options.fail_on_data_loss or not position < e.start < wanted.end:
-                    raise DataLost(tp.topic, tp.partition, position, max(e.start, e.end)) from e
+                if options.fail_on_data_loss or e.start < 0:  # not known: the broker is away
+                    available = e.start if position < e.start else e.end
+                    raise DataLost(tp.topic, tp.partition, position, available) from e
+                if not position < e.start < wanted.end:
+                    return
                 position = e.start
                 fetcher.seek(tp, position)
                 continue

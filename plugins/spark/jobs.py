@@ -42,7 +42,7 @@ def write(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
         rows_read=_observed_rows(observed),
         files=_written_files(asked.directory, asked.file_root),
         ranges=_written_ranges(asked.directory, asked.shape),
-        value_schema=None if value_schema is None else value_schema.json(),
+        value_schema=value_schema.json() if value_schema is not None and value_schema.fields else None,
         table_schema=rows.schema.json(),
     )
     return dict(msgspec.to_builtins(result))

@@ -6,6 +6,7 @@ Offsets are chosen per partition as a `Wanted`; finding out what they are in the
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -114,6 +115,10 @@ def _subscription(
     if named[0] == "subscribe":
         return tuple(topic.strip() for topic in value.split(",") if topic.strip()), None, None
     if named[0] == "subscribePattern":
+        try:
+            re.compile(value)
+        except re.error as e:
+            raise ConfigError(named[0], value, f"is no regular expression: {e}") from None
         return None, value, None
     assigned = _json(named[0], value, lambda found: {str(t): tuple(map(int, ps)) for t, ps in found.items()})
     return None, None, assigned

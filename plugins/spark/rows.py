@@ -13,6 +13,8 @@ from plugins.spark.settings import RowShape
 RECORD_COLUMNS = ("key", "topic", "partition", "offset", "timestamp")
 INFERRED_FROM = 10_000
 """Rows of the first batch a schema is inferred from."""
+_CORRUPT = "_corrupt_record"
+"""The column Spark infers for what is no JSON."""
 
 
 def value_schema_of(
@@ -21,6 +23,8 @@ def value_schema_of(
     """The schema JSON values are read by: the declared one, else the known one, else inferred.
 
     The caller keeps an inferred schema and gives it back as `known`: every batch has the same columns.
+    A batch without any object (tombstones) gives a schema without fields, which is not to be kept: the
+    fields of all later values would be left out.
     """
     if shape.value_format != "json":
         return None
@@ -30,7 +34,8 @@ def value_schema_of(
         return StructType.fromJson(json.loads(known))
     rows = records.select(F.col("value").cast("string")).limit(INFERRED_FROM).collect()
     sample = spark.sparkContext.parallelize([row[0] for row in rows if row[0] is not None], 1)
-    return spark.read.json(sample).schema
+    inferred = spark.read.json(sample).schema
+    return inferred if set(inferred.names) - {_CORRUPT} else StructType([])
 
 
 def _struct(schema: object) -> StructType:

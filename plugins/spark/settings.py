@@ -104,6 +104,8 @@ def _check_positive(value: int | None) -> None:
 class SparkSinkConfig(SinkConfig):
     """Hands offset ranges to Spark, which writes a Parquet table; `spark.*` keys go to the session."""
 
+    PREFIXES = ("spark.",)
+
     path: str = setting("Folder of the table, a path or a file: URL.", importance="HIGH", check=_check_path)
     value_format: Literal["json", "string", "binary"] = setting(
         "json: an object whose fields become columns; string, binary: one column `value`.", default="json"

@@ -1,7 +1,9 @@
 """The public surface, and sources written as generators."""
 
+import pytest
+
 import connect.api
-from connect.api import Config, SourceRecord, setting, source
+from connect.api import Config, RetriableError, SourceRecord, setting, source
 from connect.testing import SourceRun
 
 
@@ -52,4 +54,37 @@ def test_a_generator_is_a_connector():
 def test_an_async_generator_hands_over_at_none():
     run = SourceRun(later, {"topic": "t"})
     assert [r.value for r in run.poll()] == [0, 1, 2]
+    run.stop()
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_a_generator_that_says_later_goes_on_behind_its_last_batch(kind):
+    """A generator that has raised is at its end: taken for the source's end, the rest would be lost."""
+    refusals = [7]
+
+    def numbers_from(state):
+        for n in range(state.get("next", 0), 12):
+            if n in refusals:
+                refusals.remove(n)
+                state["next"] = 100  # whatever it had come to, the records before it were not handed over
+                raise RetriableError("busy")
+            state["next"] = n + 1
+            yield SourceRecord("t", n)
+
+    @source(name="n", batch_size=5)
+    def plain(config, state):
+        yield from numbers_from(state)
+
+    @source(name="n", batch_size=5)
+    async def later(config, state):
+        for record in numbers_from(state):
+            yield record
+
+    run = SourceRun({"plain": plain, "async": later}[kind], {})
+    seen = run.poll()
+    with pytest.raises(RetriableError):
+        run.poll()
+    seen += run.records()
+    assert [r.value for r in seen] == list(range(12))
+    assert seen[-1].source_offset == {"next": 12}
     run.stop()

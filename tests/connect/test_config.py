@@ -181,3 +181,37 @@ def test_json_config_files_flat_or_nested(tmp_path):
         read_config_file(path)
     with pytest.raises(ConfigError, match="cannot be read"):
         read_config_file(tmp_path / "none.properties")
+
+
+def test_a_password_that_is_refused_is_not_shown():
+    def refuse(value):
+        raise ValueError("must be longer")
+
+    class Secretive(Config):
+        token: Password = setting("A password.", check=refuse)
+
+    with pytest.raises(ConfigError) as caught:
+        Secretive.parse({"token": "hunter2"})
+    assert str(caught.value) == "token=[hidden]: must be longer"
+    assert "hunter2" not in json.dumps(validate("x", [Secretive], {"token": "hunter2"}))
+
+
+def test_a_setting_of_no_known_kind_says_which():
+    class Odd(Config):
+        table: dict = setting("A table.")
+
+    class Bare(Config):
+        limit = setting("How many.", default=1)
+
+    for declaration, name in ((Odd, "table"), (Bare, "limit")):
+        with pytest.raises(TypeError, match=f"setting {name} needs an annotation"):
+            declaration.parse({})
+
+
+def test_config_files_are_utf_8(tmp_path):
+    path = tmp_path / "worker.properties"
+    path.write_bytes("\ufeffname=é\n".encode())  # as some editors save it
+    assert read_config_file(path) == {"name": "é"}
+    path.write_bytes(b"name=\xe9\n")
+    with pytest.raises(ConfigError, match=r"worker\.properties: must be in UTF-8"):
+        read_config_file(path)

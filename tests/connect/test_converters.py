@@ -190,3 +190,26 @@ def test_unknown_converters_are_named():
         converter("jsno")
     with pytest.raises(ConfigError, match="not a converter"):
         converter("connect.api:SourceRecord")
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "words"),
+    [
+        ('{"type":"int32"}', '"abc"', "value is str"),
+        ('{"type":"int32"}', "1.5", "value is float"),
+        ('{"type":"int8"}', "1000", "out of range"),
+        ('{"type":"string"}', "5", "value is int"),
+        ('{"type":"boolean"}', "1", "value is int"),
+        ('{"type":"array","items":{"type":"int32"}}', '"ab"', r"value\[0\] is str"),
+        ('{"type":"struct","fields":[{"field":"a","type":"int32"}]}', '{"a":"x"}', r"value\.a is str"),
+        ('{"type":"int64","name":"org.apache.kafka.connect.data.Timestamp"}', "9" * 18, "Overflow"),
+    ],
+)
+def test_an_envelope_that_lies(kind, payload, words):
+    with pytest.raises(DataError, match=words):
+        converter().to_connect("t", f'{{"schema":{kind},"payload":{payload}}}'.encode())
+
+
+def test_a_converter_that_cannot_be_loaded_is_named_with_its_key():
+    with pytest.raises(ConfigError, match=r"value\.converter=no\.such:Thing"):
+        converter("no.such:Thing")

@@ -55,5 +55,15 @@ def test_what_cannot_be_found(registered, name, says):
 
 
 def test_the_list_of_plugins(registered):
-    del registered["broken"]
-    assert {"class": "FilesSource", "type": "source", "version": "1"} in list_plugins()
+    listed = {plugin["class"]: plugin for plugin in list_plugins()}
+    assert listed["FilesSource"] == {"class": "FilesSource", "type": "source", "version": "1"}
+    assert "cannot be loaded" in listed["broken"]["error"]  # and does not hide the others
+
+
+@pytest.mark.parametrize(("text", "words"), [("def x(:\n", "SyntaxError"), ("\nmissing()\n", "line 2")])
+def test_a_module_that_fails_is_told_with_its_error(tmp_path, monkeypatch, text, words):
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"failing_{words[:4].lower()}"
+    (tmp_path / f"{name}.py").write_text(text)
+    with pytest.raises(ConnectError, match=f"{name}:X.*{words}"):
+        connector_class(f"{name}:X")

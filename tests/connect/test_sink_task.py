@@ -7,7 +7,7 @@ import pytest
 from connect.api import RetriableError, SinkTask, TopicPartition
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.states import State
-from logd.errors import ErrorCode, error_for
+from logd.errors import ConnectionClosed, ErrorCode, error_for
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -231,5 +231,78 @@ def test_what_cannot_be_taken_fails_the_task_and_commits_nothing(harness, fake_c
         assert ("broken here" in task.status.trace) == (value == b"1")
         assert consumer.commits == []
         assert plugin.events[-1] == "stop"
+
+    asyncio.run(run())
+
+
+def test_a_commit_waits_for_a_broker_that_is_away(harness, fake_consumer, monkeypatch):
+    monkeypatch.setattr("connect.runtime.backoff.FIRST_SECONDS", 0.001)
+
+    async def run():
+        plugin = Target()
+        task, consumer = await started(harness, plugin)
+        consumer.refuse_commit = ConnectionClosed("away")
+        await consumer.assign(A)
+        consumer.write(A, b"1", b"2", b"3")
+        await harness.until(lambda: plugin.durable)
+        consumer.refuse_commit = None
+        await harness.until(lambda: consumer.committed_offsets == {A: 3})
+        assert plugin.durable == {A: [1, 2, 3]}
+        await task.stop()
+        assert task.status.state is State.UNASSIGNED
+
+    asyncio.run(run())
+
+
+def test_a_stop_tells_that_offsets_could_not_be_committed(harness, fake_consumer):
+    async def run():
+        task, consumer = await started(harness, Target())
+        await consumer.assign(A)
+        consumer.refuse_commit = ConnectionClosed("away")
+        consumer.write(A, b"1")
+        await harness.until(lambda: task.delivered == 1)
+        await task.stop()
+        assert task.status.state is State.FAILED
+        assert "ConnectionClosed: away" in task.status.trace
+
+    asyncio.run(run())
+
+
+def test_what_was_flushed_and_not_committed_is_flushed_from_its_beginning_again(harness, fake_consumer):
+    """The group rebalances: a flush that began behind an uncommitted one would leave FilesSink a second
+    file, which the records' next delivery, in one piece, does not overwrite.
+    """
+
+    class Files(Target):
+        begins = ()
+
+        def flush(self, offsets):
+            self.begins += tuple(values[0] for values in self.held.values() if values)
+            super().flush(offsets)
+
+    async def run():
+        plugin = Files()
+        task, consumer = await started(harness, plugin)
+        consumer.refuse_commit = error_for(ErrorCode.REBALANCE_IN_PROGRESS, "wait")
+        await consumer.assign(A)
+        consumer.write(A, b"1", b"2", b"3")
+        await harness.until(lambda: len(plugin.begins) == 2)
+        consumer.refuse_commit = None
+        consumer.write(A, b"4", b"5", b"6")
+        await harness.until(lambda: consumer.committed_offsets == {A: 6})
+        await task.stop()
+        uncommitted = [begin for begin in plugin.begins if begin <= 3]
+        assert set(uncommitted) == {1}
+
+    asyncio.run(run())
+
+
+def test_a_record_that_cannot_be_converted_is_named(harness, fake_consumer):
+    async def run():
+        task, consumer = await started(harness, Target())
+        await consumer.assign(A)
+        consumer.write(A, b"1", b"2", b"{", b"4")
+        await harness.in_state(task, State.FAILED)
+        assert "t-0, offset 2, value: record of topic t is not JSON" in task.status.trace
 
     asyncio.run(run())

@@ -6,7 +6,7 @@ import threading
 from connect.api import RetriableError, SourceRecord, SourceTask
 from connect.runtime.source_task import WorkerSourceTask
 from connect.runtime.states import State
-from logd.errors import ErrorCode, error_for
+from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
 
 
 class Counting(SourceTask):
@@ -262,6 +262,62 @@ def test_producer_settings_come_from_worker_and_connector(harness, fake_producer
         task.launch()
         await harness.until(lambda: task.is_done)
         (producer,) = harness.client.producers
-        assert producer.arguments == {"linger_ms": 20.0, "acks": -1, "compression_type": "lz4"}
+        assert producer.arguments == {
+            "linger_ms": 20.0,
+            "acks": -1,
+            "compression_type": "lz4",
+            "delivery_timeout_ms": 2**31 - 1,  # a broker that is away is waited for
+        }
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_is_away_is_waited_for(harness, fake_producer, monkeypatch):
+    """logd is restarted: metadata cannot be had for longer than a request's timeout."""
+    monkeypatch.setattr("connect.runtime.backoff.FIRST_SECONDS", 0.001)
+    away = [ConnectionClosed("away"), RequestTimedOut("away"), error_for(ErrorCode.NOT_CONTROLLER, "away")]
+    topic = harness.client.topic
+
+    async def asked(name):
+        if away:
+            raise away.pop()
+        return await topic(name)
+
+    async def run():
+        harness.client.topic = asked
+        task = WorkerSourceTask(harness.setting(), Counting(), harness.store)
+        task.launch()
+        await harness.until(lambda: task.is_done)
+        assert (task.acked, away) == (6, [])
+
+    asyncio.run(run())
+
+
+def test_a_record_that_is_too_large_is_told_with_its_remedy(harness, fake_producer, monkeypatch):
+    async def refuse(self, topic, partition, records):
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "t-0: a record of 9 bytes, max_request_size is 8")
+
+    monkeypatch.setattr(fake_producer, "send", refuse)
+
+    async def run():
+        task = WorkerSourceTask(harness.setting(), Counting(), harness.store)
+        task.launch()
+        await harness.in_state(task, State.FAILED)
+        for words in ("9 bytes", "is 8", "producer.override.max.request.size", "max.message.bytes"):
+            assert words in task.status.trace
+
+    asyncio.run(run())
+
+
+def test_headers_of_another_shape_are_refused_in_words(harness, fake_producer):
+    class Pairs(Counting):
+        def poll(self):
+            return [SourceRecord("t", 1, headers=[("h", "v")])]
+
+    async def run():
+        task = WorkerSourceTask(harness.setting(), Pairs(), harness.store)
+        task.launch()
+        await harness.in_state(task, State.FAILED)
+        assert "each is (name, schema or None, value)" in task.status.trace
 
     asyncio.run(run())

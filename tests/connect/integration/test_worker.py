@@ -7,7 +7,15 @@ import sys
 
 import pytest
 
-from connect.api import Config, RangeSinkTask, SinkConnector, SourceConnector, SourceRecord, SourceTask
+from connect.api import (
+    Config,
+    RangeSinkTask,
+    SinkConnector,
+    SinkTask,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+)
 from connect.errors import ConfigError, NotFound
 from connect.runtime import State, Worker
 from logd.client import Admin, Client
@@ -208,10 +216,74 @@ def test_settings_are_shown_and_checked(tmp_path):
 
     shown = connect("config", "plugins.files:FilesSource")
     assert "| `csv.types` | string \\| infer |" in shown.stdout
-    (tmp_path / "c.properties").write_text("topic=t\nfile=a\ncsv.types=guess\n")
+    (tmp_path / "c.properties").write_text(
+        "name=n\nconnector.class=FilesSource\ntasks.max=0\ntopic=t\nfile=a\ncsv.types=guess\n"
+    )
     checked = connect("config", "plugins.files:FilesSource", "--check", str(tmp_path / "c.properties"))
     assert checked.returncode == 1
     report = json.loads(checked.stdout)
-    assert report["error_count"] == 1
+    wrong = [c["value"]["name"] for c in report["configs"] if c["value"]["errors"]]
+    assert wrong == ["tasks.max", "csv.types"]
     assert connect("config", "nothing").returncode == 2
     assert connect("plugins").returncode == 0
+
+
+class NoTask(SourceConnector):
+    """Its author has forgotten the task."""
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"value.converter": "jsno"}, r"value\.converter=jsno"),
+        ({"value.converter": "json", "value.converter.schemas.enable": "maybe"}, "maybe"),
+        ({"topic.creation.default.partitions": "many"}, "many"),
+        ({"producer.override.acks": "2"}, "acks=2"),
+    ],
+)
+def test_what_no_task_could_work_with_is_refused_at_once(kit, rows, topic, settings, words):
+    async def run():
+        async with Worker(kit.config()) as worker:
+            with pytest.raises(ConfigError, match=words):
+                await worker.start_connector(kit.source(rows(1), topic) | settings)
+
+    asyncio.run(run())
+
+
+def test_a_plugin_without_a_task_fails_by_itself(kit, topic):
+    async def run():
+        async with Worker(kit.config()) as worker:
+            await worker.start_connector({"name": "none", "connector.class": f"{__name__}:NoTask"})
+            assert states(worker, "none") == ["FAILED"]
+            assert "task_class" in worker.status()[0]["connector"]["trace"]
+
+    asyncio.run(run())
+
+
+def test_lists_of_a_json_config_reach_the_plugin(kit, rows, topic, tmp_path):
+    sink = kit.sink(tmp_path / "out", topic)
+    kit.finish(kit.source(rows(10), topic), sink | {"topics": [topic, f"{topic}-none"]})
+    written = [p.read_text() for p in (tmp_path / "out" / topic).iterdir()]
+    assert sum(text.count("\n") for text in written) == 10
+
+
+class LastWords(SinkConnector):
+    """Its flush at the end fails."""
+
+    class Task(SinkTask):
+        def put(self, records):
+            print("put", flush=True)
+
+        def flush(self, offsets):
+            raise OSError("disk full")
+
+    task_class = Task
+
+
+def test_a_last_flush_that_fails_is_told_by_the_exit_status(kit, rows, topic):
+    kit.settings["offset.flush.interval.ms"] = "60000"
+    sink = {"name": "last", "connector.class": f"{__name__}:LastWords", "topics": topic}
+    process = kit.spawn(kit.source(rows(10), topic), sink)
+    kit.wait_until(lambda: "put" in kit.output.read_text(), process)
+    assert kit.terminate(process) == 1
+    assert kit.events()[-1]["failed"] is True

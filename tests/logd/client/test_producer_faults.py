@@ -449,3 +449,15 @@ def test_a_fatal_answer_to_the_request_for_an_id_is_raised() -> None:
                 await BatchProducer(on.client).start()
 
     run(test())
+
+
+def test_a_record_that_cannot_be_encoded_fails_what_waits() -> None:
+    """Its batch must not be lost on the way from the queue to the request: nobody would hear of it."""
+
+    async def main() -> None:
+        async with stage() as at, BatchProducer(at.client, linger_ms=0) as producer:
+            future = await producer.send("t", 0, [(1 << 70, None, b"v", ())])
+            with pytest.raises(ConnectionClosed, match="the producer failed"):
+                await asyncio.wait_for(future, 10)
+
+    run(main())

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from connect.api import ConfigError, ConnectError, SinkRecord, TopicPartition, schema
+from connect.api import ConfigError, ConnectError, DataError, SinkRecord, TopicPartition, schema
 from connect.testing import SinkRun
 from plugins.files import FilesSink, FileStreamSink
 
@@ -125,3 +125,34 @@ def test_kafkas_file_stream_sink_appends(tmp_path):
         sink.put([SinkRecord("t", 0, 0, value="a"), SinkRecord("t", 0, 1, value={"b": 1})])
         sink.flush()
     assert path.read_text() == 'a\n{"b":1}\n'
+
+
+def parquet_of(tmp_path, rows, **more):
+    """What is in the file that holds these values (or pairs of value and schema)."""
+    import pyarrow.parquet as pq
+
+    pairs = [row if isinstance(row, tuple) else (row, None) for row in rows]
+    with SinkRun(FilesSink, {"path": str(tmp_path), "format": "parquet", **more}) as sink:
+        sink.put([SinkRecord("t", 0, i, value=v, value_schema=s) for i, (v, s) in enumerate(pairs)])
+        sink.flush()
+    (path,) = (tmp_path / "t").glob("*.parquet")
+    return pq.read_table(path)
+
+
+def test_parquet_keeps_fields_that_the_first_record_lacks(tmp_path):
+    found = parquet_of(tmp_path, [{"a": 1}, None, {"b": "x", "a": 2}])
+    assert found.to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+
+
+def test_parquet_keeps_fields_of_a_schema_that_grows(tmp_path):
+    old = schema.struct({"a": schema.int32()})
+    new = schema.struct({"a": schema.int64(), "b": schema.string()})
+    found = parquet_of(tmp_path, [(None, None), ({"a": 1}, old), ({"a": 2, "b": "x"}, new)])
+    assert found.to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+    assert str(found.schema.field("a").type) == "int64"
+
+
+@pytest.mark.parametrize("rows", [[5], ["text"], [{"a": 2**70}], [{"a": 1}, {"a": "x"}]])
+def test_what_does_not_fit_columns_is_named(tmp_path, rows):
+    with pytest.raises(DataError, match="t-0, offsets 0 to"):
+        parquet_of(tmp_path, rows)

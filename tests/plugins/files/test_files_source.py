@@ -285,3 +285,84 @@ def test_kafkas_file_stream_source_reads_lines(start, tmp_path):
     run = start(FileStreamSource, {"file": str(path), "topic": "t"})
     assert [r.value for r in run.records()] == ["a,b", "1,2"]
     run.stop()
+
+
+def grown(path, text):
+    with path.open("a") as file:
+        file.write(text)
+
+
+@pytest.mark.parametrize("how", ["cut", "rotated"])
+def test_a_growing_file_that_is_replaced_is_not_waited_on_for_ever(start, tmp_path, how):
+    path = tmp_path / "growing.txt"
+    path.write_text("one\ntwo\n")
+    run = start(FilesSource, config(path, stop_at_eof=False))
+    assert [r.value for r in run.records()] == ["one", "two"]
+    grown(path, "three\n")
+    assert [r.value for r in run.records()] == ["three"]
+    if how == "rotated":
+        path.rename(tmp_path / "growing.1")
+        assert run.records() == []
+    path.write_text("x\n")
+    with pytest.raises(ConnectError, match=r"replaced.*offset\.storage\.file\.filename"):
+        run.records()
+
+
+def test_a_longer_file_in_the_place_of_the_first_is_not_read_from_the_midst_of_a_line(start, tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_text("one\ntwo\n")
+    run = start(FilesSource, config(path))
+    run.records()
+    run.commit()
+    path.write_text("a line of another file\n")
+    run = run.again()
+    with pytest.raises(ConnectError, match="no line that ends at byte 8"):
+        run.records()
+    run.stop()
+
+
+def test_a_last_line_without_an_end_may_get_one_later(start, tmp_path):
+    path = tmp_path / "lines.json"
+    path.write_text('{"n": 1}')
+    run = start(FilesSource, config(path))
+    assert [r.value["n"] for r in run.records()] == [1]
+    run.commit()
+    grown(path, '\n{"n": 2}\n')
+    again = run.again()
+    assert [r.value["n"] for r in again.records()] == [2]
+    again.stop()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "settings", "words"),
+    [
+        ("a.csv", "a,b,a\n1,2,3\n", {}, "'a' more than once.*csv.fields"),
+        ("a.csv", "a,b\n1,2\n", {"key_field": "c"}, "key.field=c is none of the fields a, b"),
+        ("a.json", "[1]\n", {"key_field": "c"}, "no object.*key.field=c"),
+        ("a.json", "[1]\n", {"line_field": "c"}, "line 1: no object.*line.field=c"),
+        ("a.csv", "a,b\n1,2\n", {"csv_quote": ","}, "must differ from csv.delimiter"),
+        ("a.csv", "a,b\n1,2\n", {"topic": ""}, "topic=: is required"),
+    ],
+)
+def test_what_would_lose_columns_or_keys_is_refused(tmp_path, start, name, text, settings, words):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises((ConnectError, ConfigError), match=words):
+        start(FilesSource, config(path, **settings)).records()
+
+
+def test_a_large_cell(start, tmp_path):
+    path = tmp_path / "large.csv"
+    path.write_text("a,b\n1," + "x" * 200_000 + "\n")
+    assert [len(r.value["b"]) for r in start(FilesSource, config(path)).records()] == [200_000]
+
+
+def test_a_damaged_archive_is_named(start, tmp_path):
+    path = tmp_path / "rows.csv.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("rows.csv", "a\n" + "1\n" * 1000)
+    data = bytearray(path.read_bytes())
+    data[500] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ConnectError, match=r"rows\.csv\.zip.*CRC"):
+        start(FilesSource, config(path)).records()

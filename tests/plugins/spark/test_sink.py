@@ -265,3 +265,22 @@ def test_spark_killed_is_started_again(
         assert counts(driver, tmp_path) == {"n": 5, "offsets": 5}
     finally:
         task.stop()
+
+
+@pytest.mark.parametrize("first", [None, b"no json"])
+def test_a_first_batch_without_any_object_leaves_the_columns_open(
+    driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path, first: bytes | None
+) -> None:
+    """A schema inferred from a tombstone has no fields; kept, it would leave out all later values'."""
+    topic, path = new_name(), tmp_path / "table"
+    log.create(topic)
+    log.produce(topic, 0, [(0, b"k", first, ())])
+    task = start_task(log, topic, path)
+    try:
+        assert task.run_once(log.ends(topic)) == {(topic, 0): 1}
+        log.produce(topic, 0, [(0, b"k", b'{"carrier": "AA"}', ())])
+        assert task.run_once(log.ends(topic)) == {(topic, 0): 2}
+    finally:
+        task.stop()
+    rows = driver.sql("SELECT carrier FROM t ORDER BY offset", {"t": str(path)})
+    assert rows == [{"carrier": None}, {"carrier": "AA"}]

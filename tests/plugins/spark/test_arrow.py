@@ -1,0 +1,40 @@
+"""A planned range whose records are gone by the time a task reads it. No Spark is needed for this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from logd.records import NewRecord
+from plugins.spark.arrow import read_arrow
+from plugins.spark.errors import DataLost
+from plugins.spark.options import parse_options
+from plugins.spark.ranges import LogRange
+from tests.plugins.spark.log import Log
+from tests.support.logd_process import LogdProcess
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
+    with LogdProcess(tmp_path_factory.mktemp("arrow-logd")) as logd:
+        yield Log(logd.bootstrap)
+
+
+def offsets(log: Log, wanted: LogRange, **options: str) -> list[int]:
+    given = {"kafka.bootstrap.servers": log.bootstrap, "subscribe": wanted.topic, **options}
+    batches = read_arrow(parse_options(given), wanted)
+    return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
+
+
+@pytest.mark.parametrize(("start", "held"), [(2, [2, 3]), (4, []), (6, [])])
+def test_a_log_start_that_has_moved(log: Log, start: int, held: list[int]) -> None:
+    topic = f"moved-{start}"
+    log.create(topic)
+    records: list[NewRecord] = [(0, None, b"%d" % i, ()) for i in range(6)]
+    log.produce(topic, 0, records[:2], records[2:4], records[4:])
+    log.delete_records(topic, start)
+    planned = LogRange(topic, 0, 0, 4)
+    with pytest.raises(DataLost, match=f"offset 0 is wanted, the log has {start}"):
+        offsets(log, planned)
+    assert offsets(log, planned, failOnDataLoss="false") == held
