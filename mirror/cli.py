@@ -89,9 +89,11 @@ def _run(main: Coroutine[Any, Any, _T]) -> _T:
 
 def _read_links(path: Path, clusters: str | None) -> list[LinkSettings]:
     try:
-        links = parse_links(parse_properties(path.read_text("utf-8")))
+        links = parse_links(parse_properties(path.read_text("utf-8-sig")))
     except OSError as e:
         raise ConfigError("file", path, f"cannot be read: {e.strerror}") from None
+    except UnicodeDecodeError as e:
+        raise ConfigError("file", path, f"must be in UTF-8: {e}") from None
     if clusters is None:
         return links
     wanted = {alias.strip() for alias in clusters.split(",")}

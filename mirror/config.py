@@ -11,6 +11,8 @@ A key of a flow is looked up as `a->b.key`, then as `key`.
 
 from __future__ import annotations
 
+import difflib
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +21,19 @@ from typing import Literal
 from logd.errors import ConfigError
 from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, TOPICS_EXCLUDE, NameFilter, TopicFilter, patterns
 from mirror.policy import ReplicationPolicy, policy_named
+
+_log = logging.getLogger(__name__)
+_MIRRORMAKERS = (
+    "refresh.groups.enabled",
+    "refresh.groups.interval.seconds",
+    "sync.group.offsets.enabled",
+    "sync.group.offsets.interval.seconds",
+    "sync.topic.acls.enabled",
+    "sync.topic.acls.interval.seconds",
+    "checkpoints.topic.replication.factor",
+    "heartbeats.topic.replication.factor",
+)
+"""Keys much like ours that MirrorMaker has, and this mirror not yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +121,7 @@ def _link(
         patterns("topics", flow.text("topics", ".*")),
         patterns("topics.exclude", flow.text("topics.exclude", TOPICS_EXCLUDE)),
     )
-    return LinkSettings(
+    link = LinkSettings(
         source=source,
         target=target,
         policy=policy,
@@ -124,6 +139,8 @@ def _link(
         offset_syncs_replication_factor=flow.number("offset-syncs.topic.replication.factor", 3),
         auto_offset_reset="latest" if flow.choice("auto.offset.reset", "earliest", "latest") else "earliest",
     )
+    flow.warn_of_misspelt()
+    return link
 
 
 class _Flow:
@@ -132,8 +149,17 @@ class _Flow:
     def __init__(self, properties: Mapping[str, str], prefix: str) -> None:
         self._properties = properties
         self._prefix = prefix
+        self._asked = ["enabled"]
+
+    def warn_of_misspelt(self) -> None:
+        """MirrorMaker's other keys are ignored; one that is nearly ours is told. Call it at the end."""
+        for key in (k.removeprefix(self._prefix) for k in self._properties if k.startswith(self._prefix)):
+            near = difflib.get_close_matches(key, self._asked, 1, 0.8)
+            if near and key not in self._asked and key not in _MIRRORMAKERS:
+                _log.warning("%s%s is not known and has no effect; %s?", self._prefix, key, near[0])
 
     def text(self, key: str, default: str) -> str:
+        self._asked.append(key)
         for name in (self._prefix + key, key, f"consumer.{key}"):
             if name in self._properties:
                 return self._properties[name]

@@ -11,8 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from logd.client import Admin, Client, OffsetSpec, TopicMetadata, TopicPartition
-from logd.errors import ConfigError
+from logd.errors import (
+    ConfigError,
+    ConnectionClosed,
+    ErrorCode,
+    KafkaError,
+    RequestTimedOut,
+    RetriableError,
+)
 from mirror.config import LinkSettings
+from mirror.errors import PositionUnprovable
 from mirror.offsets import OffsetSyncs
 from mirror.policy import IdentityReplicationPolicy
 from mirror.position import LogEnds, Position, check_sync, resume
@@ -20,6 +28,10 @@ from mirror.source import MirrorSource
 from mirror.topics import RemoteTopics
 
 log = logging.getLogger(__name__)
+
+STOP_SECONDS = 10
+"""How long a stop waits for acks."""
+_AWAY = (ConnectionClosed, RequestTimedOut, RetriableError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +70,18 @@ class Link:
 
         Raises MirrorError when a partition cannot go on, MillstreamError for the clusters' own trouble.
         """
-        ends = await self._source_ends(list(self._mirror.copies)) if until_caught_up else {}
-        while not self._stopping.is_set():
-            await self._mirror.copy()
-            if until_caught_up and self._mirror.is_at({tp: e.end for tp, e in ends.items()}):
-                break
-            await self._refresh_when_due()
-        await self._mirror.settle()
+        ends = await self._source_ends(list(self._mirror.copies)) if until_caught_up else None
+        copying = asyncio.create_task(self._copy_on(ends))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({copying, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            copying.cancel()  # it may be waiting for a cluster that is away
+            await asyncio.gather(copying, return_exceptions=True)
+        if not copying.cancelled():
+            copying.result()
+        await self._settle()
 
     def stop(self) -> None:
         """Have `run` come to an end, with everything passed on acked."""
@@ -126,11 +143,54 @@ class Link:
                 "bootstrap.servers", self.settings.name, "two clusters, for IdentityReplicationPolicy"
             )
 
+    async def _copy_on(self, ends: Mapping[TopicPartition, LogEnds] | None) -> None:
+        """Copy until these ends are reached; None: for ever."""
+        while True:
+            try:
+                await self._mirror.copy()
+            except KafkaError as e:
+                if e.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not await self._let_go_deleted():
+                    raise
+            if ends is not None and self._mirror.is_at({tp: e.end for tp, e in ends.items()}):
+                return
+            await self._refresh_when_due()
+
+    async def _settle(self) -> None:
+        """Have everything passed on acked; a target that is away is not waited for once asked to stop."""
+        try:
+            async with asyncio.timeout(STOP_SECONDS if self._stopping.is_set() else None):
+                await self._mirror.settle()
+        except TimeoutError:
+            log.warning(
+                "%s: not everything was acked within %d s; the next start finds out",
+                self.settings.name,
+                STOP_SECONDS,
+            )
+
+    async def _let_go_deleted(self) -> bool:
+        """Copy partitions no more that the source does not have any longer; whether there were any."""
+        topics = await self._source_admin.list_topics()
+        gone = [
+            tp
+            for tp in self._mirror.copies
+            if tp.topic not in topics or tp.partition not in topics[tp.topic].partitions
+        ]
+        if gone:
+            await self._mirror.settle()
+        for tp in gone:
+            remote = self._mirror.copies[tp].remote
+            log.warning("%s: %s was deleted in the source; %s stays as it is", self.settings.name, tp, remote)
+            self._mirror.remove(tp)
+        return bool(gone)
+
     async def _refresh_when_due(self) -> None:
         settings = self.settings
         waited = self._clock() - self._refreshed_at
         if settings.refresh_topics and waited >= settings.refresh_topics_interval_seconds:
-            await self._refresh()
+            try:
+                await self._refresh()
+            except _AWAY as e:
+                log.warning("%s: topics are looked for again later: %s", self.settings.name, e)
 
     async def _refresh(self) -> None:
         """Take up topics and partitions that are new."""
@@ -171,7 +231,19 @@ class Link:
         if sync is None:
             start = source.start if self.settings.auto_offset_reset == "earliest" else source.end
             return Position(start, target.end)
-        return await resume(self._source, self._target, tp, remote, sync, copied, (source, target))
+        try:
+            return await resume(self._source, self._target, tp, remote, sync, copied, (source, target))
+        except PositionUnprovable as e:
+            if not await self._is_compacted(tp.topic):
+                raise
+            # What was copied and compacted away since cannot be counted. Copied again from the sync on, every
+            # key still ends with its last value, which is all a compacted topic promises.
+            log.warning("%s: copied again from %d on: %s", self.settings.name, sync.next_upstream, e)
+            return Position(sync.next_upstream, target.end)
+
+    async def _is_compacted(self, topic: str) -> bool:
+        configs = await self._source_admin.describe_configs(topic)
+        return "compact" in (configs["cleanup.policy"].value or "")
 
     async def _source_ends(self, tps: list[TopicPartition]) -> dict[TopicPartition, LogEnds]:
         return await _ends(self._source_admin, tps, "read_committed")

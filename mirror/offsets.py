@@ -22,6 +22,9 @@ from logd.records import Headers, NewRecord
 
 TOPIC_ID_HEADER = "topic-id"
 NEXT_HEADER = "next"
+NO_TIMEOUT_MS = (1 << 31) - 1
+"""Delivery timeout: a cluster that is away is waited for (the same of Kafka Connect's producers)."""
+CLOSE_MS = 5_000
 _NO_ID = bytes(16)
 
 _INT16 = struct.Struct(">h")
@@ -79,7 +82,8 @@ class OffsetSyncs:
         self._client = client
         self._topic = topic
         self._replication_factor = replication_factor
-        self._producer = BatchProducer(client)
+        self._producer = BatchProducer(client, delivery_timeout_ms=NO_TIMEOUT_MS)
+        self._failure: BaseException | None = None
         self._latest: dict[TopicPartition, OffsetSync] = {}
 
     async def open(self) -> Mapping[TopicPartition, OffsetSync]:
@@ -95,17 +99,32 @@ class OffsetSyncs:
         return self._latest.get(tp)
 
     async def write(self, sync: OffsetSync, timestamp_ms: int) -> asyncio.Future[int | None]:
-        """Write a sync; the future is done when it is acked. Waits for buffer space only."""
+        """Write a sync; the future is done when it is acked. Waits for buffer space only.
+
+        Raises what an earlier sync failed with: without them a restart would not find its place.
+        """
+        self._check()
         self._latest[sync.tp] = sync
-        return await self._producer.send(self._topic, 0, [encode_sync(sync, timestamp_ms)])
+        future = await self._producer.send(self._topic, 0, [encode_sync(sync, timestamp_ms)])
+        future.add_done_callback(self._note_end)
+        return future
 
     async def flush(self) -> None:
-        """Wait until the syncs written so far are acked."""
+        """Wait until the syncs written so far are acked; raises what one failed with."""
         await self._producer.flush()
+        self._check()
 
     async def close(self) -> None:
-        """Flush and stop."""
-        await self._producer.close()
+        """Flush (for at most `CLOSE_MS`) and stop."""
+        await self._producer.close(timeout_ms=CLOSE_MS)
+
+    def _note_end(self, future: asyncio.Future[int | None]) -> None:
+        if not future.cancelled():
+            self._failure = self._failure or future.exception()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
 
     async def _read(self) -> None:
         tp = TopicPartition(self._topic, 0)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from logd.client import BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
 from logd.errors import KafkaError, OffsetOutOfRange
-from mirror.errors import ForeignWrite, NotPassed, RecordsLost
-from mirror.offsets import OffsetSync, OffsetSyncs
+from mirror.errors import ForeignWrite, NotPassed, RecordsLost, SourceRecreated
+from mirror.offsets import NO_TIMEOUT_MS, OffsetSync, OffsetSyncs
 from mirror.passing import Passed, pass_on
 from mirror.position import Position
 
@@ -21,6 +21,7 @@ BUFFER_MEMORY = 64 << 20
 REQUEST_SIZE_MAX = 16 << 20
 """Of one batch: what the target takes (`max.message.bytes`) is the target's to say."""
 FETCH_WAIT_MS = 500
+CLOSE_MS = 5_000
 
 
 @dataclass(slots=True)
@@ -85,8 +86,13 @@ class MirrorSource:
         self._fetcher = BatchFetcher(
             source, isolation_level="read_committed", fetch_max_wait_ms=FETCH_WAIT_MS
         )
+        self._source = source
         self._producer = BatchProducer(
-            target, linger_ms=0, max_request_size=REQUEST_SIZE_MAX, buffer_memory=BUFFER_MEMORY
+            target,
+            linger_ms=0,
+            max_request_size=REQUEST_SIZE_MAX,
+            buffer_memory=BUFFER_MEMORY,
+            delivery_timeout_ms=NO_TIMEOUT_MS,
         )
         self.copies: dict[TopicPartition, PartitionCopy] = {}
 
@@ -103,12 +109,18 @@ class MirrorSource:
         )
         self._fetcher.add(tp, position.upstream)
 
+    def remove(self, tp: TopicPartition) -> None:
+        """Copy this partition no more. Call `settle` before."""
+        self._fetcher.remove(tp)
+        _forget(self.copies.pop(tp))
+
     async def copy(self, *, timeout_ms: int = FETCH_WAIT_MS) -> None:
         """Pass on what is there; returns after one helping, or `timeout_ms` without any."""
         try:
             helping = await self._fetcher.fetch(timeout_ms=timeout_ms)
         except OffsetOutOfRange as e:
             tp = TopicPartition(e.topic, e.partition)
+            self._check_topic(self.copies[tp], (await self._source.topic(tp.topic)).topic_id)
             lost = f"offset {e.offset} is wanted, the source has {e.start} to {e.end}"
             raise RecordsLost(tp, lost) from e
         for fetched in helping:
@@ -135,9 +147,19 @@ class MirrorSource:
     async def close(self) -> None:
         """Stop. What is not acked is found out at the next start."""
         await self._fetcher.close()
-        await self._producer.close(timeout_ms=5_000)
+        await self._producer.close(timeout_ms=CLOSE_MS)
+        for copy in self.copies.values():
+            _forget(copy)
+
+    def _check_topic(self, copy: PartitionCopy, topic_id: bytes) -> None:
+        """Another topic of the same name would be copied from the middle, behind the first one's records."""
+        if any(topic_id) and any(copy.topic_id) and topic_id != copy.topic_id:
+            raise SourceRecreated(
+                copy.tp, f"topic id {topic_id.hex()}, it was {copy.topic_id.hex()} when copying began"
+            )
 
     async def _pass_on(self, copy: PartitionCopy, fetched: Fetched) -> None:
+        self._check_topic(copy, fetched.topic_id)
         copy.end = max(copy.end, fetched.last_stable_offset, fetched.next_offset)
         for header, batch in fetched.batches():
             passed = pass_on(header, batch, copy.position)
@@ -196,3 +218,9 @@ class MirrorSource:
         for copy in self.copies.values():
             if copy.sync is not None and copy.sync != self._syncs.latest(copy.tp):
                 await self._syncs.write(copy.sync, int(self._synced_at * 1000))
+
+
+def _forget(copy: PartitionCopy) -> None:
+    """Whatever becomes of what is in flight, nobody will ask."""
+    for sent in copy.in_flight:
+        sent.future.add_done_callback(lambda future: future.cancelled() or future.exception())

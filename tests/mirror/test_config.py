@@ -96,3 +96,24 @@ def test_configs_set_on_the_topic_are_carried_over_but_for_the_excluded() -> Non
     ]
     copied = copied_configs({e.name: e for e in entries}, patterns("", CONFIG_PROPERTIES_EXCLUDE))
     assert copied == {"retention.ms": "-1", "cleanup.policy": "compact"}
+
+
+def test_a_flows_key_that_is_nearly_ours_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """`topcis` would leave `topics` at every topic; MirrorMaker's other keys are no matter."""
+    properties = {
+        "clusters": "a,b",
+        "a.bootstrap.servers": "x:1",
+        "b.bootstrap.servers": "x:2",
+        "a->b.enabled": "true",
+        "a->b.topcis": "flights",
+        "a->b.tasks.max": "3",
+        "a->b.emit.heartbeats.enabled": "false",
+        "a->b.sync.group.offsets.enabled": "true",
+        "a->b.refresh.groups.interval.seconds": "5",
+        "a->b.sync.topic.acls.enabled": "false",
+        "a->b.checkpoints.topic.replication.factor": "1",
+    }
+    parse_links(properties)
+    assert [record.getMessage() for record in caplog.records] == [
+        "a->b.topcis is not known and has no effect; topics?"
+    ]

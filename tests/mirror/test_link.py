@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from logd.client import Admin, Client, TopicPartition
+from logd.errors import ErrorCode, KafkaError, error_for
 from logd.records import Codec, iter_batches
-from mirror.errors import ForeignWrite, RecordsLost, SourceRecreated, TargetNotEmpty
+from mirror.errors import ForeignWrite, PositionUnprovable, RecordsLost, SourceRecreated, TargetNotEmpty
 from mirror.link import Link
 from tests.mirror.pair import Pair, numbered, produce
+from tests.support.logd_process import LogdProcess
 
 NewName = Callable[[], str]
 
@@ -245,5 +249,143 @@ def test_a_missing_tail_is_shown(pair: Pair, new_name: NewName) -> None:
         await produce(pair.dc1, topic, {0: [numbered(1, 10)]})
         compared = await pair.verify(topic)
         assert str(compared.partitions[0].difference) == "record 10: only the source has it, at offset 10"
+
+    asyncio.run(main())
+
+
+async def until_copied(link: Link, tp: TopicPartition, records: int, running: asyncio.Task[None]) -> None:
+    async with asyncio.timeout(30):
+        while link.status()[tp].records < records:
+            done, _ = await asyncio.wait([running], timeout=0.01)
+            assert not done, running.result()
+
+
+async def delete(bootstrap: str, topic: str) -> None:
+    async with Client(bootstrap) as client:
+        await Admin(client).delete_topics([topic])
+
+
+@pytest.mark.parametrize("again", [5, 30])
+def test_a_source_made_again_while_it_is_copied_is_noticed(pair: Pair, new_name: NewName, again: int) -> None:
+    """Fetching by name, or from whatever topic has the name now, goes on at the old one's offset: the new
+    one's first records are left out, the others put behind the old ones.
+    """
+
+    async def main() -> None:
+        topic = new_name()
+        await pair.create(topic)
+        await produce(pair.dc1, topic, {0: [numbered(10)]})
+        async with Link(pair.link(topic)) as link:
+            running = asyncio.create_task(link.run())
+            await until_copied(link, TopicPartition(topic, 0), 10, running)
+            await delete(pair.dc1, topic)
+            await pair.create(topic)
+            await produce(pair.dc1, topic, {0: [numbered(again, 1000)]})
+            with pytest.raises(SourceRecreated, match="topic id"):
+                await running
+            assert link.status()[TopicPartition(topic, 0)].records == 10
+
+    asyncio.run(main())
+
+
+def test_a_deleted_topic_does_not_end_the_others(pair: Pair, new_name: NewName) -> None:
+    async def main() -> None:
+        gone, kept = new_name(), new_name()
+        for topic in (gone, kept):
+            await pair.create(topic)
+            await produce(pair.dc1, topic, {0: [numbered(10)]})
+        async with Link(pair.link(f"{gone},{kept}")) as link:
+            link._source.missing_topic_wait_ms = 100
+            running = asyncio.create_task(link.run())
+            for topic in (gone, kept):
+                await until_copied(link, TopicPartition(topic, 0), 10, running)
+            await delete(pair.dc1, gone)
+            async with asyncio.timeout(30):
+                while TopicPartition(gone, 0) in link.status():
+                    await asyncio.wait([running], timeout=0.01)
+            await produce(pair.dc1, kept, {0: [numbered(10, 10)]})
+            await until_copied(link, TopicPartition(kept, 0), 20, running)
+            link.stop()
+            await running
+        assert (await pair.verify(kept)).equal
+
+    asyncio.run(main())
+
+
+def test_syncs_that_cannot_be_written_end_the_flow(pair: Pair, new_name: NewName) -> None:
+    """Without them a restart would not find its place, after copying for however long."""
+
+    async def main() -> None:
+        topic = new_name()
+        await pair.create(topic)
+        await produce(pair.dc1, topic, {0: [numbered(10)]})
+        settings = replace(pair.link(topic), emit_offset_syncs_interval_seconds=0)
+        async with Link(settings) as link:
+            failed = asyncio.get_running_loop().create_future()
+            failed.set_exception(error_for(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "syncs"))
+            link._syncs._note_end(failed)
+            with pytest.raises(KafkaError, match="syncs"):
+                await link.run(until_caught_up=True)
+
+    asyncio.run(main())
+
+
+def test_a_stop_does_not_wait_for_a_target_that_is_away(
+    pair: Pair, new_name: NewName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mirror.link.STOP_SECONDS", 0.1)
+    monkeypatch.setattr("mirror.source.CLOSE_MS", 100)
+
+    async def main() -> None:
+        topic = new_name()
+        await pair.create(topic)
+        with LogdProcess(tmp_path / "target") as target:
+            there = Pair(pair.dc1, target.bootstrap)
+            async with Link(there.link(topic)) as link:
+                running = asyncio.create_task(link.run())
+                target.kill()
+                await produce(pair.dc1, topic, {0: [numbered(10)]})
+                async with asyncio.timeout(30):
+                    while link.status()[TopicPartition(topic, 0)].lag_records < 10:
+                        await asyncio.wait([running], timeout=0.01)
+                link.stop()
+                await asyncio.wait_for(running, 30)
+            target.start()
+            assert await there.copy(topic) == 10
+            assert (await there.verify(topic)).equal
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+def test_a_compacted_topic_goes_on_though_copied_records_cannot_be_counted(
+    pair: Pair, new_name: NewName, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    """A mirror was killed, and before it came back the source compacted what had been copied since the last
+    sync: its batches give fewer records than the target has.
+    """
+
+    async def unprovable(*arguments: object) -> None:
+        raise PositionUnprovable(TopicPartition(topic, 0), "the target holds 20 records since the last sync")
+
+    topic = new_name()
+
+    async def main() -> None:
+        await pair.create(topic, cleanup_policy=policy)
+        await produce(pair.dc1, topic, {0: [numbered(10)]})
+        assert await pair.copy(topic) == 10
+        await produce(pair.dc1, topic, {0: [numbered(10, 10)]})
+        async with Link(replace(pair.link(topic), emit_offset_syncs_interval_seconds=1e9)) as link:
+            running = asyncio.create_task(link.run())
+            await until_copied(link, TopicPartition(topic, 0), 10, running)
+            running.cancel()  # killed: no sync
+            await asyncio.gather(running, return_exceptions=True)
+        monkeypatch.setattr("mirror.link.resume", unprovable)
+        if policy == "delete":
+            with pytest.raises(PositionUnprovable):
+                await pair.copy(topic)
+        else:
+            assert await pair.copy(topic) == 10
+            assert await pair.copy(topic) == 0
 
     asyncio.run(main())
