@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -33,6 +34,7 @@ def demo(
     The exit status is 0 only if everything agrees.
     """
     work = folder or Path(tempfile.mkdtemp(prefix="millstream-demo-"))
+    holds = leave = False
     try:
         holds = asyncio.run(_run(work, input, keep))
     except KeyboardInterrupt:
@@ -40,9 +42,10 @@ def demo(
         raise typer.Exit(130) from None
     except MillstreamError as error:
         typer.echo(f"millstream demo: {error}", err=True)
-        raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from None
+        leave = not isinstance(error, ConfigError)  # its logs tell more
+        raise typer.Exit(1 if leave else 2) from None
     finally:
-        if folder is None:
+        if folder is None and not leave:
             shutil.rmtree(work, ignore_errors=True)
     raise typer.Exit(0 if holds else 1)
 
@@ -53,9 +56,10 @@ async def _run(folder: Path, flights: Path | None, keep: bool) -> bool:
     from millstream.demo.result import show_addresses, show_outcome
     from millstream.demo.run import Demo
 
-    if folder.exists() and any(folder.iterdir()):
-        raise ConfigError("--folder", folder, "must be empty or not exist")
-    demo = Demo(Layout.choose(folder, *_inputs(flights)), Display)
+    _check_folder(folder)
+    layout = Layout.choose(folder, *_inputs(flights))
+    _check_java()
+    demo = Demo(layout, Display)
     try:
         with demo.display:
             await demo.start()
@@ -69,11 +73,34 @@ async def _run(folder: Path, flights: Path | None, keep: bool) -> bool:
     return outcome.holds
 
 
+def _check_java() -> None:
+    from plugins.spark.environment import java_found
+
+    if not java_found():
+        home = os.environ.get("JAVA_HOME")
+        raise ConfigError(
+            "JAVA_HOME", home or "", "Spark needs Java 17 or newer; there is no java here, nor on the PATH"
+        )
+
+
+def _check_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        used = any(folder.iterdir())
+    except OSError as error:
+        raise ConfigError("--folder", folder, f"must be a folder to write to: {error.strerror}") from error
+    if used:
+        raise ConfigError("--folder", folder, "must be empty or not exist")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError("--folder", folder, "must be a folder to write to")
+
+
 def _inputs(flights: Path | None) -> tuple[Path, Path]:
     from millstream.demo.flights import packaged, read_rows
 
     chosen = packaged("flights.csv.zip") if flights is None else flights.absolute()
     if not chosen.is_file():
         raise ConfigError("--input", chosen, "is not a file")
-    next(read_rows(chosen), None)  # refuses a CSV without the columns before anything is started
+    if next(read_rows(chosen), None) is None:  # which refuses a CSV without the columns too
+        raise ConfigError("--input", chosen, "must hold at least one flight")
     return chosen, packaged("airlines.csv")

@@ -72,18 +72,29 @@ def open_text(path: Path) -> io.TextIOBase:
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, str, int | None]]:
-    """Each flight's carrier, ISO date and delay in minutes (None: never left)."""
-    with open_text(path) as text:
-        reader = csv.reader(text)
-        header = next(reader, [])
-        absent = [column for column in COLUMNS if column not in header]
-        if absent:
-            raise ConfigError("--input", path, f"a CSV of flights needs the columns {', '.join(absent)} too")
-        year, month, day, delay, carrier = (header.index(column) for column in COLUMNS)
-        for row in reader:
-            date = f"{int(row[year]):04d}-{int(row[month]):02d}-{int(row[day]):02d}"
-            minutes = row[delay]
-            yield row[carrier], date, None if minutes in ("", "NA") else int(float(minutes))
+    """Each flight's carrier, ISO date and delay in minutes (None: never left).
+
+    ConfigError names the line that is none.
+    """
+    read = 0
+    try:
+        with open_text(path) as text:
+            reader = csv.reader(text)
+            header = next(reader, [])
+            absent = [column for column in COLUMNS if column not in header]
+            if absent:
+                needed = f"a CSV of flights needs the columns {', '.join(absent)} too"
+                raise ConfigError("--input", path, needed)
+            year, month, day, delay, carrier = (header.index(column) for column in COLUMNS)
+            for row in reader:
+                read = reader.line_num
+                date = f"{int(row[year]):04d}-{int(row[month]):02d}-{int(row[day]):02d}"
+                minutes = row[delay]
+                yield row[carrier], date, None if minutes in ("", "NA") else int(float(minutes))
+    except (OSError, csv.Error, zipfile.BadZipFile, UnicodeDecodeError) as error:
+        raise ConfigError("--input", path, f"cannot be read as a CSV in UTF-8: {error}") from error
+    except (ValueError, IndexError) as error:
+        raise ConfigError("--input", path, f"line {read} is no flight: {error}") from error
 
 
 def airline_names(path: Path) -> dict[str, str]:

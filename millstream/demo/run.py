@@ -15,7 +15,7 @@ from millstream.demo.counts import Counter, Counts, topic_ends
 from millstream.demo.display import Display
 from millstream.demo.flights import Expected, airline_names, reckon
 from millstream.demo.layout import AIRLINES, DELAYS, FLIGHTS, TOPICS, Layout
-from millstream.demo.process import Part
+from millstream.demo.process import Part, PartFailed
 from millstream.demo.stage import Stage
 
 POLL_SECONDS = 0.5
@@ -50,6 +50,7 @@ class Demo:
         self.parts: dict[str, Part] = {}
         self._said: dict[int, dict[str, Any]] = {}
         """What each life of the streams application said last."""
+        self._failure: PartFailed | None = None
         self._rounds = 0
         """How often it came through everything since the files were in the log."""
 
@@ -69,7 +70,9 @@ class Demo:
             self.display.note(f"{part.name}: started, process {part.pid}: {await part.ready}")
         async with Client(layout.dc1, client_id="demo") as client:
             await Admin(client).create_topics(TOPICS)
-            await self._start(self._part("connect spark", layout.spark_worker(), self.spark))
+            await self._start(
+                self._part("connect spark", layout.spark_worker(), self.spark, on_line=self._spark_said)
+            )
             await self._start(self._part("connect files", layout.files_worker(), self.files))
             await self._table_is_there(client)
         await self._start(self._part("streams", layout.streams(), self.streams, on_line=self._streams_said))
@@ -133,6 +136,8 @@ class Demo:
             self._show(counts)
             for part in self.parts.values():
                 part.check()
+            if self._failure is not None:
+                raise self._failure
             if through(counts):
                 return counts
             await asyncio.sleep(POLL_SECONDS)
@@ -161,6 +166,21 @@ class Demo:
             self._rounds += 1
         self._said[life] = status
         self.streams.update(sum(said["records_in"] for said in self._said.values()), self.streams.records_out)
+
+    def _spark_said(self, line: str) -> None:
+        """A status line of the worker, which goes on when a connector or task of it has failed."""
+        try:
+            status = json.loads(line)
+        except ValueError:
+            return
+        for connector in status["connectors"] if status["event"] == "status" else []:
+            for part in (connector["connector"], *connector["tasks"]):
+                if part["state"] == "FAILED":
+                    reason = part["trace"].strip().splitlines()[-1]
+                    log = self.parts["connect spark"].log
+                    self._failure = PartFailed(
+                        f"connect spark: {connector['name']} failed: {reason}; see {log}"
+                    )
 
     async def _check(self, expected: Expected, counts: Counts) -> tuple[list[Check], list[dict[str, Any]]]:
         layout = self.layout

