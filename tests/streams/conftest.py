@@ -16,9 +16,7 @@ _numbers = itertools.count()
 def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
     """One broker for the whole run; ``new_name`` keeps tests apart."""
     folder = tmp_path_factory.mktemp("logd-streams")
-    # Records here are of 1970: retention, which looks every five minutes, would take them from under a test.
-    settings = {"group.min.session.timeout.ms": 500, "log.retention.ms": -1}
-    with LogdProcess(folder, settings) as process:
+    with LogdProcess(folder, {"group.min.session.timeout.ms": 500}) as process:
         yield process
 
 

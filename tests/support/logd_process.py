@@ -26,6 +26,8 @@ _READY = re.compile(r"^logd ready at (?P<host>.+):(?P<port>\d+) \(", re.MULTILIN
 
 QUICK_GROUPS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
 """What makes groups form at once; an override of the same key wins."""
+NO_RETENTION = {"log.retention.check.interval.ms": str(24 * 3600 * 1000)}
+"""Many tests' records are of 1970, and a broker shared by a whole run lives long enough to find them too old."""
 
 
 class LogdProcess:
@@ -48,6 +50,7 @@ class LogdProcess:
         self.overrides: dict[str, object] = {
             "log.dirs": folder / "data",
             **QUICK_GROUPS,
+            **NO_RETENTION,
             **(overrides or {}),
         }
         self._command = [sys.executable, *python, "-m", "logd"]
