@@ -34,6 +34,8 @@ _XERIAL_BLOCK: Final = 32 * 1024
 _SNAPPY_RATIO: Final = 22
 """No snappy element makes more of a byte: a copy of 64 bytes takes 3."""
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
+_LZ4_INDEPENDENT_BIT: Final = 0x20
+"""Of a frame's flags."""
 _LZ4_RATIO: Final = 255
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_BLOCK: Final = 128 * 1024
@@ -77,6 +79,11 @@ def compress(codec: Codec, data: bytes, level: int | None = None) -> bytes:
             return bytes(frame.finish())
         case Codec.ZSTD:
             return bytes(cramjam.zstd.compress(data, level=3 if level is None else level))
+
+
+def has_linked_blocks(frame: bytes | bytearray | memoryview) -> bool:
+    """Whether this is the beginning of an lz4 frame that Java's readers refuse."""
+    return frame[:4] == _LZ4_MAGIC and len(frame) > 4 and not frame[4] & _LZ4_INDEPENDENT_BIT
 
 
 def decompress(codec: Codec, data: bytes, limit: int = DECOMPRESSED_LIMIT) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, error_for
 from logd.records.build import Record
-from logd.records.compression import DECOMPRESSED_LIMIT, Codec
+from logd.records.compression import DECOMPRESSED_LIMIT, Codec, has_linked_blocks
 from logd.records.decode import decode_records
 from logd.records.header import (
     CODEC_MASK,
@@ -25,6 +25,9 @@ from logd.records.header import (
 )
 
 _MAGIC_POSITION = 16
+_LZ4 = Codec.LZ4.value
+_FRAME_HEADER_SIZE = 5
+"""Magic and flags of an lz4 frame."""
 _RECORD_SIZE_MIN = 7
 """Length, attributes, timestamp, offset, no key, no value, no headers: a byte each."""
 
@@ -34,7 +37,7 @@ def check_produced(records: Buffer) -> BatchHeader:
 
     Raises KafkaError: CORRUPT_MESSAGE where the batch does not hold together, INVALID_RECORD where
     a client may not produce such a batch (several batches, an old format, a control batch, none or
-    missing records, a producer id without epoch and sequence).
+    missing records, a producer id without epoch and sequence, lz4 as Java does not read it).
     """
     if len(records) < HEADER_SIZE:
         raise error_for(ErrorCode.CORRUPT_MESSAGE, f"{len(records)} bytes are no record batch")
@@ -56,6 +59,12 @@ def check_produced(records: Buffer) -> BatchHeader:
         raise _invalid(f"{header.count} records over {header.last_offset_delta + 1} offsets")
     if not attributes & CODEC_MASK and header.count * _RECORD_SIZE_MIN > len(records) - HEADER_SIZE:
         raise _invalid(f"{header.count} records in {len(records) - HEADER_SIZE} bytes")
+    if attributes & CODEC_MASK == _LZ4 and has_linked_blocks(
+        records[HEADER_SIZE : HEADER_SIZE + _FRAME_HEADER_SIZE]
+    ):
+        raise _invalid(
+            "an lz4 frame with linked blocks, which Java clients cannot read; have them independent"
+        )
     if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):
         raise _invalid(
             f"producer id {header.producer_id} with epoch {header.producer_epoch} "

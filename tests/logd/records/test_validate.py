@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import cramjam
 import pytest
 
 from logd.errors import ErrorCode, KafkaError
 from logd.records import (
+    Codec,
     NewRecord,
     build_batch,
     build_end_marker,
@@ -27,8 +29,15 @@ def altered(**changes: Any) -> bytes:
     return seal(read_header(GOOD)._replace(**changes), GOOD[61:])
 
 
+def linked_lz4() -> bytes:
+    """What `cramjam.lz4.compress`, and most libraries, make if not told otherwise."""
+    large = build_batch([(1, b"a", b"x" * 100_000, ())])  # what fits into one block is not linked
+    return seal(read_header(large)._replace(attributes=Codec.LZ4), bytes(cramjam.lz4.compress(large[61:])))
+
+
 def test_good_batches_pass() -> None:
-    for batch in (GOOD, build_batch(RECORDS), altered(attributes=0x10)):
+    compressed = [build_batch(RECORDS, codec=codec) for codec in Codec]
+    for batch in (GOOD, *compressed, altered(attributes=0x10)):
         assert check_produced(memoryview(batch)).count == 2
     assert len(check_produced_records(GOOD, keys_required=True)) == 2
     # A client may say whatever it likes where the broker writes anyway.
@@ -57,6 +66,7 @@ def test_corrupt_batches(batch: bytes, complaint: str) -> None:
     [
         (GOOD + GOOD, "more than one batch"),
         (GOOD + b"x", "more than one batch"),
+        (linked_lz4(), "lz4 frame with linked blocks"),
         (altered(magic=1), "format 1"),
         (altered(magic=0), "format 0"),
         (altered(attributes=0x30), "control"),
