@@ -218,7 +218,7 @@ class FetchRead:
                 return None, True
             limit = 0
         log, offset = partition.log, asked.fetch_offset
-        if offset == log.log_end_offset and not partition.is_offline:
+        if offset == partition.high_watermark and not partition.is_offline:
             return None, True  # where most partitions of a large request are
         if log.is_recent(offset):
             bound = partition.last_stable_offset if self._committed else partition.high_watermark

@@ -30,11 +30,11 @@ GROUPS_FROM: Final = 8
 GROUP_ERROR_FROM: Final = 2
 
 
-def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
+async def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
     """Answer group by group."""
     if context.version >= GROUPS_FROM:
         return OffsetFetchResponse(
-            groups=[_fetch(group, request.require_stable, context) for group in request.groups]
+            groups=[await _fetch(group, request.require_stable, context) for group in request.groups]
         )
     topics = None
     if request.topics is not None:
@@ -43,20 +43,22 @@ def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchR
             for topic in request.topics
         ]
     asked = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
-    return _single(asked, _fetch(asked, request.require_stable, context), context.version)
+    return _single(asked, await _fetch(asked, request.require_stable, context), context.version)
 
 
-def _fetch(
+async def _fetch(
     asked: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
 ) -> OffsetFetchResponseGroup:
+    """What is told has been committed for good: by flush.messages that takes until it is on the disk."""
+    by_id = context.version >= TOPIC_IDS_FROM
     try:
-        shard = context.broker.groups.partition(asked.group_id).shard
+        partition = context.broker.groups.partition(asked.group_id)
+        wanted = _named(asked, context) if by_id else asked
+        fetched = partition.shard.fetch(wanted, require_stable=require_stable)
+        await partition.flushed()
     except KafkaError as error:
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
-    if context.version < TOPIC_IDS_FROM:
-        return shard.fetch(asked, require_stable=require_stable)
-    fetched = shard.fetch(_named(asked, context), require_stable=require_stable)
-    return _fetch_by_id(asked, fetched, context)
+    return _fetch_by_id(asked, fetched, context) if by_id else fetched
 
 
 def _named(asked: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchRequestGroup:

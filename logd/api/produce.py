@@ -2,28 +2,46 @@
 
 Everything happens inside the data callback: with one replica a write is committed once it is appended, so
 that acks=1 and acks=all are answered at once, except where flush.messages or flush.ms ask for an fsync: then
-the answer waits for it, and the connection's later requests wait for the answer. With acks=0 there is no
-answer, and an error closes the connection, which is the only way to tell. Topics are named by id from version
-13 on. From version 12 on a transactional batch makes its partition part of the transaction (KIP-890).
+the answer waits for it, and the connection's later requests wait for the answer. So does a batch that begins
+a transaction in its partition, where the coordinator's log asks for an fsync. With acks=0 there is no answer,
+and an error closes the connection, which is the only way to tell. Topics are named by id from version 13 on.
+From version 12 on a transactional batch makes its partition part of the transaction (KIP-890).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from logd.api.answer import Refused
 from logd.api.transaction_codes import IMPLICIT_FROM, produce_code
+from logd.broker.partition import NotYetAdmitted
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.produce import PartitionProduced, Topic, decode_produce_request, encode_produce_response
 
 if TYPE_CHECKING:
     from logd.api.context import RequestContext
+    from logd.broker.partition import Partition
     from logd.broker.topic import Topic as BrokerTopic
+    from logd.storage import Appended
 
     Answers: TypeAlias = list[tuple[Topic, list[PartitionProduced]]]
     Unflushed: TypeAlias = list[tuple[list[PartitionProduced], int, Awaitable[None]]]
     """An answer's list and place in it, and what it has to wait for."""
+
+
+class Waiting(NamedTuple):
+    """A batch whose producer is not admitted yet: an answer's list and place in it, `again` to append it once
+    `consent` was awaited.
+    """
+
+    produced: list[PartitionProduced]
+    place: int
+    partition: Partition
+    again: Callable[[], Appended]
+    consent: Awaitable[None]
+
 
 ZSTD_FROM = 7
 """First version whose clients may send zstd (KIP-110)."""
@@ -45,6 +63,7 @@ def serve(
     transactional_id, implicit = request.transactional_id, version >= IMPLICIT_FROM
     answers: Answers = []
     unflushed: Unflushed = []
+    waiting: list[Waiting] = []
     for name, partitions in request.topics:
         topic = find(name)  # type: ignore[arg-type]
         produced: list[PartitionProduced] = []
@@ -65,45 +84,61 @@ def serve(
                 first, _, append_time, log_start, _ = appended
                 produced.append(PartitionProduced(index, 0, first, append_time, log_start))
             except KafkaError as error:
-                code = produce_code(error, version)
-                produced.append(PartitionProduced(index, code, error_message=error.message))
+                produced.append(_failed(index, error, version))
+            except NotYetAdmitted as not_yet:
+                again = partial(
+                    partition.produce,
+                    memoryview(bytes(records)),
+                    now_ms,
+                    acks,
+                    transactional_id=transactional_id,
+                    implicit=implicit,
+                )
+                waiting.append(Waiting(produced, len(produced), partition, again, not_yet.flushed))
+                produced.append(PartitionProduced(index, ErrorCode.NOT_ENOUGH_REPLICAS))
         answers.append((name, produced))
     if acks == 0:
         _close_on_error(answers)
         return None
-    if unflushed:
-        transaction = None
-        if transactional_id and implicit:
-            # Else a power loss could take the transaction and leave its records, held back for good.
-            transaction = broker.transactions.flushed(transactional_id)
-        return _answer_flushed(answers, unflushed, transaction, version, correlation_id)
+    if unflushed or waiting:
+        return _answer_later(answers, unflushed, waiting, version, correlation_id)
     return encode_produce_response(answers, version, correlation_id)
 
 
-async def _answer_flushed(
-    answers: Answers,
-    unflushed: Unflushed,
-    transaction: Awaitable[None] | None,
-    version: int,
-    correlation_id: int,
+async def _answer_later(
+    answers: Answers, unflushed: Unflushed, waiting: list[Waiting], version: int, correlation_id: int
 ) -> bytes:
     """The response, once what it acknowledges is on the disk, or is known not to get there."""
-    failure: KafkaError | None = None
-    if transaction is not None:
+    for produced, place, partition, again, consent in waiting:
         try:
-            await transaction
+            appended = await _append_once_admitted(again, consent)
+            flushed = partition.flushed(appended)
         except KafkaError as error:
-            failure = error
+            produced[place] = _failed(partition.index, error, version)
+            continue
+        first, _, append_time, log_start, _ = appended
+        produced[place] = PartitionProduced(partition.index, 0, first, append_time, log_start)
+        if flushed is not None:
+            unflushed.append((produced, place, flushed))
     for produced, place, flushed in unflushed:
         try:
             await flushed
-            if failure is not None:
-                raise failure
         except KafkaError as error:
-            index = produced[place].partition
-            code = produce_code(error, version)
-            produced[place] = PartitionProduced(index, code, error_message=error.message)
+            produced[place] = _failed(produced[place].partition, error, version)
     return encode_produce_response(answers, version, correlation_id)
+
+
+async def _append_once_admitted(append: Callable[[], Appended], consent: Awaitable[None]) -> Appended:
+    while True:
+        await consent
+        try:
+            return append()
+        except NotYetAdmitted as not_yet:
+            consent = not_yet.flushed
+
+
+def _failed(index: int, error: KafkaError, version: int) -> PartitionProduced:
+    return PartitionProduced(index, produce_code(error, version), error_message=error.message)
 
 
 def _refusal(topic: BrokerTopic | None, name: Topic, acks: int) -> KafkaError:

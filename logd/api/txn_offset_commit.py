@@ -6,8 +6,9 @@ Partitions that do not exist get an error of their own; who may commit stands in
 from __future__ import annotations
 
 from logd.api.context import RequestContext
+from logd.broker.partition import NotYetAdmitted
 from logd.errors import ErrorCode, KafkaError
-from logd.groups.txn_offsets import IMPLICIT_FROM, txn_commit_refused
+from logd.groups.txn_offsets import txn_commit_refused
 from logd.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestTopic,
@@ -34,16 +35,26 @@ async def handle(request: TxnOffsetCommitRequest, context: RequestContext) -> Tx
         topics=[topic for topic in known if topic.partitions],
     )
     try:
-        partition = groups.partition(request.group_id)
+        groups.partition(request.group_id)
         committed = TxnOffsetCommitResponse()
         if valid.topics:
-            committed = partition.shard.commit_in_transaction(valid, context.version, groups.now_ms)
-            if context.version >= IMPLICIT_FROM:
-                await context.broker.transactions.flushed(request.transactional_id)
-            await partition.flushed()
+            committed = await _commit(valid, context)
     except KafkaError as error:
         return txn_commit_refused(request, error.code)
     return _in_order(request, committed)
+
+
+async def _commit(request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffsetCommitResponse:
+    groups = context.broker.groups
+    while True:
+        partition = groups.partition(request.group_id)
+        try:
+            committed = partition.shard.commit_in_transaction(request, context.version, groups.now_ms)
+        except NotYetAdmitted as not_yet:
+            await not_yet.flushed
+            continue
+        await partition.flushed()
+        return committed
 
 
 def _existing(asked: TxnOffsetCommitRequestTopic, context: RequestContext) -> TxnOffsetCommitRequestTopic:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
 from logd.broker.catalog import TopicCatalog, new_topic_id
@@ -18,6 +18,7 @@ from logd.broker.housekeeping import Housekeeping
 from logd.broker.log_dirs import LogDirs, absolute
 from logd.broker.moves import Moves
 from logd.broker.partition import Partition
+from logd.broker.pool import to_its_end
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE, Topic
 from logd.broker.transactions import Transactions
@@ -30,6 +31,7 @@ from logd.metadata.embedded import EmbeddedStore
 from logd.metadata.image import ClusterImage, TopicImage
 from logd.metadata.store import MetadataStore
 from logd.storage import FolderLocked, FolderMismatch, Log, LogFolder, StorageError
+from logd.storage.disk import Disk, PosixDisk
 
 log = logging.getLogger("logd.broker")
 
@@ -42,9 +44,18 @@ class Broker:
     Attributes: ``config``, ``node_id``, ``cluster_id``, ``catalog`` (topics, partitions), ``producer_ids``,
     ``groups`` and ``transactions`` (the shells around the coordinators), ``fetch_sessions``, ``warmer``
     (reads that would wait for the disk), ``endpoints`` (advertised, by listener, set by the server).
+
+    ``disk`` is what everything is written through, ``executor`` runs what may block; both are for tests.
     """
 
-    def __init__(self, config: BrokerConfig, *, on_dead: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        on_dead: Callable[[], None] | None = None,
+        disk: Disk | None = None,
+        executor: Executor | None = None,
+    ) -> None:
         self.config = config
         self.node_id = config.node_id
         self.cluster_id = ""
@@ -53,8 +64,9 @@ class Broker:
         self.endpoints: list[Endpoint] = []
         self._started_with = config.given
         self._on_dead = on_dead
-        self._executor = ThreadPoolExecutor(config.background_threads, thread_name_prefix="logd")
-        self._store: MetadataStore = EmbeddedStore(Path(config.log_dirs[0]), self._executor)
+        self._disk = disk or PosixDisk()
+        self._executor = executor or ThreadPoolExecutor(config.background_threads, thread_name_prefix="logd")
+        self._store: MetadataStore = EmbeddedStore(Path(config.log_dirs[0]), self._disk, self._executor)
         self._image: ClusterImage | None = None
         self._woken: set[Partition] = set()
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, random_id)
@@ -197,6 +209,7 @@ class Broker:
                 config_for=self._config_at_start,
                 now_ms=self.now_ms(),
                 on_offline=self._folder_went_offline,
+                disk=self._disk,
             )
         except (FolderLocked, FolderMismatch):
             raise
@@ -217,18 +230,26 @@ class Broker:
             return defaults
 
     def _open_topics(self) -> None:
-        """Logs of known topics are put in place, of deleted ones removed; a topic nobody knew is taken in."""
+        """Logs of known topics are put in place, of deleted ones removed; a topic nobody knew is taken in.
+
+        A log whose topic's id a power loss took is that of the topic of its name.
+        """
         for folder in self.folders:
             for (name, index), opened in tuple(folder.logs.items()):
                 if opened.topic_id is not None and opened.topic_id in self.image.deleted:
                     self.housekeeping.discard([folder.delete_log(name, index)])
         self.log_dirs.put_futures_in_place(self.image.topics, self._config_at_start, self.now_ms())
+        self.log_dirs.set_remains_aside(self.image.topics)
         logs = self.log_dirs.logs(self.image.topics)
         for name, found in logs.items():
             if name not in self.image.topics:
                 self.image.topics[name] = self._adopted(name, found)
         for image in tuple(self.image.topics.values()):
-            self.catalog.open_topic(image, logs.get(image.name, {}))
+            found = logs.get(image.name, {})
+            for opened in found.values():
+                if opened.topic_id is None:
+                    opened.identify(image.topic_id)
+            self.catalog.open_topic(image, found)
 
     def _folder_went_offline(self, reason: str) -> None:
         """Called in whichever thread met the error, which storage has said in the log."""
@@ -270,6 +291,9 @@ class Broker:
 
     async def delete_topic(self, topic: Topic) -> None:
         """Delete a topic, and what groups committed for it. KafkaError."""
+        await to_its_end(self._delete_topic(topic))
+
+    async def _delete_topic(self, topic: Topic) -> None:
         await self.catalog.delete(topic)
         self.groups.topics_deleted([topic.name])
         self.transactions.topics_deleted([topic.name])
@@ -277,8 +301,10 @@ class Broker:
     async def change_configs(self, broker: str, configs: Mapping[str, str], *, validate_only: bool) -> None:
         """Replace the changed settings of this broker (its id) or of all (an empty name). KafkaError."""
         config = self.config_layers.with_change(broker, configs).effective()
-        if validate_only:
-            return
+        if not validate_only:
+            await to_its_end(self._change_configs(broker, configs, config))
+
+    async def _change_configs(self, broker: str, configs: Mapping[str, str], config: BrokerConfig) -> None:
         await self.catalog.write([{"type": "broker-configs", "broker": broker, "configs": dict(configs)}])
         self.config = config
         self.housekeeping.configure(config)

@@ -1,7 +1,8 @@
 """The topics of this broker: finding, creating, growing and deleting them.
 
 Each change is checked, written to the metadata store and then carried out on the log folders, in this order:
-what a crash leaves undone, the next start finishes (``Broker.start``).
+what a crash leaves undone, the next start finishes (``Broker.start``). A client that goes away in the middle
+stops none of it.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from logd.broker.flusher import Flusher
 from logd.broker.log_dirs import LogDirs
 from logd.broker.partition import Partition, TransactionGuard
+from logd.broker.pool import to_its_end
 from logd.broker.topic import Topic, check_collision, check_name
 from logd.config.topic import TopicConfig
 from logd.errors import ConfigError, ErrorCode, KafkaError
@@ -47,7 +49,7 @@ class TopicCatalog:
         now_ms: Callable[[], int],
         has_appended: Callable[[Partition], None],
         flusher: Flusher,
-        hide: Callable[[Sequence[Deletion]], Awaitable[None]],
+        hide: Callable[[Sequence[Deletion], Iterable[LogFolder]], Awaitable[None]],
     ) -> None:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
@@ -103,6 +105,9 @@ class TopicCatalog:
 
     async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         """Create a topic; the KafkaErrors of ``check_creation``, or KAFKA_STORAGE_ERROR."""
+        return await to_its_end(self._create(name, partitions, configs))
+
+    async def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         async with self._changing:
             self.check_creation(name, partitions, configs)
             if not self._log_dirs.online:
@@ -180,6 +185,9 @@ class TopicCatalog:
 
     async def grow(self, name: str, partitions: int) -> None:
         """Give a topic more partitions; INVALID_PARTITIONS unless there are more than now."""
+        await to_its_end(self._grow(name, partitions))
+
+    async def _grow(self, name: str, partitions: int) -> None:
         async with self._changing:
             topic = self.find(name)
             check_growth(topic, partitions)
@@ -193,16 +201,18 @@ class TopicCatalog:
                 self._open_partition(topic, index, None, new=True)
 
     async def delete(self, topic: Topic) -> None:
-        """Forget a topic and take its logs away; waiting fetches are answered."""
+        """Forget a topic and take its logs away; waiting fetches are answered. Not to be cancelled."""
         async with self._changing:
             if self.topics.get(topic.name) is not topic:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic.name}")
             await self.write([{"type": "topic-deleted", "name": topic.name}])
             del self.topics[topic.name]
             del self.topics_by_id[topic.topic_id]
-            removed = [self._remove(partition) for partition in topic.partitions if partition is not None]
+            partitions = [partition for partition in topic.partitions if partition is not None]
+            folders = dict.fromkeys(partition.folder for partition in partitions)
+            removed = [self._remove(partition) for partition in partitions]
             try:
-                await self._hide([deletion for deletion in removed if deletion is not None])
+                await self._hide([deletion for deletion in removed if deletion is not None], folders)
             except KafkaError as error:
                 logger.error("topic %s is not deleted wholly yet: %s", topic.name, error)
 
@@ -218,6 +228,9 @@ class TopicCatalog:
 
     async def configure(self, topic: Topic, configs: Mapping[str, str]) -> None:
         """Replace a topic's overrides; INVALID_CONFIG when one is not allowed."""
+        await to_its_end(self._configure(topic, configs))
+
+    async def _configure(self, topic: Topic, configs: Mapping[str, str]) -> None:
         async with self._changing:
             config = self.config_for(configs)
             image = TopicImage(

@@ -38,12 +38,14 @@ class Flusher:
     def __init__(self, run: Callable[[Callable[[], None]], Awaitable[None]], bytes_max: int) -> None:
         self._run = run
         self._bytes_max = bytes_max
-        self._dirty: set[Partition] = set()
+        self._dirty: dict[Partition, None] = {}
         self._bytes = 0
         self._is_full = asyncio.Event()
         self._under_way: set[Log] = set()
         self._commits: dict[Partition, asyncio.Future[None]] = {}
         self._committing: dict[Partition, asyncio.Task[None]] = {}
+        self._rounds: dict[Partition, tuple[int, asyncio.Future[None]]] = {}
+        """Commits under way, and up to where."""
         self._commits_at_once = asyncio.Semaphore(COMMITS_AT_ONCE)
         self._held: dict[Partition, asyncio.Event] = {}
 
@@ -51,18 +53,18 @@ class Flusher:
 
     def appended(self, partition: Partition, size: int) -> None:
         """``size`` bytes were appended to the partition's log."""
-        self._dirty.add(partition)
+        self._dirty[partition] = None
         self._bytes += size
         if self._bytes >= self._bytes_max:
             self._is_full.set()
 
     def touched(self, partition: Partition) -> None:
         """The log has something to flush besides records, such as its epochs."""
-        self._dirty.add(partition)
+        self._dirty[partition] = None
 
     def forget(self, partition: Partition) -> None:
         """The partition is gone."""
-        self._dirty.discard(partition)
+        self._dirty.pop(partition, None)
 
     async def full(self) -> None:
         """Wait until so much is unflushed that the next flush should not wait for its time."""
@@ -93,7 +95,7 @@ class Flusher:
         log = partition.log
         if partition not in self._dirty or log in self._under_way or partition in self._held:
             return False
-        self._dirty.discard(partition)
+        del self._dirty[partition]
         if partition.is_offline:
             return False
         self._under_way.add(log)
@@ -103,6 +105,7 @@ class Flusher:
                 return False
             await self._run(flush.run)
             log.finish_flush(flush)
+            partition.flush_ended()
         except KafkaError as error:
             if not partition.is_offline:
                 logger.error("%s not flushed: %s", partition, error)
@@ -128,6 +131,13 @@ class Flusher:
                 self._committing[partition] = loop.create_task(self._commit_rounds(partition))
         return future
 
+    def committed(self, partition: Partition, offset: int) -> asyncio.Future[None]:
+        """Done once `commit`, called when ``offset`` was the last one, is, or what is under way then."""
+        end, under_way = self._rounds.get(partition, (0, None))
+        if under_way is not None and (offset < end or partition not in self._commits):
+            return under_way
+        return self.commit(partition)
+
     def commit_due(self, now_ms: int) -> None:
         """Begin the commits flush.ms asks for where no append has come that would."""
         for partition in tuple(self._dirty):
@@ -138,24 +148,32 @@ class Flusher:
         """One round after the other for as long as somebody has come to wait during the last one."""
         try:
             while partition in self._commits:
-                while (held := self._held.get(partition)) is not None:
-                    await held.wait()
                 async with self._commits_at_once:
-                    future = self._commits.pop(partition)
-                    try:
-                        log = partition.log
-                        sync = log.start_sync()
-                        if sync is not None:
-                            await self._run(sync.run)
-                            log.finish_flush(sync)
-                    except BaseException as error:
-                        future.set_exception(error if isinstance(error, KafkaError) else _stopped(partition))
-                        if not isinstance(error, KafkaError):
-                            raise
-                    else:
-                        future.set_result(None)
+                    held = self._held.get(partition)
+                    if held is None:
+                        await self._commit_round(partition)
+                if held is not None:
+                    await held.wait()
         finally:
             del self._committing[partition]
+
+    async def _commit_round(self, partition: Partition) -> None:
+        log, future = partition.log, self._commits.pop(partition)
+        self._rounds[partition] = log.log_end_offset, future
+        try:
+            sync = log.start_sync()
+            if sync is not None:
+                await self._run(sync.run)
+                log.finish_flush(sync)
+            partition.flush_ended()
+        except BaseException as error:
+            future.set_exception(error if isinstance(error, KafkaError) else _stopped(partition))
+            if not isinstance(error, KafkaError):
+                raise
+        else:
+            future.set_result(None)
+        finally:
+            del self._rounds[partition]
 
     @contextlib.asynccontextmanager
     async def held(self, partition: Partition) -> AsyncIterator[None]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from logd.broker.partition import Partition
+from logd.broker.partition import NotYetAdmitted, Partition
 from logd.errors import ErrorCode, KafkaError, MalformedMessage
 from logd.groups import (
     CoordinatorRecord,
@@ -59,7 +59,7 @@ class GroupLog:
         """The same, as a batch of the producer's transaction.
 
         KafkaError also where the transaction's coordinator does not admit the producer, or the log knows a
-        newer epoch of it.
+        newer epoch of it; NotYetAdmitted.
         """
         now_ms = self._now_ms()
         # Coordinators write for producers without a sequence, as Kafka's do: theirs counts their own batches.
@@ -88,7 +88,7 @@ class GroupLog:
             producing.producer_id, producing.producer_epoch
         ):
             return
-        partition.guard.admit(
+        consent = partition.guard.admit(
             producing.transactional_id,
             producing.producer_id,
             producing.producer_epoch,
@@ -96,6 +96,8 @@ class GroupLog:
             partition.index,
             implicit=producing.implicit,
         )
+        if consent is not None:
+            raise NotYetAdmitted(consent)
 
     def _check_size(self, batch: bytes) -> None:
         limit = self._partition.max_message_bytes
@@ -107,7 +109,7 @@ class GroupLog:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to recover."""
-        return self._partition.log_start_offset == self._partition.high_watermark
+        return self._partition.log_start_offset == self._partition.log_end_offset
 
     def read(self) -> Iterator[LogEntry]:
         """Everything in it, in order: records, also those of open transactions, and the transactions' ends.

@@ -130,10 +130,12 @@ class GroupPartition:
         return await waiter
 
     async def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:
-        """SyncGroup."""
+        """SyncGroup. KafkaError as `flushed`."""
         waiter: asyncio.Future[SyncGroupResponse] = self._loop.create_future()
         self._deliver(self.shard.sync(request, waiter, self.now_ms()))
-        return await waiter
+        response = await waiter
+        await self.flushed()
+        return response
 
     async def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
         """LeaveGroup."""

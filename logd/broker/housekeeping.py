@@ -89,12 +89,16 @@ class Housekeeping:
             self._executor.submit(deletion.hide)
             self._deletions[deletion] = loop.call_later(deletion.delay_ms / 1000, self._delete, deletion)
 
-    async def hide(self, deletions: Sequence[Deletion]) -> None:
-        """Rename files away in the thread pool, so that others may take their names. KafkaError."""
+    async def hide(self, deletions: Sequence[Deletion], folders: Iterable[LogFolder]) -> None:
+        """Rename logs of these folders away in the thread pool, for good: others may take their names then.
+        KafkaError.
+        """
 
         def hide_all() -> None:
             for deletion in deletions:
                 deletion.hide()
+            for folder in folders:
+                folder.sync()
 
         await self._run(hide_all)
         self.discard(deletions)

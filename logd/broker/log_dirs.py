@@ -100,6 +100,19 @@ class LogDirs:
                     known.add(key)
                     log.info("%s-%d had moved to %s", *key, folder.path)
 
+    def set_remains_aside(self, topics: Mapping[str, TopicImage]) -> None:
+        """Take out what a power loss has left of logs that were never flushed, of topics that are no more.
+
+        They do not say legibly whose they are, or there is nothing in them; a log with records that does not
+        say it at all is from elsewhere.
+        """
+        for folder in self.online:
+            for key, found in tuple(folder.logs.items()):
+                is_nameless = key[0] not in topics and found.topic_id is None
+                if is_nameless and ((found.folder / PARTITION_METADATA).exists() or not found.log_end_offset):
+                    place = folder.set_aside(*key)
+                    log.error("%s-%d is of no topic that is known: it is left in %s", *key, place)
+
     def logs(self, topics: Mapping[str, TopicImage]) -> dict[str, dict[int, Log]]:
         """The logs found, by topic and partition.
 

@@ -11,7 +11,7 @@ from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.records.control import MARKER_SIZE
-from logd.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader, Buffer, read_header
+from logd.records.header import TRANSACTIONAL_BIT, BatchHeader, Buffer, read_header
 from logd.records.slice import FileSlice
 from logd.records.validate import check_produced
 from logd.storage.disk import CACHED_ONLY
@@ -45,6 +45,17 @@ class Durability(Protocol):
     def commit(self, partition: Partition) -> asyncio.Future[None]:
         """Done once all that is appended by now is on the disk; shield it from cancellation."""
 
+    def committed(self, partition: Partition, offset: int) -> asyncio.Future[None]:
+        """Done once ``commit``, called when ``offset`` was the last one, is; shield it."""
+
+
+class NotYetAdmitted(Exception):
+    """The coordinator's consent is not on the disk yet: await ``flushed`` (KafkaError), and try again."""
+
+    def __init__(self, flushed: Awaitable[None]) -> None:
+        super().__init__()
+        self.flushed = flushed
+
 
 class TransactionGuard(Protocol):
     """Knows which transactions are under way: the transaction coordinator (KIP-890)."""
@@ -58,30 +69,39 @@ class TransactionGuard(Protocol):
         partition: int,
         *,
         implicit: bool,
-    ) -> None:
+    ) -> Awaitable[None] | None:
         """Raise the KafkaError a producer deserves that is in no transaction with this partition.
 
-        With ``implicit`` the coordinator adds the partition to the transaction itself.
+        With ``implicit`` the coordinator adds the partition to the transaction itself. What is returned has
+        to be awaited before the producer writes.
         """
 
 
 class Partition:
-    """Owns a storage log. With one replica the high watermark is the log end offset.
+    """Owns a storage log.
 
-    ``waiters`` are told after each append, in the loop's next turn, so that a burst of appends wakes them
-    once.
+    ``high_watermark`` is where records end that are committed and may be read. With one replica that is the
+    log end offset, unless an append is owed a flush: then it stays before the first such append until that is
+    on the disk. So nobody acts on a record that a power loss takes back. It never goes back.
+
+        records that may be read │ appended, owed a flush by flush.messages or flush.ms, and what follows
+                  high watermark ┘                                                        log end offset ┘
+
+    ``waiters`` are told when it has moved, in the loop's next turn, so that a burst of appends wakes them
+    once. ``flushes``: appends have to be looked at for a flush.
     """
 
     __slots__ = (
-        "_commit_to",
         "_flusher",
         "_has_appended",
+        "_owed",
         "_refused",
         "_rules",
         "config",
         "flushes",
         "folder",
         "guard",
+        "high_watermark",
         "index",
         "leader_epoch",
         "log",
@@ -111,9 +131,11 @@ class Partition:
         self._has_appended = has_appended
         self.guard: TransactionGuard | None = None
         self._refused: dict[int, tuple[int, int]] = {}
+        self.high_watermark = log.log_end_offset
         log.replicated_to(self.high_watermark)
         self._flusher = flusher
-        self._commit_to = -1
+        # Where appends begin that are owed a flush: of those that the same one will cover, the first.
+        self._owed: tuple[int, ...] = ()
         if not log.is_flushed:  # recovered
             flusher.touched(self)
         self.configure(config)
@@ -125,7 +147,11 @@ class Partition:
         self.max_message_bytes = config.max_message_bytes
         self.min_insync_replicas = config.min_insync_replicas
         self._rules = BatchRules(str(self), config)
-        self.flushes = config.flush_messages != LONG_MAX or config.flush_ms != LONG_MAX
+        self.flushes = self._is_to_be_flushed or bool(self._owed)
+
+    @property
+    def _is_to_be_flushed(self) -> bool:
+        return self.config.flush_messages != LONG_MAX or self.config.flush_ms != LONG_MAX
 
     @property
     def is_offline(self) -> bool:
@@ -145,15 +171,15 @@ class Partition:
         return self.log.log_start_offset
 
     @property
-    def high_watermark(self) -> int:
-        """The offset up to which records are committed and may be read."""
+    def log_end_offset(self) -> int:
+        """Where the next record goes. The broker's own coordinators read up to here, clients do not."""
         return self.log.log_end_offset
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset up to which every transaction has ended."""
-        unstable = self.log.first_unstable_offset
-        return self.log.log_end_offset if unstable is None else unstable
+        """The offset up to which every transaction has ended, at most the high watermark."""
+        unstable, end = self.log.first_unstable_offset, self.high_watermark
+        return end if unstable is None or unstable > end else unstable
 
     def produce(
         self,
@@ -167,7 +193,8 @@ class Partition:
         """Check and append what a client sent: exactly one batch (KIP-98).
 
         A batch that begins a transaction here needs the ``guard``'s consent; ``implicit``: see there.
-        Raises KafkaError with the code the client is to be answered with; nothing was written then.
+        Raises KafkaError with the code the client is to be answered with, or NotYetAdmitted unless ``acks``
+        is 0; nothing was written then.
         """
         if acks == -1 and self.min_insync_replicas > REPLICAS:
             raise KafkaError(
@@ -176,14 +203,19 @@ class Partition:
             )
         header, records = self._rules.admit(check_produced(records), records, now_ms)
         if header.attributes & TRANSACTIONAL_BIT:
-            self._verify(header, transactional_id, implicit)
-        appended = self.log.append(records, self.leader_epoch, now_ms, headers=(header,))
+            consent = self._verify(header, transactional_id, implicit)
+            if consent is not None and acks:
+                raise NotYetAdmitted(consent)
+        log = self.log
+        appended = log.append(records, self.leader_epoch, now_ms, headers=(header,))
         # `_note_append`, where every request comes by.
         self._flusher.appended(self, len(records))
         if self.flushes:
-            self._commit_if_due(now_ms)
-        if self.waiters:
-            self._has_appended(self)
+            self._hold_back(appended, now_ms)
+        else:
+            self.high_watermark = log.log_end_offset
+            if self.waiters:
+                self._has_appended(self)
         return appended
 
     def append(self, batch: Buffer, now_ms: int) -> Appended:
@@ -193,9 +225,7 @@ class Partition:
         """
         header = read_header(batch)
         appended = self.log.append(batch, self.leader_epoch, now_ms, headers=(header,), from_client=False)
-        if header.attributes & CONTROL_BIT:
-            self.log.replicated_to(self.high_watermark)
-        self._note_append(header.size, now_ms)
+        self._note_append(appended, header.size, now_ms)
         return appended
 
     def append_marker(
@@ -221,12 +251,14 @@ class Partition:
             now_ms=now_ms,
             transaction_version=transaction_version,
         )
-        self.log.replicated_to(self.high_watermark)
-        self._note_append(MARKER_SIZE, now_ms)
+        self._note_append(appended, MARKER_SIZE, now_ms)
         return appended
 
-    def _verify(self, header: BatchHeader, transactional_id: str | None, implicit: bool) -> None:
-        """Have the guard admit the producer unless it is in a transaction here, or sends a batch again.
+    def _verify(
+        self, header: BatchHeader, transactional_id: str | None, implicit: bool
+    ) -> Awaitable[None] | None:
+        """Have the guard admit the producer unless it is in a transaction here, or sends a batch again; what
+        has to be awaited before it is.
 
         Of a producer nobody remembers here any sequence would do. So once a batch was refused, those sent
         behind it are as well until it comes again: else it would be out of order then, and lost.
@@ -234,7 +266,7 @@ class Partition:
         guard, producers = self.guard, self.log.producers
         producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
         if guard is None or producers.has_open_transaction(producer_id, epoch) or producers.duplicate(header):
-            return
+            return None
         refused_epoch, lowest = self._refused.get(producer_id, (epoch, sequence))
         if refused_epoch != epoch:
             lowest = sequence
@@ -244,35 +276,66 @@ class Partition:
                 f"{self}: producer {producer_id} begins at sequence {sequence}, an earlier batch is missing",
             )
         try:
-            guard.admit(transactional_id, producer_id, epoch, self.topic, self.index, implicit=implicit)
+            consent = guard.admit(
+                transactional_id, producer_id, epoch, self.topic, self.index, implicit=implicit
+            )
         except KafkaError:
             self._refused[producer_id] = epoch, min(lowest, sequence)
             if len(self._refused) > REFUSED_MAX:
                 del self._refused[next(iter(self._refused))]
             raise
         self._refused.pop(producer_id, None)
+        return consent
 
-    def _note_append(self, size: int, now_ms: int) -> None:
+    # What may be read
+
+    def _note_append(self, appended: Appended, size: int, now_ms: int) -> None:
         """``size`` bytes were appended: they are to be flushed some time, or soon, and may be read."""
         self._flusher.appended(self, size)
         if self.flushes:
-            self._commit_if_due(now_ms)
+            self._hold_back(appended, now_ms)
+        else:
+            self._advance(self.log.log_end_offset)
+
+    def _hold_back(self, appended: Appended, now_ms: int) -> None:
+        """See that an append owed a flush is not read before that, nor what comes behind it.
+
+        Apache Kafka flushes in the middle of such an append, which comes to the same for those who read.
+        """
+        log = self.log
+        if log.needs_flush(now_ms):
+            owed = self._owed
+            if not appended.duplicate and (not owed or owed[-1] < log.sync_started_to):
+                self._owed = (*owed, appended.base_offset)
+            self._flusher.commit(self)
+        elif not self._owed:
+            self._advance(log.log_end_offset)
+
+    def flush_ended(self) -> None:
+        """To be called when a flush of the log has ended: what was owed to it may be read."""
+        log = self.log
+        self._owed = tuple(base for base in self._owed if base >= log.synced_offset)
+        end = self._owed[0] if self._owed else log.log_end_offset
+        if end > self.high_watermark:
+            self._advance(end)
+        if not self._owed:
+            self.flushes = self._is_to_be_flushed
+
+    def _advance(self, end: int) -> None:
+        self.high_watermark = end
+        self.log.replicated_to(end)
         if self.waiters:
             self._has_appended(self)
 
-    def _commit_if_due(self, now_ms: int) -> None:
-        if self.log.needs_flush(now_ms):
-            self._commit_to = self.log.log_end_offset
-            self._flusher.commit(self)
-
     def flushed(self, appended: Appended) -> Awaitable[None] | None:
-        """What to await before an append is acknowledged, by flush.messages and flush.ms; mostly nothing.
+        """What to await before an append is acknowledged, by flush.messages and flush.ms: that it may be
+        read; mostly nothing.
 
         Awaiting raises KafkaError(KAFKA_STORAGE_ERROR) if the disk fails: then nobody knows what is on it.
         """
-        if not self.flushes or not self.log.synced_offset <= appended.last_offset < self._commit_to:
+        if appended.last_offset < self.high_watermark:
             return None
-        return asyncio.shield(self._flusher.commit(self))
+        return asyncio.shield(self._flusher.committed(self, appended.last_offset))
 
     def read(
         self, offset: int, max_bytes: int, *, committed: bool = False, min_one_batch: bool = True
@@ -307,8 +370,10 @@ class Partition:
         return self.log.producers.has_open_transaction(producer_id, producer_epoch)
 
     def read_all(self) -> Iterator[memoryview]:
-        """Chunks of whole batches, from the log start to the high watermark, for a coordinator's replay."""
-        return self.log.batches(self.log.log_start_offset, self.high_watermark)
+        """Chunks of whole batches, all there are, for a coordinator's replay: what it decided holds for it
+        though it is still owed a flush.
+        """
+        return self.log.batches(self.log.log_start_offset, self.log.log_end_offset)
 
     def wake_waiters(self) -> None:
         """Tell everything that waits for this partition to look again."""

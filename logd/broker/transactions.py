@@ -145,9 +145,7 @@ class Transactions(Coordinator[TxnPartition]):
     ) -> None:
         """Put partitions into the producer's transaction, which begins if there was none."""
         partition = self._partition(transactional_id)
-        partition.shard.add_partitions(
-            transactional_id, identity, partitions, client_version=client_version, now_ms=self._now_ms()
-        )
+        partition.add_partitions(transactional_id, identity, partitions, client_version=client_version)
         await partition.flushed()
 
     def verify_partitions(
@@ -177,12 +175,15 @@ class Transactions(Coordinator[TxnPartition]):
         partition: int,
         *,
         implicit: bool,
-    ) -> None:
+    ) -> Awaitable[None] | None:
         """Whether a producer may begin to write in a partition: `partition.TransactionGuard` (KIP-890).
 
         `implicit`: the partition is put into the transaction here (transaction version 2); otherwise it has
-        to be in it. KafkaErrors as a producer understands them that knows TRANSACTION_ABORTABLE; the
-        coordinator's own ones (loading, CONCURRENT_TRANSACTIONS) the caller may have to tell in another way.
+        to be in it. What is returned has to be awaited before it writes, and this asked again: else a power
+        loss could take the transaction and leave its records, held back for good.
+
+        KafkaErrors as a producer understands them that knows TRANSACTION_ABORTABLE; the coordinator's own
+        ones (loading, CONCURRENT_TRANSACTIONS) the caller may have to tell in another way.
         """
         if not transactional_id:
             raise KafkaError(
@@ -193,12 +194,8 @@ class Transactions(Coordinator[TxnPartition]):
         where = TopicPartition(topic, partition)
         try:
             if implicit:
-                self._partition(transactional_id).shard.add_partitions(
-                    transactional_id,
-                    identity,
-                    (where,),
-                    client_version=IMPLICIT_VERSION,
-                    now_ms=self._now_ms(),
+                self._partition(transactional_id).add_partitions(
+                    transactional_id, identity, (where,), client_version=IMPLICIT_VERSION
                 )
             elif self._config.transaction_partition_verification_enable:
                 code = self.verify_partitions(transactional_id, identity, (where,))[where]
@@ -210,10 +207,8 @@ class Transactions(Coordinator[TxnPartition]):
             if error.code is ErrorCode.PRODUCER_FENCED:
                 raise error_for(ErrorCode.INVALID_PRODUCER_EPOCH, error.message) from None
             raise
-
-    async def flushed(self, transactional_id: str) -> None:
-        """Wait until what `admit` wrote for the id is on the disk, by flush.messages. KafkaError."""
-        await self._partition(transactional_id).flushed()
+        index = self.partition_of(transactional_id)
+        return self._partitions[index].added(transactional_id) if index in self._partitions else None
 
     # Telling
 

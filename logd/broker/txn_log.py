@@ -31,7 +31,8 @@ class TxnLog:
     def __init__(self, partition: Partition, now_ms: Callable[[], int]) -> None:
         self._partition = partition
         self._now_ms = now_ms
-        self._last: Appended | None = None
+        self.last: Appended | None = None
+        """Where the last records went."""
 
     @property
     def leader_epoch(self) -> int:
@@ -49,7 +50,7 @@ class TxnLog:
                     ErrorCode.RECORD_LIST_TOO_LARGE,
                     f"{len(batch)} bytes for {self._partition}, at most {limit}",
                 )
-            self._last = self._partition.append(batch, now_ms)
+            self.last = self._partition.append(batch, now_ms)
         except ValueError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
         except KafkaError as error:
@@ -57,17 +58,18 @@ class TxnLog:
             code = _ANSWERS.get(error.code, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             raise KafkaError(code, error.message) from error
 
-    def flushed(self) -> Awaitable[None] | None:
-        """What to await until all that was appended is on the disk, by flush.messages; mostly nothing.
+    def flushed(self, appended: Appended | None = None) -> Awaitable[None] | None:
+        """What to await until that, or all there is, is on the disk, by flush.messages; mostly nothing.
 
         Awaiting raises KafkaError if the disk fails.
         """
-        return None if self._last is None else self._partition.flushed(self._last)
+        appended = appended or self.last
+        return None if appended is None else self._partition.flushed(appended)
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to recover."""
-        return self._partition.log_start_offset == self._partition.high_watermark
+        return self._partition.log_start_offset == self._partition.log_end_offset
 
     def read(self) -> Iterator[TransactionRecord]:
         """Everything there is, in order. A record that cannot be read is reported and left out."""

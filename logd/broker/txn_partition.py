@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from logd.broker.txn_log import TxnLog
 from logd.broker.txn_markers import Markers
@@ -22,6 +22,9 @@ from logd.transactions import (
     TransactionShard,
     TransactionState,
 )
+
+if TYPE_CHECKING:
+    from logd.storage import Appended
 
 LOADING_SLICE_S = 0.005
 """How long recovery holds the event loop before others have their turn."""
@@ -58,6 +61,8 @@ class TxnPartition:
         self._now_ms = now_ms
         self._closed = False
         self._finishing: dict[str, asyncio.Task[None]] = {}
+        self._adding: dict[str, Appended] = {}
+        """What brought partitions into transactions and may not be on the disk yet, by transactional id."""
 
     # Life
 
@@ -121,6 +126,33 @@ class TxnPartition:
             return self.shard.init_producer(transactional_id, timeout_ms, expected, self._now_ms())
         finally:
             self._finish(transactional_id)
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        identity: ProducerIdentity,
+        partitions: Collection[TopicPartition],
+        *,
+        client_version: int,
+    ) -> None:
+        """AddPartitionsToTxn."""
+        before = self._log.last
+        self.shard.add_partitions(
+            transactional_id, identity, partitions, client_version=client_version, now_ms=self._now_ms()
+        )
+        added = self._log.last
+        if added is not None and added is not before and self._log.flushed(added) is not None:
+            self._adding[transactional_id] = added
+
+    def added(self, transactional_id: str) -> Awaitable[None] | None:
+        """What to await until the id's partitions are in its transaction for good; mostly nothing."""
+        appended = self._adding.get(transactional_id)
+        if appended is None:
+            return None
+        flushing = self._log.flushed(appended)
+        if flushing is None:
+            del self._adding[transactional_id]
+        return flushing
 
     def end(
         self, transactional_id: str, identity: ProducerIdentity, *, commit: bool, client_version: int

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import zlib
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -27,21 +28,58 @@ COMPACT_AT_LINES = 200
 log = logging.getLogger("logd.metadata")
 
 
+class JournalFile(Protocol):
+    """An open file; every method may raise OSError."""
+
+    def read(self, position: int, length: int) -> bytes:
+        """Up to ``length`` bytes at ``position``."""
+
+    def write(self, position: int, buffers: Sequence[bytes]) -> None:
+        """Write all of them, one after another."""
+
+    def size(self) -> int:
+        """Bytes in the file."""
+
+    def truncate(self, size: int) -> None:
+        """Cut the file."""
+
+    def sync(self) -> None:
+        """Wait until what was written is on the disk."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+class JournalDisk(Protocol):
+    """The operations on names; every method may raise OSError."""
+
+    def open(self, path: Path) -> JournalFile:
+        """Open for reading and writing; made if it is not there."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Give a file another name, replacing one of that name."""
+
+    def sync_folder(self, path: Path) -> None:
+        """Wait until the names in a folder are on the disk."""
+
+
 class EmbeddedStore:
     """A ``MetadataStore`` in the folder given; fsync runs in ``executor``."""
 
-    def __init__(self, folder: Path, executor: Executor | None = None) -> None:
+    def __init__(self, folder: Path, disk: JournalDisk, executor: Executor | None = None) -> None:
         self._path = folder / FILE_NAME
+        self._disk = disk
         self._executor = executor
-        self._fd = -1
+        self._file: JournalFile | None = None
+        self._end = 0
         self._lines = 0
         self._writing = asyncio.Lock()
 
     def load(self) -> ClusterImage:
         """Replay the journal, cutting off a torn tail; opens it for writing."""
         image = ClusterImage()
-        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        data = self._path.read_bytes()
+        file = self._file = self._disk.open(self._path)
+        data = file.read(0, file.size())
         good = 0
         while (end := data.find(b"\n", good)) >= 0:
             changes = _parse_line(data[good:end])
@@ -53,8 +91,11 @@ class EmbeddedStore:
             self._lines += 1
         if good < len(data):
             log.warning("%s: cut off %d bytes after a torn write", self._path, len(data) - good)
-            os.ftruncate(self._fd, good)
-        os.lseek(self._fd, good, os.SEEK_SET)
+            file.truncate(good)
+        # What was read is acted on: a power loss must not take back what a killed broker left unsynced.
+        file.sync()
+        self._disk.sync_folder(self._path.parent)
+        self._end = good
         return image
 
     def compact(self, image: ClusterImage) -> None:
@@ -63,32 +104,36 @@ class EmbeddedStore:
         if self._lines < max(COMPACT_AT_LINES, 2 * len(changes)):
             return
         temporary = self._path.with_suffix(".tmp")
-        fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        _write_all(fd, b"".join(_line([change]) for change in changes))
-        os.fsync(fd)
-        temporary.replace(self._path)
-        os.close(self._fd)
-        self._fd, self._lines = fd, len(changes)
-        _sync_folder(self._path.parent)
+        data = b"".join(_line([change]) for change in changes)
+        file = self._disk.open(temporary)
+        file.truncate(0)
+        file.write(0, [data])
+        file.sync()
+        self._disk.rename(temporary, self._path)
+        self.close()
+        self._file, self._end, self._lines = file, len(data), len(changes)
+        self._disk.sync_folder(self._path.parent)
 
     async def write(self, changes: list[Change]) -> None:
         """Append one line and force it to disk; on an error the journal is as it was before."""
         async with self._writing:
-            before = os.lseek(self._fd, 0, os.SEEK_CUR)
+            file = self._file
+            assert file is not None, "load comes first"
+            line = _line(changes)
             try:
-                _write_all(self._fd, _line(changes))
-                await asyncio.get_running_loop().run_in_executor(self._executor, os.fdatasync, self._fd)
+                file.write(self._end, [line])
+                await asyncio.get_running_loop().run_in_executor(self._executor, file.sync)
             except OSError:
-                os.ftruncate(self._fd, before)
-                os.lseek(self._fd, before, os.SEEK_SET)
+                file.truncate(self._end)
                 raise
+            self._end += len(line)
             self._lines += 1
 
     def close(self) -> None:
         """Close the file."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 def _line(changes: list[Change]) -> bytes:
@@ -102,17 +147,3 @@ def _parse_line(line: bytes) -> list[Change] | None:
         return None
     changes: list[Change] = msgspec.json.decode(encoded)
     return changes
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -16,7 +16,6 @@ from logd.storage.checkpoints import (
     PartitionKey,
     decode_uuid,
     encode_offsets,
-    encode_partition_metadata,
     encode_properties,
     encode_uuid,
     read_offsets,
@@ -29,6 +28,7 @@ from logd.storage.jobs import Deletion
 from logd.storage.loader import Opening, open_log
 from logd.storage.lock import FolderLock
 from logd.storage.log import Log
+from logd.storage.log_flusher import write_id
 from logd.storage.names import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSETS,
@@ -36,7 +36,6 @@ from logd.storage.names import (
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
     META_PROPERTIES,
-    PARTITION_METADATA,
     RECOVERY_POINTS,
     deleted_folder,
     parse_future_folder,
@@ -158,12 +157,13 @@ class LogFolder:
                 self.start_checkpoint()()
             folder.mkdir()
             if topic_id is not None:
-                data = encode_partition_metadata(topic_id)
-                write_atomically(self._disk, folder / PARTITION_METADATA, data, sync=False)
+                # Before anything else: a log whose folder does not say so was not made by us.
+                write_id(self._disk, folder, topic_id)
             opening = Opening(clean=True, recovery_point=0, log_start_offset=-1)
             log, _ = open_log(
                 folder, topic, partition, config, opening, disk=self._disk, health=self._health, now_ms=now_ms
             )
+            log.is_id_unsynced = topic_id is not None
         except OSError as error:
             if not isinstance(error, FileExistsError):
                 shutil.rmtree(folder, ignore_errors=True)  # it may be created in another folder now
@@ -316,9 +316,13 @@ class LogFolder:
                 recovery_point=recovery_points.get(key, -1),
                 log_start_offset=start_offsets.get(key, -1),
             )
-            self.logs[key], strays = open_log(
+            log, strays = open_log(
                 entry, *key, config_for(key[0]), opening, disk=self._disk, health=self._health, now_ms=now_ms
             )
+            if log.needs_flush(now_ms):
+                # A killed broker left it to the kernel's cache. It is going to be read and acted on.
+                log.sync()
+            self.logs[key] = log
             leftovers += strays
         if leftovers:
             self.deletions.append(Deletion(self._disk, leftovers))

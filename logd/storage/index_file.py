@@ -98,6 +98,10 @@ class IndexFile(ABC):
         """The write of `start_save` was made."""
         self._saving = False
 
+    def not_synced(self) -> None:
+        """What was `save`d was not forced to the disk: the next `start_save` takes care of that."""
+        self._is_known = False
+
     def relocate(self, disk: Disk, folder: Path) -> None:
         """The file is in another folder now, with the entries it had: those not saved are written there."""
         self._disk, self.path = disk, folder / self.path.name

@@ -176,6 +176,8 @@ def _recover(
     for index, segment in enumerate(row):
         missing = segment.size > 0 and found.indexed.get(segment.base_offset, 0) < 2
         if index < unflushed and not missing:
+            if index == unflushed - 1 and not opening.clean and bases[unflushed] == recovery_point:
+                segment.finish_again()  # the flush may have been before the next one was begun
             continue
         if missing:
             logger.warning("%s: an index is missing, building it again", segment.file_name)
@@ -210,7 +212,10 @@ def _end_offset(active: Segment, config: TopicConfig, epochs: LeaderEpochs) -> i
 
 def _save_indexes(segment: Segment, *, sync: bool) -> None:
     """Write indexes built anew. With `sync` where no flush comes by any more, behind the recovery point."""
-    for file in segment.save():
-        if sync:
+    files = segment.save()
+    if sync:
+        for file in files:
             file.sync()
+    else:
+        segment.not_synced()
     segment.unload()

@@ -291,7 +291,7 @@ class Log(LogCompaction, LogFlusher):
             paths = self._segments.cut(offset, now_ms)
             self.log_end_offset = self._segments.active.next_offset()
             self.recovery_point = min(self.recovery_point, self.log_end_offset)
-            self.synced_offset = self._sync_started_to = min(self.synced_offset, self.log_end_offset)
+            self.synced_offset = self.sync_started_to = min(self.synced_offset, self.log_end_offset)
             self._snapshot_at = 0
             self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
             self.epochs.truncate_from_end(self.log_end_offset)

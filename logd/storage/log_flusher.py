@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from logd.errors import CorruptRecordBatch
-from logd.storage.disk import Disk, File
+from logd.storage.checkpoints import encode_partition_metadata
+from logd.storage.disk import Disk, File, write_atomically
 from logd.storage.health import Health
 from logd.storage.jobs import FileWrite, Flush
 from logd.storage.log_state import LogState
-from logd.storage.names import LEADER_EPOCHS
+from logd.storage.names import LEADER_EPOCHS, PARTITION_METADATA
 from logd.storage.segment import Segment
 
 NEVER = 2**63 - 1
@@ -26,23 +27,38 @@ SNAPSHOT_BYTES = 1024 * 1024
 
 
 class LogFlusher(LogState):
-    """The part of a log that makes it durable."""
+    """The part of a log that makes it durable.
+
+    recovery point ≤ synced offset ≤ sync started to ≤ log end offset: what stands below the second is on the
+    disk, what stands below the third will be once the flush under way has ended.
+    """
 
     def __init__(self, *arguments: Any, **facts: Any) -> None:
         super().__init__(*arguments, **facts)
-        self.synced_offset = self._sync_started_to = self.recovery_point
+        self.synced_offset = self.sync_started_to = self.recovery_point
         self._snapshot_at = 0
         self._unsynced_folders: list[Path] = [self.folder, self.folder.parent]
         self._unflushed_since_ms = NEVER
         self._flushing = threading.Lock()
+        self.is_id_unsynced = False
+        """Whether the next flush has to force `partition.metadata` to the disk: records that do not say what
+        topic they are of would be taken for those of another topic of that name.
+        """
 
     def needs_flush(self, now_ms: int) -> bool:
         """Whether flush.messages or flush.ms ask for a sync, before the last append is acknowledged."""
-        unflushed = self.log_end_offset - self._sync_started_to
+        unflushed = self.log_end_offset - self.sync_started_to
         return unflushed > 0 and (
             unflushed >= self.config.flush_messages
             or now_ms - self._unflushed_since_ms >= self.config.flush_ms
         )
+
+    def identify(self, topic_id: bytes) -> None:
+        """Note whose log this is. May raise OSError."""
+        write_id(self._disk, self.folder, topic_id)
+        self.topic_id = topic_id
+        self.is_id_unsynced = True
+        self._names_changed()
 
     @property
     def is_flushed(self) -> bool:
@@ -65,6 +81,7 @@ class LogFlusher(LogState):
             # From the segment of the last flushed record: rolling it has added to its indexes since.
             segments = self._segments.row[self._segments.index_of(self.recovery_point - 1) :]
             writes = [write for segment in segments for write in segment.start_save()]
+            id_write = self._unsynced_id()
             if any(write.position == 0 for write in writes):
                 self._names_changed()
             obsolete = self._take_snapshot_if_due()
@@ -77,7 +94,9 @@ class LogFlusher(LogState):
             raise self._failed("writing indexes", error) from error
         epochs = (self.folder / LEADER_EPOCHS, self.epochs.encode()) if self.epochs.dirty else None
         self.epochs.dirty = False
-        return self._flush_job(files, writes=writes, epochs=epochs, segments=segments, obsolete=obsolete)
+        return self._flush_job(
+            files, writes=[*writes, *id_write], epochs=epochs, segments=segments, obsolete=obsolete
+        )
 
     def start_sync(self) -> Flush | None:
         """As `start_flush`, of the records alone: they outlast a power loss then, though recovery reads them.
@@ -91,9 +110,17 @@ class LogFlusher(LogState):
         try:
             row = self._segments.row
             files = [segment.file for segment in row[self._segments.index_of(self.synced_offset) :]]
+            writes = self._unsynced_id()
         except OSError as error:
             raise self._failed("flushing", error) from error
-        return self._flush_job(files)
+        return self._flush_job(files, writes=writes)
+
+    def _unsynced_id(self) -> list[FileWrite]:
+        if not self.is_id_unsynced:
+            return []
+        file = self._disk.open(self.folder / PARTITION_METADATA)
+        self.is_id_unsynced = False
+        return [FileWrite(file, 0, b"")]
 
     def _flush_job(
         self,
@@ -105,7 +132,7 @@ class LogFlusher(LogState):
         obsolete: Sequence[Path] = (),
     ) -> Flush:
         self._unflushed_since_ms = NEVER
-        self._sync_started_to = self.log_end_offset
+        self.sync_started_to = self.log_end_offset
         folders, self._unsynced_folders = self._unsynced_folders, []
         return Flush(
             self._health,
@@ -141,7 +168,7 @@ class LogFlusher(LogState):
     @property
     def is_flushing(self) -> bool:
         """Whether a flush is under way."""
-        return self._flushing.locked() or self._sync_started_to != self.synced_offset
+        return self._flushing.locked() or self.sync_started_to != self.synced_offset
 
     def finish_flush(self, flush: Flush) -> None:
         """The flush was run: raise the recovery point, if the indexes were written as well."""
@@ -163,6 +190,14 @@ class LogFlusher(LogState):
         if flush is not None:
             flush.run()
             self.finish_flush(flush)
+
+    def sync(self) -> None:
+        """Have the records on the disk here and now. Blocks. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        sync = self.start_sync()
+        if sync is not None:
+            sync.run()
+            self.finish_flush(sync)
+        self.release()
 
     def close(self) -> None:
         """Flush, take a producer snapshot, let go of the files. Blocks.
@@ -195,3 +230,8 @@ class LogFlusher(LogState):
         """Let go of the files as they are; slices given out stay readable."""
         for segment in self._segments.row:
             segment.close()
+
+
+def write_id(disk: Disk, folder: Path, topic_id: bytes) -> None:
+    """Note in a log's folder which topic it is of; left to a flush to be forced to the disk. OSError."""
+    write_atomically(disk, folder / PARTITION_METADATA, encode_partition_metadata(topic_id), sync=False)

@@ -95,12 +95,12 @@ def recover_producers(
         return rebuild_producers(segments, snapshots, end_offset, now_ms, indexed_to=recovery_point)
     base = damaged.base_offset
     logger.warning("%s: its transaction index is damaged, building it again", damaged.file_name)
+    behind = segments.row[segments.index_of(base) :]
+    for segment in behind:
+        segment.txn_index.rebuild()
     state = rebuild_producers(segments, snapshots, end_offset, now_ms, indexed_to=base)
-    for segment in segments.row[segments.index_of(base) :]:
-        file = segment.txn_index.save()
-        if file is not None:
-            file.sync()  # no flush comes by any more, behind the recovery point
-            file.close()
+    for segment in behind:
+        segment.txn_index.rebuilt()
     return state
 
 

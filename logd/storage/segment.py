@@ -223,6 +223,11 @@ class Segment:
         aborted = self.txn_index.save()
         return [self.file, self.index.save(), self.time_index.save(), *([aborted] if aborted else [])]
 
+    def not_synced(self) -> None:
+        """What `save` returned was not synced: that is left to the flush."""
+        self.index.not_synced()
+        self.time_index.not_synced()
+
     def start_save(self) -> list[FileWrite]:
         """The writes `save` would make, to be made in a thread; call `saved` once they are."""
         writes = [self.index.start_save(), self.time_index.start_save()]
@@ -285,6 +290,14 @@ class Segment:
         self.close()
         paths = [self.path(suffix) for suffix in SEGMENT_SUFFIXES]
         return [(path, path.with_name(path.name + DELETED_SUFFIX)) for path in paths]
+
+    def finish_again(self) -> None:
+        """`finish`, which a crash may have come before though all records were flushed."""
+        try:
+            self._reread_timestamps()
+        except CorruptRecordBatch:
+            return  # flushed data gone bad: whoever reads it is told
+        self.finish()
 
     # Reading
 

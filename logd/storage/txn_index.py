@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from logd.errors import CorruptRecordBatch
-from logd.storage.disk import Disk, File
+from logd.storage.disk import Disk, File, write_atomically
 
 _VERSION = 0
 _ENTRY = struct.Struct(">hqqqq")
@@ -45,7 +45,7 @@ class TransactionIndex:
     file that makes no sense.
     """
 
-    __slots__ = ("_base_offset", "_disk", "_entries", "_unsynced", "path")
+    __slots__ = ("_base_offset", "_disk", "_entries", "_is_being_rebuilt", "_unsynced", "path")
 
     def __init__(self, disk: Disk, path: Path, base_offset: int) -> None:
         self._disk = disk
@@ -53,6 +53,7 @@ class TransactionIndex:
         self._base_offset = base_offset
         self._entries: list[AbortedTransaction] | None = None
         self._unsynced = False
+        self._is_being_rebuilt = False
 
     @property
     def entries(self) -> list[AbortedTransaction]:
@@ -68,6 +69,9 @@ class TransactionIndex:
     def append(self, entry: AbortedTransaction) -> None:
         """An abort marker was written at `entry.last_offset`; goes to the file at once."""
         entries = self.entries
+        if self._is_being_rebuilt:
+            entries.append(entry)
+            return
         file = self._disk.open(self.path)
         file.write(len(entries) * ENTRY_SIZE, [_ENTRY.pack(_VERSION, *entry)])
         file.close()
@@ -89,6 +93,8 @@ class TransactionIndex:
 
     def truncate(self, end_offset: int) -> None:
         """Forget markers from `end_offset` on, and what a crash left of an entry, in the file too."""
+        if self._is_being_rebuilt:
+            return
         try:
             file = self._disk.open(self.path, create=False)
         except FileNotFoundError:
@@ -101,6 +107,19 @@ class TransactionIndex:
             self._unsynced = True
         file.close()
         self._entries = entries
+
+    def rebuild(self) -> None:
+        """Begin anew, in memory: the file stays as it is until `rebuilt` exchanges it, since a crash before
+        that must not leave one that looks whole and lacks entries.
+        """
+        self._entries, self._is_being_rebuilt = [], True
+
+    def rebuilt(self) -> None:
+        """All entries have been appended. Blocks: they are on the disk on return."""
+        self._is_being_rebuilt = self._unsynced = False
+        if self.entries or self.path.exists():
+            data = b"".join(_ENTRY.pack(_VERSION, *entry) for entry in self.entries)
+            write_atomically(self._disk, self.path, data)
 
     def check(self) -> bool:
         """Whether the file holds together; reads it."""

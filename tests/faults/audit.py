@@ -6,6 +6,7 @@ from pathlib import Path
 
 from logd.records import COMMIT, build_batch, decode_records, iter_batches, parse_control
 from logd.storage import Log
+from logd.storage.scan import scan_headers
 from tests.faults.ledger import KEY, Ledger, let_go, open_folder
 
 
@@ -25,6 +26,7 @@ def audit(ledger: Ledger, log: Log) -> list[int]:
     assert ledger.start_promised <= log.log_start_offset <= max(ledger.start_asked, ledger.start_promised)
     log.replicated_to(log.log_end_offset)
     found = _audit_records(ledger, log)
+    _audit_times(log)
     _audit_producers(ledger, log)
     _audit_transactions(ledger, log, set(found))
     _audit_committed(ledger, log)
@@ -71,6 +73,14 @@ def _audit_records(ledger: Ledger, log: Log) -> list[int]:
         # At the end of an empty log stands the epoch of what was deleted.
         assert start == log.log_end_offset or ledger.records[start].leader_epoch >= began
     return found
+
+
+def _audit_times(log: Log) -> None:
+    """Each segment knows its latest record, or retention would delete it."""
+    for segment in log._segments.row:
+        headers = [header for _, header in scan_headers(segment.file, 0, segment.size)]
+        latest = max((header.max_timestamp for header in headers), default=-1)
+        assert segment.largest_timestamp >= latest, f"{segment.file_name} seems to be older than it is"
 
 
 def _audit_producers(ledger: Ledger, log: Log) -> None:

@@ -5,8 +5,8 @@ The fault model, of `PowerLossDisk.after_power_loss`:
 - What was written to a file and not synced may be lost, whole or by sectors of 512 bytes, each on its own,
   and so may come in any order; the file may have grown all the same, with zeros where something was lost.
 - A name made, changed or removed in a folder and not synced by `sync_folder` may be undone; those of one
-  folder in the order opposite to that in which they happened, as a journalling file system does it. Folders
-  themselves stay.
+  folder in the order opposite to that in which they happened, as a journalling file system does it. A folder
+  whose name is undone takes all that is in it along.
 - A sync that returned kept everything before it. A crash in the middle of a write leaves a part of it.
 
 Randomness is passed in, so that a seed gives the same loss again.
@@ -65,10 +65,65 @@ def _resize(content: bytearray, size: int) -> None:
         content.extend(bytes(size - len(content)))
 
 
+class Folder:
+    """The names in a folder: as they are, as they are for sure, and the changes between the two, which are
+    (name gone, name come, what it is the name of).
+    """
+
+    def __init__(self) -> None:
+        self.names: dict[str, Folder | Content] = {}
+        self.durable: dict[str, Folder | Content] = {}
+        self.pending: list[tuple[str | None, str | None, Folder | Content | None]] = []
+
+    @classmethod
+    def found(cls, path: Path) -> Folder:
+        """What is there is there for sure."""
+        folder = cls()
+        for entry in sorted(path.iterdir()):
+            folder.keep(entry.name, cls.found(entry) if entry.is_dir() else Content(entry.read_bytes()))
+        return folder
+
+    def keep(self, name: str, node: Folder | Content) -> None:
+        """A name that is there for sure."""
+        self.names[name] = self.durable[name] = node
+
+    def change(self, gone: str | None, come: str | None, node: Folder | Content | None) -> None:
+        """A change that is not there for sure."""
+        _change(self.names, gone, come, node)
+        self.pending.append((gone, come, node))
+
+    def sync(self) -> None:
+        """What is there is there for sure from now on."""
+        self.durable, self.pending = dict(self.names), []
+
+    def write_after_power_loss(self, target: Path, rng: random.Random) -> None:
+        """Make one of the folders a power loss may leave."""
+        target.mkdir(parents=True)
+        names = dict(self.durable)
+        for change in self.pending[: rng.randint(0, len(self.pending))]:
+            _change(names, *change)
+        for name, node in names.items():
+            if isinstance(node, Folder):
+                node.write_after_power_loss(target / name, rng)
+            else:
+                (target / name).write_bytes(node.after_power_loss(rng))
+
+
+def _change(
+    names: dict[str, Folder | Content], gone: str | None, come: str | None, node: Folder | Content | None
+) -> None:
+    if gone is not None:
+        names.pop(gone, None)
+    if come is not None:
+        assert node is not None
+        names[come] = node
+
+
 class PowerLossDisk(PosixDisk):
     """Works on real files below `root` until operation number `crash_at` (from 0), which raises `Crashed`.
 
-    `done` names the operations so far, as (operation, file name).
+    `done` names the operations so far, as (operation, file name). Folders are taken notice of as soon as
+    something is made in them.
     """
 
     def __init__(self, root: Path, rng: random.Random, crash_at: int | None = None) -> None:
@@ -76,13 +131,9 @@ class PowerLossDisk(PosixDisk):
         self.rng = rng
         self.crash_at = crash_at
         self.crashed = False
+        self.died_at = ""
         self.done: list[tuple[str, str]] = []
-        self._names: dict[Path, Content] = {}
-        self._durable_names: dict[Path, Content] = {}
-        self._pending: dict[Path, list[tuple[Path | None, Path | None, Content | None]]] = {}
-        for path in root.rglob("*"):
-            if path.is_file():
-                self._names[path] = self._durable_names[path] = Content(path.read_bytes())
+        self._tree = Folder.found(root)
 
     # What is left
 
@@ -93,82 +144,76 @@ class PowerLossDisk(PosixDisk):
 
     def after_power_loss(self, target: Path) -> Path:
         """A copy of the files as a power loss may leave them."""
-        target.mkdir(parents=True)
-        names = dict(self._durable_names)
-        for pending in self._pending.values():
-            for source, destination, content in pending[: self.rng.randint(0, len(pending))]:
-                _apply(names, source, destination, content)
-        for folder in self.root.rglob("*"):
-            if folder.is_dir():
-                (target / folder.relative_to(self.root)).mkdir(parents=True, exist_ok=True)
-        for path, content in names.items():
-            copy = target / path.relative_to(self.root)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(content.after_power_loss(self.rng))
+        self._tree.write_after_power_loss(target, self.rng)
         return target
 
     # `Disk`
 
     def open(self, path: Path, *, create: bool = True) -> File:
         """See `Disk.open`."""
-        content = self._names.get(path)
+        folder = self._folder(path.parent)
+        content = folder.names.get(path.name)
         if content is None and path.exists():
             # Not made through this disk: an empty file, or one another process has made and synced.
-            content = self._names[path] = self._durable_names[path] = Content(path.read_bytes())
+            content = Content(path.read_bytes())
+            folder.keep(path.name, content)
         if content is None and create:
             self.step("create", path)
         file = super().open(path, create=create)
         if content is None:
             content = Content(b"")
-            self._rename(None, path, content)
+            folder.change(None, path.name, content)
+        assert isinstance(content, Content)
         return _File(self, path, file, content)
 
     def rename(self, source: Path, target: Path) -> None:
         """See `Disk.rename`."""
         self.step("rename", source)
         super().rename(source, target)
-        self._rename(source, target, None)
+        before, after = self._folder(source.parent), self._folder(target.parent)
+        node = before.names.get(source.name)
+        if node is None:
+            node = self._folder(source)  # with nothing in it
+        if before is after:
+            before.change(source.name, target.name, node)
+        else:
+            before.change(source.name, None, None)
+            after.change(None, target.name, node)
 
     def unlink(self, path: Path) -> None:
         """See `Disk.unlink`."""
-        if path in self._names:
+        folder = self._folder(path.parent)
+        if path.name in folder.names:
             self.step("unlink", path)
-            self._rename(path, None, None)
+            folder.change(path.name, None, None)
         super().unlink(path)
 
     def sync_folder(self, path: Path) -> None:
         """See `Disk.sync_folder`."""
+        if not path.is_dir():
+            raise FileNotFoundError(path)
         self.step("sync folder", path)
-        for source, target, content in self._pending.pop(path, []):
-            _apply(self._durable_names, source, target, content)
+        self._folder(path).sync()
 
     def step(self, operation: str, path: Path) -> None:
         """One operation more; it is the last if the machine dies here."""
         if self.crashed or len(self.done) == self.crash_at:
+            if not self.crashed:
+                self.died_at = f"at {operation} {path.parent.name}/{path.name}"
             self.crashed = True
-            raise Crashed(f"at {operation} {path.name}")
+            raise Crashed(self.died_at)
         self.done.append((operation, path.name))
 
-    def _rename(self, source: Path | None, target: Path | None, content: Content | None) -> None:
-        _apply(self._names, source, target, content)
-        where = target or source
-        assert where is not None
-        self._pending.setdefault(where.parent, []).append((source, target, content))
-
-
-def _apply(
-    names: dict[Path, Content], source: Path | None, target: Path | None, content: Content | None
-) -> None:
-    """Carry out a change of names: files below a folder go with it."""
-    if content is not None:
-        assert target is not None
-        names[target] = content
-        return
-    assert source is not None
-    for path in [source] if source in names else [path for path in names if source in path.parents]:
-        moved = names.pop(path)
-        if target is not None:
-            names[target / path.relative_to(source) if path != source else target] = moved
+    def _folder(self, path: Path) -> Folder:
+        if path == self.root:
+            return self._tree
+        parent = self._folder(path.parent)
+        found = parent.names.get(path.name)
+        if found is None:
+            found = Folder()
+            parent.change(None, path.name, found)
+        assert isinstance(found, Folder)
+        return found
 
 
 class _File:

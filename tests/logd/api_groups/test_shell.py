@@ -51,11 +51,11 @@ class PaperPartition:
         self.flushing: asyncio.Future[None] | None = None
 
     @property
-    def high_watermark(self) -> int:
+    def log_end_offset(self) -> int:
         return sum(read_header(batch).count for batch in self.batches)
 
     def append(self, batch: bytes, now_ms: int) -> Any:
-        first = self.high_watermark
+        first = self.log_end_offset
         self.batches.append(struct.pack(">q", first) + batch[8:])
         return SimpleNamespace(base_offset=first)
 

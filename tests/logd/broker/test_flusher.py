@@ -24,6 +24,10 @@ class PaperLog:
         self.failure: KafkaError | None = None
 
     @property
+    def log_end_offset(self) -> int:
+        return self.end
+
+    @property
     def is_flushed(self) -> bool:
         return self.flushed == self.end
 
@@ -65,6 +69,10 @@ class PaperPartition:
         self.topic, self.index = "t", index
         self.log = PaperLog()
         self.is_offline = False
+        self.flushes_ended = 0
+
+    def flush_ended(self) -> None:
+        self.flushes_ended += 1
 
 
 class Pool:
@@ -222,6 +230,46 @@ def test_all_that_comes_during_one_sync_shares_the_next() -> None:
         assert log.started == [1, 4] and log.synced == 4
         await turns()
         assert not flusher._committing
+
+    asyncio.run(run())
+
+
+def test_who_waits_for_an_offset_waits_for_no_more_syncs_than_it_takes() -> None:
+    async def run() -> None:
+        flusher, (partition,), pool = flusher_of(1)
+        first = flusher.commit(partition)
+        await turns()
+        assert flusher.committed(partition, 0) is first
+        assert flusher.committed(partition, 1) is first, "nothing is owed behind what is under way"
+        partition.log.end = 3
+        second = flusher.commit(partition)
+        assert flusher.committed(partition, 0) is first
+        assert flusher.committed(partition, 1) is flusher.committed(partition, 2) is second
+        pool.let_go()
+        await second
+        assert partition.log.started == [1, 3] and partition.flushes_ended == 2
+        await turns()
+        assert not flusher._rounds
+
+    asyncio.run(run())
+
+
+def test_no_sync_begins_while_a_log_is_held_whatever_it_waited_for_before() -> None:
+    """A commit that had waited for its turn among others ran beside the log's move to another folder."""
+
+    async def run() -> None:
+        flusher, partitions, pool = flusher_of(COMMITS_AT_ONCE + 1)
+        waiting = [flusher.commit(partition) for partition in partitions]
+        await turns()
+        last = partitions[-1]
+        last.log.is_flushing = False
+        async with flusher.held(last):
+            pool.let_go()
+            await asyncio.gather(*waiting[:-1])
+            await turns()
+            assert not last.log.started and not waiting[-1].done()
+        await waiting[-1]
+        assert last.log.started == [1]
 
     asyncio.run(run())
 

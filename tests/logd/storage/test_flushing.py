@@ -61,7 +61,7 @@ def test_the_names_of_a_new_log_and_of_a_new_segment_are_forced_too(faulty: Any,
     sync = faulty.log.start_sync()
     sync.run()
     faulty.log.finish_flush(sync)
-    assert synced(disk) == ["00000000000000000000.log", "t-0", "data"]
+    assert synced(disk) == ["00000000000000000000.log", "partition.metadata", "t-0", "data"]
     faulty.configure(segment_bytes=100)
     faulty.append("b" * 30)
     disk.done.clear()

@@ -42,7 +42,7 @@ class PaperPartition:
         return "__transaction_state-0"
 
     @property
-    def high_watermark(self) -> int:
+    def log_end_offset(self) -> int:
         return len(self.batches)
 
     def append(self, batch: bytes, now_ms: int) -> None:

@@ -1,0 +1,296 @@
+"""The clients of a simulated broker: each does one thing after another, and notes what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+from logd.errors import ErrorCode, KafkaError
+from logd.storage import NotResident
+from logd.storage.disk import read_slice
+from logd.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from logd.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from logd.wire.messages.delete_topics import DeleteTopicsRequest
+from logd.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from logd.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from logd.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.faults.consumer import batches, values
+from tests.faults.simulation import Client, SimulatedBroker
+from tests.faults.world import Topic, Where, World
+
+NAMES = ("red", "green", "blue")
+LATER = frozenset(
+    (
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_COORDINATOR,
+    )
+)
+TOPIC_CONFIG, BROKER_CONFIG = 2, 4
+
+
+class Unexpected(AssertionError):
+    """An error nobody deserves here."""
+
+
+class Actor:
+    """Who does something, again and again; `step` does it once."""
+
+    name = ""
+
+    def __init__(self, world: World, broker: SimulatedBroker, rng: random.Random) -> None:
+        self.world = world
+        self.broker = broker
+        self.rng = rng
+        self.client = Client(broker)
+
+    async def run(self, steps: int) -> None:
+        """So many steps, with pauses."""
+        for _ in range(steps):
+            await asyncio.sleep(self.rng.choice((0, 0.001, 0.01, 0.1)))
+            await self.step()
+
+    async def step(self) -> None:
+        """Do something."""
+        raise NotImplementedError
+
+    def acknowledged(self) -> None:
+        """One more."""
+        self.world.acknowledgements += 1
+
+    async def until_taken(self, message: Any, version: int) -> Any:
+        """Ask again while the answer is to wait."""
+        for _ in range(400):
+            response = await self.client.request(message, version)
+            if response.error_code not in LATER:
+                return response
+            await asyncio.sleep(0.05)
+        raise Unexpected(f"{type(message).__name__}: {ErrorCode(response.error_code).name} for 20 s")
+
+
+class Admin(Actor):
+    """Creates, grows, alters and deletes topics, and deletes their records."""
+
+    name = "admin"
+
+    async def step(self) -> None:
+        names = {topic.name for topic in self.world.topics if topic.there is not False}
+        free = [name for name in NAMES if name not in names]
+        topics = [topic for topic in self.world.known_topics if not topic.busy]
+        if free and (not topics or self.rng.random() < 0.4):
+            return await self._create(self.rng.choice(free))
+        if not topics:
+            return None
+        topic = self.rng.choice(topics)
+        way = self.rng.choice(
+            (self._delete, self._grow, self._alter, self._delete_records, self._alter_broker)
+        )
+        return await way(topic)
+
+    async def _create(self, name: str) -> None:
+        count, configs = self.rng.randint(1, 3), {"max.message.bytes": str(self.rng.randint(10_000, 99_999))}
+        topic = Topic(len(self.world.topics), name, count, configs)
+        self.world.topics.append(topic)
+        settings = [CreatableTopicConfig(name=key, value=value) for key, value in configs.items()]
+        asked = CreatableTopic(name=name, num_partitions=count, replication_factor=1, configs=settings)
+        (created,) = (await self.client.request(CreateTopicsRequest(topics=[asked]), 7)).topics
+        assert created.error_code == 0, created.error_message
+        topic.there, topic.topic_id = True, created.topic_id
+        self.acknowledged()
+
+    async def _delete(self, topic: Topic) -> None:
+        topic.there = None
+        request = DeleteTopicsRequest(topic_names=[topic.name])
+        (deleted,) = (await self.client.request(request, 5)).responses
+        assert deleted.error_code == 0, deleted.error_message
+        topic.there = False
+        self.acknowledged()
+
+    async def _grow(self, topic: Topic) -> None:
+        topic.asked_partitions = topic.partitions + 1
+        asked = CreatePartitionsTopic(name=topic.name, count=topic.asked_partitions, assignments=None)
+        (grown,) = (await self.client.request(CreatePartitionsRequest(topics=[asked]), 3)).results
+        assert grown.error_code == 0, grown.error_message
+        topic.partitions = topic.asked_partitions
+        self.acknowledged()
+
+    async def _alter(self, topic: Topic) -> None:
+        value = str(self.rng.randint(10_000, 99_999))
+        topic.asked_configs = {**topic.configs, "max.message.bytes": value}
+        await self._set(TOPIC_CONFIG, topic.name, value)
+        topic.configs, topic.asked_configs = topic.asked_configs, None
+
+    async def _alter_broker(self, _: Topic) -> None:
+        value = str(self.rng.randint(10_000, 99_999))
+        self.world.broker_configs.append(value)
+        await self._set(BROKER_CONFIG, "", value)
+        self.world.broker_configs = [value]
+
+    async def _set(self, kind: int, name: str, value: str) -> None:
+        key = "max.message.bytes" if kind == TOPIC_CONFIG else "message.max.bytes"
+        resource = AlterConfigsResource(
+            resource_type=kind, resource_name=name, configs=[AlterableConfig(name=key, value=value)]
+        )
+        response = await self.client.request(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+        assert response.responses[0].error_code == 0, response.responses[0].error_message
+        self.acknowledged()
+
+    async def _delete_records(self, topic: Topic) -> None:
+        where = Where(topic, self.rng.randrange(topic.partitions))
+        partition = self.broker.catalog.partitions[topic.name, where.index]
+        offset = self.rng.randint(partition.log_start_offset, partition.high_watermark)
+        part = self.world.part(where)
+        part.start_asked = max(part.start_asked, offset)
+        asked = DeleteRecordsTopic(
+            name=topic.name, partitions=[DeleteRecordsPartition(partition_index=where.index, offset=offset)]
+        )
+        response = await self.client.request(DeleteRecordsRequest(topics=[asked]), 2)
+        assert response.topics[0].partitions[0].error_code == 0
+        self.acknowledged()
+
+
+class Committer(Actor):
+    """A consumer that commits offsets, as a member of a group that has one."""
+
+    name = "committer"
+    group = "consumers"
+
+    async def run(self, steps: int) -> None:
+        self._generation, self._member = -1, ""
+        await super().run(steps)
+
+    async def step(self) -> None:
+        if self._generation < 0 or self.rng.random() < 0.2:
+            await self._join()
+        where = self.world.any_part()
+        if where is None:
+            return
+        committed = self.world.commits(self.group, where)
+        offset = max(committed.offsets, default=0) + 1
+        committed.offsets.append(offset)
+        partition = OffsetCommitRequestPartition(partition_index=where.index, committed_offset=offset)
+        request = OffsetCommitRequest(
+            group_id=self.group,
+            generation_id_or_member_epoch=self._generation,
+            member_id=self._member,
+            topics=[OffsetCommitRequestTopic(name=where.topic.name, partitions=[partition])],
+        )
+        where.topic.busy += 1
+        answer = await self.client.request(request, 8)
+        where.topic.busy -= 1
+        code = answer.topics[0].partitions[0].error_code
+        if code in (
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            ErrorCode.REBALANCE_IN_PROGRESS,
+            ErrorCode.ILLEGAL_GENERATION,
+        ):
+            self._generation = -1  # the session is over
+        elif code:
+            raise Unexpected(f"offset of {where}: {ErrorCode(code).name}")
+        else:
+            committed.promised = max(committed.promised, offset)
+            self.acknowledged()
+
+    async def _join(self) -> None:
+        request = JoinGroupRequest(
+            group_id=self.group,
+            session_timeout_ms=6_000,
+            rebalance_timeout_ms=6_000,
+            member_id=self._member,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+        )
+        joined = await self.until_taken(request, 7)
+        while joined.error_code in (ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.UNKNOWN_MEMBER_ID):
+            request.member_id = joined.member_id
+            joined = await self.until_taken(request, 7)
+        assert joined.error_code == 0, ErrorCode(joined.error_code).name
+        self._member = joined.member_id
+        sync = SyncGroupRequest(
+            group_id=self.group,
+            generation_id=joined.generation_id,
+            member_id=self._member,
+            assignments=[SyncGroupRequestAssignment(member_id=self._member, assignment=b"all")],
+        )
+        synced = await self.until_taken(sync, 3)
+        assert synced.error_code == 0, ErrorCode(synced.error_code).name
+        self._generation = joined.generation_id
+        self.acknowledged()
+
+
+class Reader(Actor):
+    """Reads records and committed offsets, and acts on them: none of them may be gone afterwards."""
+
+    name = "reader"
+
+    async def step(self) -> None:
+        where = self.world.any_part()
+        if where is None:
+            return
+        partition = self.broker.catalog.partitions.get((where.topic.name, where.index))
+        if partition is None:
+            return
+        try:
+            piece = partition.read(partition.log_start_offset, 1 << 20, committed=self.rng.random() < 0.5)
+        except (KafkaError, NotResident):
+            return
+        if piece is not None:
+            seen = self.world.part(where).seen
+            for header, records in batches(read_slice(piece)):
+                seen.update(values(header, records))
+        for group in ("consumers", "group-of-tx0", "group-of-tx1"):
+            await self._ask_offset(group, where)
+
+    async def _ask_offset(self, group: str, where: Where) -> None:
+        topic = OffsetFetchRequestTopics(name=where.topic.name, partition_indexes=[where.index])
+        asked = OffsetFetchRequestGroup(group_id=group, topics=[topic])
+        where.topic.busy += 1
+        response = await self.client.request(OffsetFetchRequest(groups=[asked], require_stable=True), 8)
+        where.topic.busy -= 1
+        found = response.groups[0]
+        if found.error_code or found.topics[0].partitions[0].error_code:
+            return
+        committed = self.world.commits(group, where)
+        offset = found.topics[0].partitions[0].committed_offset
+        if offset in committed.offsets:  # else one of an earlier topic of this name
+            committed.promised = max(committed.promised, offset)
+
+
+class Housekeeper(Actor):
+    """What goes on by the clock, and more often."""
+
+    name = "housekeeper"
+
+    async def step(self) -> None:
+        housekeeping = self.broker.housekeeping
+        way = self.rng.choice(
+            (
+                housekeeping.flush_all,
+                housekeeping.write_checkpoints,
+                housekeeping.apply_retention,
+                housekeeping.close_idle_files,
+            )
+        )
+        await way()

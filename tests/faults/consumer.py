@@ -1,0 +1,48 @@
+"""What consumers find in the bytes of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from logd.broker.partition import Partition
+from logd.records import BatchHeader, Record, decode_records, iter_batches
+
+Batch = tuple[BatchHeader, list[Record]]
+
+
+def batches(data: bytes | memoryview) -> Iterator[Batch]:
+    """The batches of a buffer with their records."""
+    for position, header in iter_batches(data):
+        yield header, decode_records(data, position)
+
+
+def values(header: BatchHeader, records: list[Record]) -> dict[int, bytes | None]:
+    """What stands at the offsets of a batch; None for markers."""
+    return {record[0]: None if header.is_control else record[3] for record in records}
+
+
+def all_of(partition: Partition) -> dict[int, bytes | None]:
+    """Every record from the log start on, by offset."""
+    found: dict[int, bytes | None] = {}
+    for chunk in partition.read_all():
+        for header, records in batches(chunk):
+            found.update(values(header, records))
+    return {offset: value for offset, value in found.items() if offset >= partition.log_start_offset}
+
+
+def committed_of(partition: Partition) -> dict[int, bytes | None]:
+    """What a consumer of committed records is given, by the algorithm of Apache Kafka's."""
+    log = partition.log
+    start, end = partition.log_start_offset, partition.last_stable_offset
+    waiting = sorted(log.aborted(start, end), key=lambda each: -each.first_offset)
+    aborting: set[int] = set()
+    found: dict[int, bytes | None] = {}
+    for chunk in log.batches(start, end):
+        for header, records in batches(chunk):
+            while waiting and waiting[-1].first_offset <= header.last_offset:
+                aborting.add(waiting.pop().producer_id)
+            if header.is_control:
+                aborting.discard(header.producer_id)
+            elif not (header.is_transactional and header.producer_id in aborting):
+                found.update(values(header, records))
+    return {offset: value for offset, value in found.items() if offset >= start}
