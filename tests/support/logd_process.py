@@ -27,7 +27,7 @@ _READY = re.compile(r"^logd ready at (?P<host>.+):(?P<port>\d+) \(", re.MULTILIN
 QUICK_GROUPS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
 """What makes groups form at once; an override of the same key wins."""
 NO_RETENTION = {"log.retention.check.interval.ms": str(24 * 3600 * 1000)}
-"""Many tests' records are of 1970, and a broker shared by a whole run lives long enough to find them too old."""
+"""Many records in tests are of 1970, and a broker shared by a whole run would come to find them too old."""
 
 
 class LogdProcess:
