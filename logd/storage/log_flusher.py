@@ -38,10 +38,13 @@ class LogFlusher(LogState):
         self.synced_offset = self.sync_started_to = self.recovery_point
         self._snapshot_at = 0
         self._unsynced_folders: list[Path] = [self.folder, self.folder.parent]
+        self._under_way = 0
+        self._folders_under_way: list[Path] = []
+        """Where the flushes under way sync names: one that overtakes them has to do it as well."""
         self._unflushed_since_ms = NEVER
         self._flushing = threading.Lock()
         self.is_id_unsynced = False
-        """Whether the next flush has to force `partition.metadata` to the disk: records that do not say what
+        """Whether a flush has to force `partition.metadata` to the disk still: records that do not say what
         topic they are of would be taken for those of another topic of that name.
         """
 
@@ -118,9 +121,7 @@ class LogFlusher(LogState):
     def _unsynced_id(self) -> list[FileWrite]:
         if not self.is_id_unsynced:
             return []
-        file = self._disk.open(self.folder / PARTITION_METADATA)
-        self.is_id_unsynced = False
-        return [FileWrite(file, 0, b"")]
+        return [FileWrite(self._disk.open(self.folder / PARTITION_METADATA), 0, b"")]
 
     def _flush_job(
         self,
@@ -133,7 +134,9 @@ class LogFlusher(LogState):
     ) -> Flush:
         self._unflushed_since_ms = NEVER
         self.sync_started_to = self.log_end_offset
-        folders, self._unsynced_folders = self._unsynced_folders, []
+        folders = list(dict.fromkeys((*self._folders_under_way, *self._unsynced_folders)))
+        self._folders_under_way, self._unsynced_folders = folders, []
+        self._under_way += 1
         return Flush(
             self._health,
             self._disk,
@@ -174,6 +177,10 @@ class LogFlusher(LogState):
         """The flush was run: raise the recovery point, if the indexes were written as well."""
         if not flush.is_of(self._health):
             return  # the log has moved to another log folder meanwhile
+        self.is_id_unsynced = False
+        self._under_way -= 1
+        if not self._under_way:
+            self._folders_under_way = []
         end = min(flush.end_offset, self.log_end_offset)
         self.synced_offset = max(self.synced_offset, end)
         if not flush.segments:
@@ -222,6 +229,7 @@ class LogFlusher(LogState):
         """
         self.folder, self._disk, self._health = folder, disk, health
         self._unsynced_folders = [folder, folder.parent]
+        self._under_way, self._folders_under_way = 0, []
         self.epochs.dirty = True
         self._snapshots.relocate(disk, folder, unsynced_snapshots)
         self._segments.relocate(disk, folder)

@@ -70,6 +70,31 @@ def test_the_names_of_a_new_log_and_of_a_new_segment_are_forced_too(faulty: Any,
     assert synced(disk) == ["00000000000000000001.log", "t-0"]
 
 
+def test_a_sync_that_overtakes_a_flush_forces_its_names_too(faulty: Any, disk: FaultyDisk) -> None:
+    """Threads do not take turns in the order they came in."""
+    log = faulty.log
+    faulty.append("a")
+    log.flush()
+    faulty.configure(segment_bytes=100)
+    faulty.append("b" * 30)
+    faulty.configure(segment_bytes=1_000_000)
+    flush = log.start_flush()
+    faulty.append("c")
+    sync = log.start_sync()
+    disk.done.clear()
+    sync.run()
+    assert synced(disk) == ["00000000000000000001.log", "t-0"]
+    log.finish_flush(sync)
+    flush.run()
+    log.finish_flush(flush)
+    faulty.append("d")
+    sync = log.start_sync()
+    disk.done.clear()
+    sync.run()
+    assert synced(disk) == ["00000000000000000001.log"]
+    log.finish_flush(sync)
+
+
 def test_what_is_due_counts_from_the_sync_that_was_begun(store: Any) -> None:
     store.configure(flush_messages=2)
     log = store.log
