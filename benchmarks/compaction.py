@@ -31,7 +31,7 @@ from logd.storage import Log, LogFolder
 from logd.storage.cleaner.cleaning import Cleaning
 from logd.storage.cleaner.messages import Cleaned
 from logd.storage.disk import PosixDisk
-from logd.storage.log_compaction import CleanerLimits
+from logd.storage.log.compaction import CleanerLimits
 from logd.wire.produce import encode_produce_request
 
 RECORDS = 80_000

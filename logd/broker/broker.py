@@ -13,7 +13,7 @@ from logd.broker.catalog import TopicCatalog, new_topic_id
 from logd.broker.compaction import Compaction
 from logd.broker.config_layers import ConfigLayers
 from logd.broker.fetch_sessions import FetchSessions, random_id
-from logd.broker.groups import Groups
+from logd.broker.groups.groups import Groups
 from logd.broker.housekeeping import Housekeeping
 from logd.broker.log_dirs import LogDirs, absolute
 from logd.broker.moves import Moves
@@ -21,7 +21,7 @@ from logd.broker.partition import Partition
 from logd.broker.pool import to_its_end
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE, Topic
-from logd.broker.transactions import Transactions
+from logd.broker.transactions.transactions import Transactions
 from logd.broker.warming import Warmer
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint

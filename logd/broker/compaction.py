@@ -21,7 +21,7 @@ from logd.config.broker import BrokerConfig
 from logd.errors import KafkaError
 from logd.storage.cleaner.messages import Cleaned, Done, Failed
 from logd.storage.cleaner.selection import Cleanable
-from logd.storage.log_compaction import CleanerLimits, Round
+from logd.storage.log.compaction import CleanerLimits, Round
 from logd.storage.names import CLEANED_SUFFIX
 
 if TYPE_CHECKING:

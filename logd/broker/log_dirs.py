@@ -12,7 +12,7 @@ from logd.config.topic import TopicConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.image import TopicImage
 from logd.storage.checkpoints import read_partition_metadata
-from logd.storage.future import promote
+from logd.storage.log.future import promote
 from logd.storage.names import PARTITION_METADATA
 
 if TYPE_CHECKING:

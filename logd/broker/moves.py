@@ -1,7 +1,7 @@
 """Partitions on their way to another log folder (AlterReplicaLogDirs, KIP-113), while they serve.
 
 A move is remembered by its ``-future`` folder: what a crash interrupts, the next start begins again. The copy
-is `logd.storage.future`'s; here is who moves when, and how fast.
+is `logd.storage.log.future`'s; here is who moves when, and how fast.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from logd.broker.pool import run_job
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.storage.checkpoints import read_partition_metadata
-from logd.storage.future import FutureLog, NoRoom, discard_future
+from logd.storage.log.future import FutureLog, NoRoom, discard_future
 from logd.storage.names import PARTITION_METADATA
 
 if TYPE_CHECKING:

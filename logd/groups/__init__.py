@@ -2,8 +2,8 @@
 `__consumer_offsets`.
 
 No sockets, threads, clocks or randomness: the time, new member ids and the log to append to are handed in,
-and what comes out are answers to waiting requests and the time of the next deadline. `logd.broker.groups` is
-the shell.
+and what comes out are answers to waiting requests and the time of the next deadline. `logd.broker.groups`
+is the shell.
 """
 
 from logd.groups.join import Joining

@@ -7,11 +7,11 @@ calls everything; what may block for long is handed out as a job, a callable saf
 from logd.storage.disk import is_resident, warm
 from logd.storage.errors import FolderLocked, FolderMismatch, NotResident, StorageError
 from logd.storage.folder import LogFolder
+from logd.storage.index.transaction import AbortedTransaction
 from logd.storage.jobs import Deletion, Flush
-from logd.storage.log import Appended, Log
-from logd.storage.log_reader import TimestampOffset
-from logd.storage.producers import Producer, ProducerState
-from logd.storage.txn_index import AbortedTransaction
+from logd.storage.log.log import Appended, Log
+from logd.storage.log.reader import TimestampOffset
+from logd.storage.producers.state import Producer, ProducerState
 
 __all__ = [
     "AbortedTransaction",

@@ -25,10 +25,10 @@ from logd.storage.disk import Disk, PosixDisk, write_atomically
 from logd.storage.errors import FolderMismatch, StorageError
 from logd.storage.health import Health
 from logd.storage.jobs import Deletion
-from logd.storage.loader import Opening, open_log
 from logd.storage.lock import FolderLock
-from logd.storage.log import Log
-from logd.storage.log_flusher import write_id
+from logd.storage.log.flusher import write_id
+from logd.storage.log.loader import Opening, open_log
+from logd.storage.log.log import Log
 from logd.storage.names import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSETS,

@@ -15,6 +15,9 @@ from logd.errors import CorruptRecordBatch
 from logd.records.decode import decode_records
 from logd.records.slice import FileSlice
 from logd.storage.disk import Buffer, Disk, File
+from logd.storage.index.offset import OffsetIndex
+from logd.storage.index.time import NO_TIMESTAMP, TimeIndex
+from logd.storage.index.transaction import TransactionIndex
 from logd.storage.jobs import FileWrite
 from logd.storage.names import (
     DELETED_SUFFIX,
@@ -25,11 +28,8 @@ from logd.storage.names import (
     TXN_INDEX_SUFFIX,
     offset_name,
 )
-from logd.storage.offset_index import OffsetIndex
 from logd.storage.open_files import OPEN_FILES
 from logd.storage.scan import find_batch, scan_headers
-from logd.storage.time_index import NO_TIMESTAMP, TimeIndex
-from logd.storage.txn_index import TransactionIndex
 
 NOT_READ = -2
 """Stands for a timestamp that has not been read from the disk yet."""

@@ -14,7 +14,7 @@ from logd.storage import LogFolder
 from logd.storage.cleaner.cleaning import Cleaning
 from logd.storage.cleaner.messages import Cleaned
 from logd.storage.disk import Disk
-from logd.storage.log_compaction import CleanerLimits
+from logd.storage.log.compaction import CleanerLimits
 from tests.support.power_loss import PowerLossDisk
 
 NOW = 1_700_000_000_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from logd.storage.cleaner.messages import Source
-from logd.storage.offset_index import OffsetIndex
-from logd.storage.time_index import TimeIndex
+from logd.storage.index.offset import OffsetIndex
+from logd.storage.index.time import TimeIndex
 
 GROUP_SEGMENTS_MAX = 32
 """Segments in a group: the owner renames their files in one go. Many small ones merge over several rounds."""

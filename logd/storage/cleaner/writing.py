@@ -9,6 +9,9 @@ from logd.errors import CorruptRecordBatch
 from logd.records.header import BatchHeader
 from logd.storage.cleaner.messages import AbortedEntry
 from logd.storage.disk import Buffer, Disk
+from logd.storage.index.offset import OffsetIndex
+from logd.storage.index.time import NO_TIMESTAMP, TimeIndex
+from logd.storage.index.transaction import AbortedTransaction, TransactionIndex
 from logd.storage.names import (
     CLEANED_SUFFIX,
     INDEX_SUFFIX,
@@ -18,9 +21,6 @@ from logd.storage.names import (
     TXN_INDEX_SUFFIX,
     offset_name,
 )
-from logd.storage.offset_index import OffsetIndex
-from logd.storage.time_index import NO_TIMESTAMP, TimeIndex
-from logd.storage.txn_index import AbortedTransaction, TransactionIndex
 
 SYNC_BYTES = 32 * 1024 * 1024
 """Forced to the disk at a time: a whole segment at once would make the log's own fsyncs wait."""

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from logd.broker.group_clock import GroupClock
-from logd.broker.group_log import GroupLog
-from logd.broker.groups import Groups
+from logd.broker.groups.clock import GroupClock
+from logd.broker.groups.groups import Groups
+from logd.broker.groups.log import GroupLog
 from logd.broker.topic import GROUP_OFFSETS
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError

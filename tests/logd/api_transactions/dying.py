@@ -15,8 +15,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from logd.broker.txn_log import TxnLog
-from logd.broker.txn_markers import Markers
+from logd.broker.transactions.log import TxnLog
+from logd.broker.transactions.markers import Markers
 
 
 def dying(function: Callable[..., Any], steps: itertools.count[int], last: int) -> Callable[..., Any]:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from logd.storage.disk import PosixDisk
-from logd.storage.offset_index import OffsetIndex
-from logd.storage.time_index import TimeIndex
+from logd.storage.index.offset import OffsetIndex
+from logd.storage.index.time import TimeIndex
 
 BASE = 10_000_000_000
 

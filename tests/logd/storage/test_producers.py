@@ -8,8 +8,8 @@ import pytest
 
 from logd.errors import ErrorCode, Fenced, KafkaError
 from logd.storage import Appended
-from logd.storage.producer_snapshot import decode_snapshot, encode_snapshot
-from logd.storage.producers import Producer, ProducerState
+from logd.storage.producers.snapshot import decode_snapshot, encode_snapshot
+from logd.storage.producers.state import Producer, ProducerState
 
 PID = 4711
 MAX_SEQUENCE = 2**31 - 1

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from logd.errors import KafkaError
 from logd.records import ABORT, build_batch, decode_records, iter_batches, parse_control
-from logd.storage.txn_index import ENTRY_SIZE, AbortedTransaction
+from logd.storage.index.transaction import ENTRY_SIZE, AbortedTransaction
 
 PIDS = st.integers(1, 4)
 STEPS = st.one_of(

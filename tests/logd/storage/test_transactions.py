@@ -11,7 +11,7 @@ from logd.errors import ErrorCode, KafkaError
 from logd.records import ABORT, build_end_marker, decode_records, parse_control, parse_end_marker
 from logd.storage import AbortedTransaction, Appended
 from logd.storage.disk import read_slice
-from logd.storage.producers import Producer
+from logd.storage.producers.state import Producer
 from logd.storage.testing import FaultyDisk
 
 PID = 4711

@@ -8,7 +8,7 @@ import pytest
 
 from logd.errors import CorruptRecordBatch
 from logd.storage.disk import PosixDisk
-from logd.storage.txn_index import ENTRY_SIZE, AbortedTransaction, TransactionIndex
+from logd.storage.index.transaction import ENTRY_SIZE, AbortedTransaction, TransactionIndex
 
 BASE = 100
 FIRST = AbortedTransaction(7, 100, 110, 105)

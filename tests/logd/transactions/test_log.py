@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from logd.broker.txn_log import TxnLog
+from logd.broker.transactions.log import TxnLog
 from logd.errors import ErrorCode, KafkaError
 from logd.records import build_batch, decode_records
 from logd.transactions import Transaction, TransactionRecord, encode_record

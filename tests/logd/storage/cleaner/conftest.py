@@ -17,7 +17,7 @@ from logd.storage import Log, LogFolder
 from logd.storage.cleaner.cleaning import Cleaning
 from logd.storage.cleaner.messages import Cleaned, Done
 from logd.storage.disk import Disk, PosixDisk
-from logd.storage.log_compaction import CleanerLimits
+from logd.storage.log.compaction import CleanerLimits
 
 NOW = 1_700_000_000_000
 Put = tuple[str | None, str | None]

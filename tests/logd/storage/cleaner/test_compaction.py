@@ -10,7 +10,7 @@ import pytest
 from logd.errors import CorruptRecordBatch
 from logd.records import Codec
 from logd.storage.disk import read_slice
-from logd.storage.log_compaction import CleanerLimits
+from logd.storage.log.compaction import CleanerLimits
 
 
 def test_the_last_record_of_each_key_stays_at_its_offset(keyed: Any) -> None:

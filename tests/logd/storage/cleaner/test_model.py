@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from logd.records import Codec
-from logd.storage.log_compaction import CleanerLimits
+from logd.storage.log.compaction import CleanerLimits
 
 KEYS = st.sampled_from("abcdef")
 PUTS = st.lists(st.tuples(KEYS, st.one_of(st.none(), st.text("xyz", max_size=3))), min_size=1, max_size=5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from logd.storage.retention import roll_jitter_ms
+from logd.storage.log.retention import roll_jitter_ms
 
 
 def test_the_jitter_is_spread_and_stays_a_segments_own(keyed: Any) -> None:

@@ -29,8 +29,8 @@ from logd.storage.disk import File, write_atomically
 from logd.storage.folder import LogFolder
 from logd.storage.health import NO_ROOM, remedy
 from logd.storage.jobs import Deletion
-from logd.storage.loader import Opening, open_log
-from logd.storage.log import Log
+from logd.storage.log.loader import Opening, open_log
+from logd.storage.log.log import Log
 from logd.storage.names import (
     LEADER_EPOCHS,
     LOG_SUFFIX,

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from logd.storage.disk import Disk, File
 from logd.storage.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, offset_name
-from logd.storage.producer_snapshot import decode_snapshot, encode_snapshot
-from logd.storage.producers import ProducerState
+from logd.storage.producers.snapshot import decode_snapshot, encode_snapshot
+from logd.storage.producers.state import ProducerState
 
 logger = logging.getLogger(__name__)
 

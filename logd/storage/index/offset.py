@@ -14,7 +14,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import ClassVar
 
-from logd.storage.index_file import IndexFile
+from logd.storage.index.file import IndexFile
 
 
 class OffsetIndex(IndexFile):

@@ -19,7 +19,7 @@ import struct
 import crc32c
 
 from logd.records.header import NO_SEQUENCE
-from logd.storage.producers import SEQUENCE_MASK, BatchMemo, Producer, ProducerState
+from logd.storage.producers.state import SEQUENCE_MASK, BatchMemo, Producer, ProducerState
 
 SNAPSHOT_VERSION = 1
 _HEAD = struct.Struct(">hIi")

@@ -10,8 +10,8 @@ from logd.errors import CorruptRecordBatch
 from logd.records.header import iter_batches
 from logd.records.slice import FileSlice
 from logd.storage.disk import read_slice
-from logd.storage.log_state import LogState
-from logd.storage.txn_index import AbortedTransaction
+from logd.storage.index.transaction import AbortedTransaction
+from logd.storage.log.state import LogState
 
 CHUNK_BYTES = 1024 * 1024
 

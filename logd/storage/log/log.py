@@ -16,16 +16,16 @@ from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, error_for
 from logd.records.control import build_marker, parse_marker
 from logd.records.header import CONTROL_BIT, BatchHeader, Buffer, iter_batches, read_header
 from logd.storage.health import Health
+from logd.storage.index.transaction import AbortedTransaction
 from logd.storage.jobs import Deletion
-from logd.storage.log_compaction import LogCompaction
-from logd.storage.log_flusher import LogFlusher
+from logd.storage.log.compaction import LogCompaction
+from logd.storage.log.flusher import LogFlusher
+from logd.storage.log.recovery import rebuild_producers
+from logd.storage.log.retention import removable, roll_is_due
 from logd.storage.placement import place, place_at_time
 from logd.storage.preallocation import preallocate
-from logd.storage.producers import BatchMemo
-from logd.storage.recovery import rebuild_producers
-from logd.storage.retention import removable, roll_is_due
+from logd.storage.producers.state import BatchMemo
 from logd.storage.segment import Segment
-from logd.storage.txn_index import AbortedTransaction
 
 APPEND_TIME = "LogAppendTime"
 

@@ -13,9 +13,10 @@ from logd.errors import CorruptRecordBatch
 from logd.storage.checkpoints import read_partition_metadata
 from logd.storage.cleaner.swap import finish_swaps
 from logd.storage.disk import Disk
-from logd.storage.epochs import LeaderEpochs
 from logd.storage.health import Health
-from logd.storage.log import Log
+from logd.storage.log.epochs import LeaderEpochs
+from logd.storage.log.log import Log
+from logd.storage.log.recovery import recover_producers, recover_segment
 from logd.storage.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -31,10 +32,9 @@ from logd.storage.names import (
     offset_name,
     parse_offset,
 )
-from logd.storage.recovery import recover_producers, recover_segment
+from logd.storage.producers.snapshots import Snapshots
 from logd.storage.segment import Segment
 from logd.storage.segments import Segments
-from logd.storage.snapshots import Snapshots
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from logd.storage.checkpoints import encode_partition_metadata
 from logd.storage.disk import Disk, File, write_atomically
 from logd.storage.health import Health
 from logd.storage.jobs import FileWrite, Flush
-from logd.storage.log_state import LogState
+from logd.storage.log.state import LogState
 from logd.storage.names import LEADER_EPOCHS, PARTITION_METADATA
 from logd.storage.segment import Segment
 

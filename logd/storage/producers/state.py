@@ -12,7 +12,7 @@ of committed records are held back at the first offset of the first such one.
     open transactions  =  producers with a txn_first_offset  ⊆  unstable transactions
     unstable transactions stand in the order of their first offsets, since they are entered as they begin
 
-Left to others: the snapshot's bytes (`producer_snapshot`), allotting producer ids and deciding how
+Left to others: the snapshot's bytes (`snapshot`), allotting producer ids and deciding how
 transactions end (the broker), when snapshots are taken (`snapshots`, `log`), the transaction index.
 """
 

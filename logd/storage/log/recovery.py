@@ -13,13 +13,13 @@ from typing import NamedTuple
 from logd.errors import CorruptRecordBatch
 from logd.records.control import parse_marker
 from logd.records.header import check_crc
-from logd.storage.epochs import LeaderEpochs
-from logd.storage.producers import ProducerState
+from logd.storage.index.transaction import AbortedTransaction
+from logd.storage.log.epochs import LeaderEpochs
+from logd.storage.producers.snapshots import Snapshots
+from logd.storage.producers.state import ProducerState
 from logd.storage.scan import scan_batches, scan_headers
 from logd.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from logd.storage.segments import Segments
-from logd.storage.snapshots import Snapshots
-from logd.storage.txn_index import AbortedTransaction
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from array import array
 from bisect import bisect_left
 from typing import ClassVar
 
-from logd.storage.index_file import IndexFile
+from logd.storage.index.file import IndexFile
 
 ENTRY = struct.Struct(">qi")
 NO_TIMESTAMP = -1

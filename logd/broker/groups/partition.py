@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import cast
 
-from logd.broker.group_log import GroupLog
+from logd.broker.groups.log import GroupLog
 from logd.errors import ErrorCode, KafkaError
 from logd.groups import Answer, GroupSettings, GroupShard, Joining, TransactionEnd
 from logd.wire.message import Message

@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 
 from logd.broker.catalog import TopicCatalog
 from logd.broker.coordinator import Coordinator
-from logd.broker.groups import Groups
+from logd.broker.groups.groups import Groups
 from logd.broker.partition import Partition
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.topic import TRANSACTION_STATE, Topic
-from logd.broker.txn_log import TxnLog
-from logd.broker.txn_markers import Markers
-from logd.broker.txn_partition import TxnPartition
+from logd.broker.transactions.log import TxnLog
+from logd.broker.transactions.markers import Markers
+from logd.broker.transactions.partition import TxnPartition
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, error_for
 from logd.groups import partition_for

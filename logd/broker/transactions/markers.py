@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from logd.broker.catalog import TopicCatalog
-from logd.broker.groups import Groups
+from logd.broker.groups.groups import Groups
 from logd.broker.topic import GROUP_OFFSETS
 from logd.errors import ErrorCode, KafkaError
 from logd.transactions import ProducerIdentity, TopicPartition

@@ -9,7 +9,7 @@ from logd.storage.cleaner.messages import Cleaned, Source, Task
 from logd.storage.cleaner.selection import Cleanable, cleanable
 from logd.storage.cleaner.swap import Swap
 from logd.storage.jobs import Deletion
-from logd.storage.log_reader import LogReader
+from logd.storage.log.reader import LogReader
 from logd.storage.segment import Segment
 
 

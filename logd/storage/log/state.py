@@ -7,11 +7,11 @@ from pathlib import Path
 from logd.config.topic import TopicConfig
 from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, OffsetOutOfRange, error_for
 from logd.storage.disk import Disk
-from logd.storage.epochs import LeaderEpochs
 from logd.storage.health import Health
-from logd.storage.producers import ProducerState
+from logd.storage.log.epochs import LeaderEpochs
+from logd.storage.producers.snapshots import Snapshots
+from logd.storage.producers.state import ProducerState
 from logd.storage.segments import Segments
-from logd.storage.snapshots import Snapshots
 
 
 class LogState:

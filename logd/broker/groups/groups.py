@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from logd.broker.catalog import TopicCatalog
 from logd.broker.coordinator import Coordinator
-from logd.broker.group_clock import GroupClock
-from logd.broker.group_log import GroupLog
-from logd.broker.group_partition import GroupPartition
+from logd.broker.groups.clock import GroupClock
+from logd.broker.groups.log import GroupLog
+from logd.broker.groups.partition import GroupPartition
 from logd.broker.partition import Partition
 from logd.broker.topic import GROUP_OFFSETS, Topic
 from logd.config.broker import BrokerConfig

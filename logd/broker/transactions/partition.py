@@ -12,8 +12,8 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from logd.broker.txn_log import TxnLog
-from logd.broker.txn_markers import Markers
+from logd.broker.transactions.log import TxnLog
+from logd.broker.transactions.markers import Markers
 from logd.errors import KafkaError
 from logd.transactions import (
     ProducerIdentity,
