@@ -1,6 +1,6 @@
 """The shell around the group coordinator: finds a group's partition, loads it, and keeps house.
 
-`logd.groups` decides; `group_partition` runs one partition of `__consumer_offsets`; here they are kept
+`logd.groups` decides; `partition` runs one partition of `__consumer_offsets`; here they are kept
 together.
 """
 

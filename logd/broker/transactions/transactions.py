@@ -1,6 +1,6 @@
 """The shell around the transaction coordinator: finds a transactional id's partition, loads it, keeps house.
 
-`logd.transactions` decides; `txn_partition` runs one partition of `__transaction_state`; here they are kept
+`logd.transactions` decides; `partition` runs one partition of `__transaction_state`; here they are kept
 together, and here the partitions of all topics ask whether a producer may write (`admit`).
 """
 

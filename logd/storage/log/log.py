@@ -1,7 +1,7 @@
 """One partition's log: segments in a row, written at the end, read anywhere.
 
 Appends and reads are synchronous and wait for no disk but the page cache. What has to wait (fsync, unlink)
-is made here as a job (`jobs`) and run elsewhere. Reading is `log_reader`'s, flushing `log_flusher`'s; opening
+is made here as a job (`jobs`) and run elsewhere. Reading is `reader`'s, flushing `flusher`'s; opening
 and recovery are `loader`'s; who may append and read up to where (leader epochs, high watermark) is the
 broker's to say.
 """
