@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from logd.broker import txn_partition
+from logd.broker.transactions import partition as txn_partition
 from logd.broker.transactions.partition import MARKERS_PER_TURN, TxnPartition
 from logd.errors import ErrorCode, KafkaError
 from logd.transactions import ProducerIdentity, TopicPartition, TransactionSettings, TransactionState
