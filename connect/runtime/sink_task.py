@@ -156,6 +156,8 @@ class WorkerSinkTask(WorkerTask):
     async def _commit(self) -> None:
         """Flush the plugin, then commit what it says is safe. The caller holds the turn."""
         assert self._consumer is not None
+        if not await self._is_member():
+            return
         current = {tp: offset for tp, offset in self._next.items() if offset >= 0}
         offsets: Mapping[TopicPartition, int] | None = await self._calls.call(self._task.pre_commit, current)
         if offsets is None:
@@ -176,6 +178,19 @@ class WorkerSinkTask(WorkerTask):
             self._rewind()  # a later flush must not begin behind one that was not committed
             return
         self._safe.update(changed)
+
+    async def _is_member(self) -> bool:
+        """Whether the partitions are still this task's, which is asked only if nobody was heard of for long.
+
+        One that stood still beyond its session would flush over what others have flushed meanwhile.
+        """
+        assert self._consumer is not None
+        try:
+            await self._patiently(self._consumer.confirm)
+        except RebalanceNeeded as e:
+            _log.warning("%s flushes nothing, its partitions are lost: %s", self.setting.connector, e)
+            return False
+        return True
 
     def _rewind(self) -> None:
         for tp, offset in self._safe.items():

@@ -207,6 +207,15 @@ class Consumer:
         else:
             await commit_offsets(self._client, self._group(), offsets)
 
+    async def confirm(self) -> None:
+        """Make sure that the partitions are still this member's, before what must not be done by two.
+
+        A request only if the coordinator has not been heard of for a session timeout, as after a process was
+        stopped. RebalanceNeeded: they are somebody else's; `on_lost` is called as well.
+        """
+        if self._member is not None:
+            await self._member.confirm()
+
     async def committed(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """The group's committed offsets; partitions without one are left out."""
         if self._member is not None:

@@ -180,6 +180,8 @@ class FakeConsumer:
         self.committed_offsets: dict = {}
         self.commits: list = []
         self.refuse_commit: Exception | None = None
+        self.thrown_out: Exception | None = None
+        self.confirms = 0
         self.per_fetch = 3
         self._wake = asyncio.Event()
         client.consumers.append(self)
@@ -232,6 +234,11 @@ class FakeConsumer:
                 return []
             ready = self._ready()
         return ready
+
+    async def confirm(self):
+        self.confirms += 1
+        if self.thrown_out is not None:
+            raise self.thrown_out
 
     async def commit(self, offsets):
         if self.refuse_commit is not None:

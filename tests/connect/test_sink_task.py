@@ -297,6 +297,29 @@ def test_what_was_flushed_and_not_committed_is_flushed_from_its_beginning_again(
     asyncio.run(run())
 
 
+def test_a_task_that_was_thrown_out_flushes_nothing(harness, fake_consumer):
+    """It stood still beyond its session: its files would replace larger ones of whoever went on."""
+
+    async def run():
+        plugin = Target()
+        task, consumer = await started(harness, plugin)
+        consumer.thrown_out = error_for(ErrorCode.UNKNOWN_MEMBER_ID)
+        await consumer.assign(A)
+        consumer.write(A, b"1", b"2")
+        await harness.until(lambda: task.delivered == 2)
+        before = consumer.confirms
+        await harness.until(lambda: consumer.confirms > before)
+        await consumer.revoke(A, lost=True)
+        assert plugin.durable == {} and consumer.commits == []
+        consumer.thrown_out = None
+        await consumer.assign(A)
+        await harness.until(lambda: consumer.committed_offsets == {A: 2})
+        assert plugin.durable == {A: [1, 2]}
+        await task.stop()
+
+    asyncio.run(run())
+
+
 def test_a_record_that_cannot_be_converted_is_named(harness, fake_consumer):
     async def run():
         task, consumer = await started(harness, Target())
