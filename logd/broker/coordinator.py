@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from logd.broker.catalog import TopicCatalog
-from logd.errors import MillstreamError
+from logd.broker.topic import Topic
+from logd.errors import ErrorCode, KafkaError, MillstreamError
 from logd.storage import Log
 
 log = logging.getLogger("logd.broker")
@@ -29,23 +31,49 @@ class CoordinatorPartition(Protocol):
 P = TypeVar("P", bound=CoordinatorPartition)
 
 
-class Coordinator(Generic[P]):
-    """Recovers partitions in the background. `read_in` has a log in memory before it is replayed."""
+class Coordinator(ABC, Generic[P]):
+    """Recovers partitions in the background. `create_topic` makes an internal topic, `read_in` has a log in
+    memory before it is replayed.
+    """
 
     topic: ClassVar[str]
     """The internal topic."""
     coordinates: ClassVar[str]
     """What it keeps, in the plural, for messages."""
 
-    def __init__(self, catalog: TopicCatalog, read_in: Callable[[Log], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        catalog: TopicCatalog,
+        create_topic: Callable[[str], Awaitable[Topic]],
+        read_in: Callable[[Log], Awaitable[None]],
+    ) -> None:
         self._catalog = catalog
+        self._create_topic = create_topic
         self._read_in = read_in
         self._partitions: dict[int, P] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
+    async def ensure_topic(self) -> None:
+        """Create the internal topic at its first use. KafkaError when that does not work."""
+        if self.topic in self._catalog.topics:
+            return
+        try:
+            await self._create_topic(self.topic)
+        except KafkaError as error:
+            # Somebody else asked for a coordinator at the same time.
+            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+
+    @abstractmethod
     def _new_partition(self, index: int) -> P:
         """A partition that has not loaded anything yet; KafkaError where there is none."""
-        raise NotImplementedError
+
+    def _loaded(self, index: int) -> P:
+        """The partition, ready to use; KafkaError(COORDINATOR_LOAD_IN_PROGRESS) while it is recovered."""
+        found = self._open(index)
+        if not found.load_if_empty():
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.topic}-{index} is being loaded")
+        return found
 
     def _open(self, index: int) -> P:
         """The partition at work; one not seen before begins to load."""
@@ -81,3 +109,8 @@ class Coordinator(Generic[P]):
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _end_tasks(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from abc import ABC, abstractmethod
 from typing import Any
 
 from logd.errors import ErrorCode, KafkaError
@@ -55,7 +56,7 @@ class Unexpected(AssertionError):
     """An error nobody deserves here."""
 
 
-class Actor:
+class Actor(ABC):
     """Who does something, again and again; `step` does it once."""
 
     name = ""
@@ -72,9 +73,9 @@ class Actor:
             await asyncio.sleep(self.rng.choice((0, 0.001, 0.01, 0.1)))
             await self.step()
 
+    @abstractmethod
     async def step(self) -> None:
         """Do something."""
-        raise NotImplementedError
 
     def acknowledged(self) -> None:
         """One more."""

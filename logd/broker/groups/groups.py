@@ -36,8 +36,7 @@ class Groups(Coordinator[GroupPartition]):
     """All groups of this broker.
 
     Handlers ask for the `partition` of a group and talk to it; KafkaError(COORDINATOR_LOAD_IN_PROGRESS) while
-    it is being recovered, NOT_COORDINATOR where there is none. `create_topic` makes an internal topic,
-    `read_in` has a log in memory before it is replayed.
+    it is being recovered, NOT_COORDINATOR where there is none.
     """
 
     topic = GROUP_OFFSETS
@@ -52,10 +51,9 @@ class Groups(Coordinator[GroupPartition]):
         create_topic: Callable[[str], Awaitable[Topic]],
         read_in: Callable[[Log], Awaitable[None]],
     ) -> None:
-        super().__init__(catalog, read_in)
+        super().__init__(catalog, create_topic, read_in)
         self._config = config
         self._now_ms = now_ms
-        self._create_topic = create_topic
         self._settings = _settings(config)
         self._clock = GroupClock(now_ms, asyncio.get_running_loop().time, self._clock_set)
 
@@ -66,9 +64,7 @@ class Groups(Coordinator[GroupPartition]):
 
     async def stop(self) -> None:
         """End; waiting requests are answered."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._end_tasks()
         self._close_partitions()
 
     # Finding
@@ -78,23 +74,7 @@ class Groups(Coordinator[GroupPartition]):
         topic = self._catalog.topics.get(GROUP_OFFSETS)
         if topic is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, "there is no __consumer_offsets yet")
-        found = self._open(partition_for(group_id, len(topic.partitions)))
-        if not found.load_if_empty():
-            raise KafkaError(
-                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"partition {found.index} is being loaded"
-            )
-        return found
-
-    async def ensure_topic(self) -> None:
-        """Create `__consumer_offsets` at its first use. KafkaError when that does not work."""
-        if GROUP_OFFSETS in self._catalog.topics:
-            return
-        try:
-            await self._create_topic(GROUP_OFFSETS)
-        except KafkaError as error:
-            # Somebody else asked for a coordinator at the same time.
-            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise
+        return self._loaded(partition_for(group_id, len(topic.partitions)))
 
     def matching(self, request: ListGroupsRequest) -> list[ListedGroup]:
         """ListGroups, over all partitions; COORDINATOR_LOAD_IN_PROGRESS while one of them is not known."""

@@ -58,11 +58,10 @@ class Transactions(Coordinator[TxnPartition]):
         create_topic: Callable[[str], Awaitable[Topic]],
         read_in: Callable[[Log], Awaitable[None]],
     ) -> None:
-        super().__init__(catalog, read_in)
+        super().__init__(catalog, create_topic, read_in)
         self._config = config
         self._producer_ids = producer_ids
         self._now_ms = now_ms
-        self._create_topic = create_topic
         self._settings = TransactionSettings(
             transaction_max_timeout_ms=config.transaction_max_timeout_ms,
             transactional_id_expiration_ms=config.transactional_id_expiration_ms,
@@ -84,23 +83,10 @@ class Transactions(Coordinator[TxnPartition]):
 
     async def stop(self) -> None:
         """End; what is not finished the next start finishes."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._end_tasks()
         await asyncio.gather(*self._close(tuple(self._partitions)), return_exceptions=True)
 
     # Finding
-
-    async def ensure_topic(self) -> None:
-        """Create `__transaction_state` at its first use. KafkaError when that does not work."""
-        if TRANSACTION_STATE in self._catalog.topics:
-            return
-        try:
-            await self._create_topic(TRANSACTION_STATE)
-        except KafkaError as error:
-            # Somebody else asked for a coordinator at the same time.
-            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise
 
     def partition_of(self, transactional_id: str) -> int:
         """The partition of `__transaction_state` an id lives in."""
@@ -114,14 +100,6 @@ class Transactions(Coordinator[TxnPartition]):
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
         return self._loaded(self.partition_of(transactional_id))
-
-    def _loaded(self, index: int) -> TxnPartition:
-        found = self._open(index)
-        if not found.load_if_empty():
-            raise KafkaError(
-                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{TRANSACTION_STATE}-{index} is being loaded"
-            )
-        return found
 
     # Producers
 
