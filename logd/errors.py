@@ -257,6 +257,10 @@ class RetriableError(KafkaError):
     """Try again after a backoff."""
 
 
+BROKER_AWAY = (ConnectionClosed, RequestTimedOut, RetriableError)
+"""What a broker's restart looks like to those who wait for it."""
+
+
 class StaleMetadata(RetriableError):
     """The leader or coordinator moved: refresh metadata, then try again."""
 

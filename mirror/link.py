@@ -11,14 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from logd.client import Admin, Client, OffsetSpec, TopicMetadata, TopicPartition
-from logd.errors import (
-    ConfigError,
-    ConnectionClosed,
-    ErrorCode,
-    KafkaError,
-    RequestTimedOut,
-    RetriableError,
-)
+from logd.errors import BROKER_AWAY, ConfigError, ErrorCode, KafkaError
 from mirror.config import LinkSettings
 from mirror.errors import PositionUnprovable
 from mirror.offsets import OffsetSyncs
@@ -31,7 +24,6 @@ log = logging.getLogger(__name__)
 
 STOP_SECONDS = 10
 """How long a stop waits for acks."""
-_AWAY = (ConnectionClosed, RequestTimedOut, RetriableError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +181,7 @@ class Link:
         if settings.refresh_topics and waited >= settings.refresh_topics_interval_seconds:
             try:
                 await self._refresh()
-            except _AWAY as e:
+            except BROKER_AWAY as e:
                 log.warning("%s: topics are looked for again later: %s", self.settings.name, e)
 
     async def _refresh(self) -> None:

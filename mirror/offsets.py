@@ -17,13 +17,11 @@ import struct
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
+from logd.client import NO_TIMEOUT_MS, Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
 from logd.records import Headers, NewRecord
 
 TOPIC_ID_HEADER = "topic-id"
 NEXT_HEADER = "next"
-NO_TIMEOUT_MS = (1 << 31) - 1
-"""Delivery timeout: a cluster that is away is waited for (the same of Kafka Connect's producers)."""
 CLOSE_MS = 5_000
 _NO_ID = bytes(16)
 

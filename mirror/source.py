@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from logd.client import BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
+from logd.client import NO_TIMEOUT_MS, BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
 from logd.errors import KafkaError, OffsetOutOfRange
 from mirror.errors import ForeignWrite, NotPassed, RecordsLost, SourceRecreated
-from mirror.offsets import NO_TIMEOUT_MS, OffsetSync, OffsetSyncs
+from mirror.offsets import OffsetSync, OffsetSyncs
 from mirror.passing import Passed, pass_on
 from mirror.position import Position
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from connect.errors import ConfigError
+from logd.client import NO_TIMEOUT_MS
 
 _log = logging.getLogger(__name__)
 _Table = dict[str, tuple[str, Callable[[str], Any]]]
@@ -72,10 +73,6 @@ _CONSUMER: _Table = {
 }
 
 
-_NO_TIMEOUT_MS = str((1 << 31) - 1)
-"""A broker that is away is waited for, as Kafka's Connect does."""
-
-
 def under(prefix: str, config: Mapping[str, Any]) -> dict[str, str]:
     """The keys that begin with `prefix`, without it."""
     return {key[len(prefix) :]: str(value) for key, value in config.items() if key.startswith(prefix)}
@@ -102,7 +99,8 @@ def client_arguments(worker: Mapping[str, Any]) -> dict[str, Any]:
 
 def producer_arguments(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `BatchProducer` for a source task."""
-    settings = {"delivery.timeout.ms": _NO_TIMEOUT_MS}
+    # A broker that is away is waited for, as Kafka's Connect does.
+    settings = {"delivery.timeout.ms": str(NO_TIMEOUT_MS)}
     settings |= under("producer.", worker) | under("producer.override.", connector)
     return _arguments(_PRODUCER, settings, "producer.")
 

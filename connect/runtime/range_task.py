@@ -15,9 +15,9 @@ from connect.config import SinkConfig
 from connect.errors import RetriableError
 from connect.runtime.backoff import Backoff
 from connect.runtime.client_settings import consumer_settings, group_id
-from connect.runtime.task import BROKER_AWAY, TaskSetting, WorkerTask
+from connect.runtime.task import TaskSetting, WorkerTask
 from logd.client import TopicMetadata, TopicPartition
-from logd.errors import MillstreamError
+from logd.errors import BROKER_AWAY, MillstreamError
 
 _log = logging.getLogger(__name__)
 

@@ -18,13 +18,11 @@ from connect.runtime.calls import PluginCalls
 from connect.runtime.states import State, Status
 from connect.runtime.worker_config import WorkerConfig
 from logd.client import Admin, Client
-from logd.errors import ConnectionClosed, RequestTimedOut, RetriableError
+from logd.errors import BROKER_AWAY
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 _ABANDON_SECONDS = 1.0
-BROKER_AWAY = (ConnectionClosed, RequestTimedOut, RetriableError)
-"""What a broker's restart looks like: no fault of a task, which waits for it."""
 
 
 class Stopping(Exception):

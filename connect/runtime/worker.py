@@ -17,10 +17,10 @@ from connect.runtime.connector import WorkerConnector, WorkerParts
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.states import State
-from connect.runtime.task import BROKER_AWAY
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import FileOffsetStore
 from logd.client import Admin, Client, TopicPartition
+from logd.errors import BROKER_AWAY
 
 _log = logging.getLogger(__name__)
 _CHECK_SECONDS = 0.1

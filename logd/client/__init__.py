@@ -19,7 +19,7 @@ from logd.client.metadata import (
 )
 from logd.client.offsets import ListedOffset
 from logd.client.partitioner import murmur2, partition_for_key
-from logd.client.producer import BatchProducer
+from logd.client.producer import NO_TIMEOUT_MS, BatchProducer
 from logd.client.topic_admin import (
     ClusterDescription,
     ConfigEntry,
@@ -31,6 +31,7 @@ from logd.client.topic_admin import (
 from logd.client.transaction_admin import ActiveProducer, DescribedTransaction, ListedTransaction
 
 __all__ = [
+    "NO_TIMEOUT_MS",
     "ActiveProducer",
     "Admin",
     "BatchFetcher",

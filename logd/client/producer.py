@@ -33,6 +33,8 @@ CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 IN_FLIGHT_MAX = 5
 """A broker remembers the last five batches of a producer and partition, to recognise duplicates."""
+NO_TIMEOUT_MS = (1 << 31) - 1
+"""Delivery timeout of those who wait for brokers that are away, however long, as Kafka Connect does."""
 _EXPIRY_CHECK_SECONDS = 1.0
 
 
