@@ -62,6 +62,13 @@ class Codec(IntEnum):
             raise ValueError(f"no compression codec {name!r}, only {known}") from None
 
 
+FRAME_HEADER_SIZE: Final = 5
+"""Bytes `check_frame` wants to see: magic and, of lz4, flags."""
+_LZ4 = Codec.LZ4.value
+_MAGIC: Final = {Codec.GZIP.value: b"\x1f\x8b", _LZ4: _LZ4_MAGIC, Codec.ZSTD.value: _ZSTD_MAGIC}
+"""Snappy's raw blocks begin with their length."""
+
+
 def compress(codec: Codec, data: bytes, level: int | None = None) -> bytes:
     """Compress `data`, framed as Kafka's readers expect it. `level` is the codec's own, None its default."""
     match codec:
@@ -81,9 +88,19 @@ def compress(codec: Codec, data: bytes, level: int | None = None) -> bytes:
             return bytes(cramjam.zstd.compress(data, level=3 if level is None else level))
 
 
-def has_linked_blocks(frame: bytes | bytearray | memoryview) -> bool:
-    """Whether this is the beginning of an lz4 frame that Java's readers refuse."""
-    return frame[:4] == _LZ4_MAGIC and len(frame) > 4 and not frame[4] & _LZ4_INDEPENDENT_BIT
+def check_frame(codec: int, beginning: bytes | bytearray | memoryview) -> None:
+    """Refuse what no reader could decompress, as far as its first FRAME_HEADER_SIZE bytes tell.
+
+    Raises CorruptRecordBatch; also for lz4 with linked blocks, which Java's readers refuse.
+    """
+    magic = _MAGIC.get(codec, b"")
+    if beginning[: len(magic)] != magic:
+        name = Codec(codec).name.lower()
+        raise CorruptRecordBatch(f"records that begin with 0x{beginning.hex()} are not {name}'s")
+    if codec == _LZ4 and len(beginning) > 4 and not beginning[4] & _LZ4_INDEPENDENT_BIT:
+        raise CorruptRecordBatch(
+            "an lz4 frame with linked blocks, which Java clients cannot read; have them independent"
+        )
 
 
 def decompress(codec: Codec, data: bytes, limit: int = DECOMPRESSED_LIMIT) -> bytes:

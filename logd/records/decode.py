@@ -9,6 +9,7 @@ check (`check_crc`), since a broker and its disk often have done so already.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
 
 from logd.errors import CorruptRecordBatch
 from logd.records.build import Headers, Record
@@ -17,7 +18,7 @@ from logd.records.header import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, Buffer, 
 from logd.records.varint import read_zigzag
 
 _RECORD_SIZE_MIN = 7
-"""Bytes of a record without key, value and headers."""
+"""Length, attributes, timestamp, offset, no key, no value, no headers: a byte each."""
 
 
 @dataclass(slots=True)
@@ -37,13 +38,7 @@ def decode_records(buffer: Buffer, pos: int = 0, *, limit: int = DECOMPRESSED_LI
     With log append time every record carries the batch's. Raises CorruptRecordBatch.
     """
     header = read_header(buffer, pos)
-    body = read_body(buffer, pos, header, limit)
-    try:
-        records = _decode(body, header.count, header.base_offset, header.base_timestamp)
-    except IndexError:
-        raise CorruptRecordBatch("a record is cut off") from None
-    except UnicodeDecodeError:
-        raise CorruptRecordBatch("a header's name is not UTF-8") from None
+    records = _decoded(read_body(buffer, pos, header, limit), header.count, header)
     if header.timestamp_type:
         now = header.max_timestamp
         return [(offset, now, key, value, headers) for offset, _, key, value, headers in records]
@@ -59,6 +54,26 @@ def decode_columns(buffer: Buffer, pos: int = 0, *, limit: int = DECOMPRESSED_LI
     return Columns(offsets, timestamps, keys, values, headers)
 
 
+def check_first_record(batch: memoryview, header: BatchHeader) -> None:
+    """Refuse an uncompressed batch whose first record is none, in time that does not grow with the batch.
+
+    The others' places are only known by walking over them all. Raises CorruptRecordBatch.
+    """
+    # Read through a view: nothing is copied, and what is decoded is not kept.
+    body = cast("bytes", batch[HEADER_SIZE:])
+    if header.count > 1:
+        raw, pos = read_zigzag(body, 0)
+        stop = pos + (raw >> 1)
+        if raw & 1 or stop + (header.count - 1) * _RECORD_SIZE_MIN > len(body):
+            raise CorruptRecordBatch(
+                f"the first of {header.count} records ends at {stop} of {len(body)} bytes"
+            )
+        body = body[:stop]
+    offset = _decoded(body, 1, header)[0][0]
+    if offset != header.base_offset:
+        raise CorruptRecordBatch(f"the first record has offset delta {offset - header.base_offset}")
+
+
 def read_body(buffer: Buffer, pos: int, header: BatchHeader, limit: int = DECOMPRESSED_LIMIT) -> bytes:
     """What follows the header of the batch at `pos`, decompressed; CorruptRecordBatch if it is cut off."""
     end = pos + LOG_OVERHEAD + header.batch_length
@@ -71,6 +86,16 @@ def read_body(buffer: Buffer, pos: int, header: BatchHeader, limit: int = DECOMP
     if header.count * _RECORD_SIZE_MIN > len(body):
         raise CorruptRecordBatch(f"{header.count} records in {len(body)} bytes")
     return body
+
+
+def _decoded(body: bytes, count: int, header: BatchHeader) -> list[Record]:
+    """`count` records and nothing more; CorruptRecordBatch."""
+    try:
+        return _decode(body, count, header.base_offset, header.base_timestamp)
+    except IndexError:
+        raise CorruptRecordBatch("a record is cut off") from None
+    except UnicodeDecodeError:
+        raise CorruptRecordBatch("a header's name is not UTF-8") from None
 
 
 def _decode(body: bytes, count: int, base_offset: int, base_timestamp: int) -> list[Record]:
@@ -169,7 +194,7 @@ def _decode_headers(body: bytes, pos: int, stop: int) -> tuple[Headers, int]:
         raw, pos = read_zigzag(body, pos)
         if raw & 1:
             raise CorruptRecordBatch("a header without a name")
-        name = body[pos : pos + (raw >> 1)].decode()
+        name = str(body[pos : pos + (raw >> 1)], "utf-8")
         pos += raw >> 1
         raw, pos = read_zigzag(body, pos)
         if raw & 1:

@@ -35,7 +35,7 @@ def test_the_broker_survives(logd: LogdProcess) -> None:
     before = logd.rss_bytes
 
     @settings(
-        max_examples=600,
+        max_examples=400,
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),

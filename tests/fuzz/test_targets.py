@@ -1,4 +1,4 @@
-"""The corpus kept is run again, and new inputs are looked for, a few thousand of them; see `run`."""
+"""The corpus kept is run again, and new inputs are looked for, a thousand for each target; see `run`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from logd.errors import MalformedMessage
 from tests.fuzz import targets
 from tests.fuzz.targets import TARGETS, Target
 
-RUNS = 2000
+RUNS = 1000
 ROOT = Path(__file__).parents[2]
 
 

@@ -29,10 +29,14 @@ def altered(**changes: Any) -> bytes:
     return seal(read_header(GOOD)._replace(**changes), GOOD[61:])
 
 
+def with_body(body: bytes, **fields: int) -> bytes:
+    """Sound as a batch, its CRC right."""
+    return seal(read_header(GOOD)._replace(batch_length=49 + len(body), **fields), body)
+
+
 def linked_lz4() -> bytes:
     """What `cramjam.lz4.compress`, and most libraries, make if not told otherwise."""
-    frame = bytes(cramjam.lz4.compress(GOOD[61:]))
-    return seal(read_header(GOOD)._replace(attributes=Codec.LZ4, batch_length=49 + len(frame)), frame)
+    return with_body(bytes(cramjam.lz4.compress(GOOD[61:])), attributes=Codec.LZ4)
 
 
 def test_good_batches_pass() -> None:
@@ -67,6 +71,15 @@ def test_corrupt_batches(batch: bytes, complaint: str) -> None:
         (GOOD + GOOD, "more than one batch"),
         (GOOD + b"x", "more than one batch"),
         (linked_lz4(), "lz4 frame with linked blocks"),
+        (with_body(b"no records at all" * 2), "the first of 2 records ends at"),
+        (with_body(b"\xff" * 40), "more than ten bytes"),
+        (with_body(GOOD[61:-6]), "the first of 2 records ends at"),
+        (with_body(GOOD[61:64] + b"\2" + GOOD[65:]), "the first record has offset delta 1"),
+        (with_body(b"no record", count=1, last_offset_delta=0), "a record ends at byte 56 of 9"),
+        (with_body(b"\x10" + b"\0" * 9, count=1, last_offset_delta=0), "a record ends at byte 7"),
+        (with_body(GOOD[61:], attributes=Codec.GZIP), "0x[0-9a-f]{10} are not gzip's"),
+        (with_body(GOOD[61:], attributes=Codec.LZ4), "are not lz4's"),
+        (with_body(b"", attributes=Codec.ZSTD), "are not zstd's"),
         (altered(magic=1), "format 1"),
         (altered(magic=0), "format 0"),
         (altered(attributes=0x30), "control"),
