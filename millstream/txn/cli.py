@@ -20,6 +20,8 @@ from millstream.txn.table import print_table
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 MINUTE_MS = 60_000
+CONNECT_TIMEOUT_MS = 5_000
+"""Somebody sits and waits."""
 UNKNOWN = "None"
 """How Kafka's tool says that there is no such number."""
 
@@ -258,7 +260,7 @@ def _run(context: typer.Context, given: str | None, work: Callable[[Client], Awa
         raise typer.BadParameter("--bootstrap-server is needed")
 
     async def main() -> T:
-        async with Client(servers) as client:
+        async with Client(servers, connect_timeout_ms=CONNECT_TIMEOUT_MS) as client:
             return await work(client)
 
     try:

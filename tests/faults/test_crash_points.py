@@ -18,7 +18,7 @@ from tests.faults.audit import audit_left
 from tests.faults.ledger import COMPACTED, CONFIG, Ledger
 from tests.support.power_loss import Crashed
 
-POWER_LOSSES = 4
+POWER_LOSSES = 3
 """Power losses tried for each point."""
 
 

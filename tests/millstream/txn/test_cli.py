@@ -213,7 +213,8 @@ def test_the_servers_stand_before_the_command_or_after_it(logd: LogdProcess) -> 
     assert "--bootstrap-server" in none.stderr
 
 
-def test_nobody_there() -> None:
+def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millstream.txn.cli.CONNECT_TIMEOUT_MS", 200)
     result = CliRunner().invoke(app, ["list", "--bootstrap-server", "127.0.0.1:1"])
     assert result.exit_code == 1
     assert result.stderr.startswith("txn: cannot connect to 127.0.0.1:1")
