@@ -45,7 +45,7 @@ def confluent_consume(bootstrap: str, topic: str, count: int) -> list[Any]:
     found: list[Any] = []
     deadline = time.monotonic() + DEADLINE_SECONDS
     while len(found) < count and time.monotonic() < deadline:
-        found += consumer.consume(500, 0.5)
+        found += consumer.consume(min(500, count - len(found)), 0.5)
     consumer.close()
     assert all(message.error() is None for message in found)
     return found

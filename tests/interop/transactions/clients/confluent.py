@@ -120,7 +120,7 @@ class ConfluentConsumer:
 
     def poll(self) -> list[tuple[int, int, bytes]]:
         found = []
-        for message in self.consumer.consume(20, 0.2):
+        for message in self.consumer.consume(20, 0.05):
             if message.error() is None:
                 self.positions[message.partition()] = message.offset() + 1
                 found.append((message.partition(), message.offset(), message.value()))
