@@ -19,7 +19,8 @@ import json
 import logging
 import signal
 import sys
-from typing import Annotated, Any
+from enum import StrEnum
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -35,13 +36,27 @@ app = typer.Typer(help="Streams: describe and run stream topologies.", no_args_i
 GC_THRESHOLD = 50_000
 """Objects between two collections: records in flight are many, and almost never in cycles."""
 
+
+class LogLevel(StrEnum):
+    """Of Python's logging."""
+
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+    CRITICAL = "CRITICAL"
+
+
 TopologyName = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="where the topology is")]
 
 
 @app.command()
 def describe(topology: TopologyName) -> None:
     """Print a topology, as Kafka's Topology.describe() does."""
-    typer.echo(_load(topology).describe(), nl=False)
+    try:
+        typer.echo(_load(topology).describe(), nl=False)
+    except MillstreamError as error:
+        _end(error)
 
 
 @app.command()
@@ -56,10 +71,12 @@ def run(
         bool, typer.Option(help="end once all there is in the inputs is processed and committed")
     ] = False,
     status_interval: Annotated[float, typer.Option(help="seconds between status lines; 0: only changes")] = 0,
-    log_level: Annotated[str, typer.Option(help="what stderr tells")] = "WARNING",
+    log_level: Annotated[LogLevel, typer.Option(case_sensitive=False, help="what stderr tells")] = (
+        LogLevel.WARNING
+    ),
 ) -> None:
     """Run one instance of an application. Ends cleanly on SIGTERM or Ctrl-C, everything committed."""
-    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(level=log_level.value, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     gc.set_threshold(GC_THRESHOLD)
     properties: dict[str, Any] = dict(_pair(each) for each in override or [])
     properties |= {"bootstrap.servers": bootstrap_server, "application.id": application_id}
@@ -67,8 +84,12 @@ def run(
         streams = KafkaStreams(_load(topology), StreamsConfig.from_properties(properties))
         asyncio.run(_run(streams, exit_when_caught_up=exit_when_caught_up, status_interval=status_interval))
     except MillstreamError as error:
-        typer.echo(f"streams: {error}", err=True)
-        raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from None
+        _end(error)
+
+
+def _end(error: MillstreamError) -> NoReturn:
+    typer.echo(f"streams: {error}", err=True)
+    raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from None
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, get_type_hints
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from logd.errors import ConfigError
 
@@ -86,16 +86,20 @@ class StreamsConfig:
             raise ConfigError("application.id", self.application_id, "letters, digits, '.', '_' and '-'")
         if not self.bootstrap_servers:
             raise ConfigError("bootstrap.servers", self.bootstrap_servers, "host:port[,host:port]")
-        for name in ("commit_interval_ms", "statestore_cache_max_bytes"):
-            if getattr(self, name) < 0:
-                raise ConfigError(name.replace("_", "."), getattr(self, name), "0 or more")
-        for name in ("buffered_records_per_partition", "poll_ms", "max_request_size", "metadata_max_age_ms"):
-            if getattr(self, name) < 1:
-                raise ConfigError(name.replace("_", "."), getattr(self, name), "1 or more")
-        if self.auto_offset_reset not in ("earliest", "latest", "none"):
-            raise ConfigError("auto.offset.reset", self.auto_offset_reset, "earliest, latest or none")
-        if self.max_task_idle_ms < -1:
-            raise ConfigError("max.task.idle.ms", self.max_task_idle_ms, "-1 or more")
+        for name, hint in get_type_hints(type(self)).items():
+            self._check(name, hint)
+
+    def _check(self, name: str, hint: Any) -> None:
+        value, key = getattr(self, name), name.replace("_", ".")
+        least = _LEAST.get(name, 1)
+        if hint is int and not isinstance(value, int):
+            raise ConfigError(key, value, "a whole number")
+        if hint is int and value < least:
+            raise ConfigError(key, value, f"{least} or more")
+        if get_origin(hint) is Literal and value not in get_args(hint):
+            raise ConfigError(key, value, "one of " + ", ".join(get_args(hint)))
+        if hint == ExceptionHandler and not callable(value):
+            raise ConfigError(key, value, "a function, such as streams.log_and_continue")
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
@@ -110,9 +114,19 @@ class StreamsConfig:
         return cls(**values)
 
 
+_LEAST = {
+    "commit_interval_ms": 0,
+    "statestore_cache_max_bytes": 0,
+    "max_task_idle_ms": -1,
+    "replication_factor": -1,
+}
+"""The least value of a number, where that is not 1."""
+
 HANDLERS: Mapping[str, ExceptionHandler] = {
     "fail": log_and_fail,
     "continue": log_and_continue,
+    "log_and_fail": log_and_fail,
+    "log_and_continue": log_and_continue,
     "org.apache.kafka.streams.errors.LogAndFailExceptionHandler": log_and_fail,
     "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler": log_and_continue,
 }

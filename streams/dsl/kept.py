@@ -77,6 +77,7 @@ class Kept:
                 weaver.key_serde(stream.node, options.key_serde, stream.key_serde, table.key_serde),
                 weaver.value_serde(stream.node, options.value_serde, stream.value_serde),
                 named=options.name is not None,
+                keep_null_keys=left,
             )
         operator = join_table(self.view, joiner, left=left)
         prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"

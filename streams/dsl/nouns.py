@@ -14,6 +14,7 @@ from streams.dsl.grouping import Grouping
 from streams.dsl.kept import Kept, table_of_stream
 from streams.dsl.options import Grouped, Joined, Materialized, Produced, materialized, settle
 from streams.dsl.strand import Strand
+from streams.errors import TopologyError
 from streams.processors import aggregate as aggregations
 from streams.processors import stateless
 from streams.processors.custom import Processor, run_processor
@@ -100,6 +101,10 @@ class KStream(Generic[K, V]):
         name: str | None = None,
     ) -> KStream[Any, Any]:
         """Run a processor of your own; ``supplier()`` makes one per task."""
+        if not callable(supplier):
+            raise TopologyError(
+                f"process() makes a processor per task: give it the class or a function, not {supplier!r}"
+            )
         strand = self._strand.then("KSTREAM-PROCESSOR-", name, run_processor(supplier), tuple(stores))
         return KStream(strand.with_new_keys().with_new_values())
 
@@ -168,7 +173,7 @@ class KStream(Generic[K, V]):
     ) -> KStream[K, NewV]:
         """Join each record with the table's value for its key; ``joiner(value, table_value)``."""
         options = settle(joined, Joined, key_serde=key_serde, value_serde=value_serde, name=name)
-        return KStream(table._kept.joined(self._strand, joiner, options, left=False))
+        return KStream(_table(table).joined(self._strand, joiner, options, left=False))
 
     def left_join(
         self,
@@ -182,7 +187,13 @@ class KStream(Generic[K, V]):
     ) -> KStream[K, NewV]:
         """As `join`, but a record that finds nothing is joined with None."""
         options = settle(joined, Joined, key_serde=key_serde, value_serde=value_serde, name=name)
-        return KStream(table._kept.joined(self._strand, joiner, options, left=True))
+        return KStream(_table(table).joined(self._strand, joiner, options, left=True))
+
+
+def _table(table: KTable[K, V]) -> Kept:
+    if not isinstance(table, KTable):
+        raise TopologyError(f"a stream is joined with a KTable, not with a {type(table).__name__}")
+    return table._kept
 
 
 class KTable(Generic[K, V]):

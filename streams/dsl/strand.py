@@ -56,13 +56,21 @@ class Strand:
         return self.then("KSTREAM-KEY-SELECT-", name, stateless.select_key(selector)).with_new_keys()
 
     def repartitioned(
-        self, name: str, key_serde: Serde[Any], value_serde: Serde[Any], *, named: bool
+        self,
+        name: str,
+        key_serde: Serde[Any],
+        value_serde: Serde[Any],
+        *,
+        named: bool,
+        keep_null_keys: bool = False,
     ) -> Strand:
         """Behind a repartition topic ``<name>-repartition``, if keys may have changed; else here."""
         if not self.rekeyed:
             return self
         serdes: dict[str, Any] = {"key_serde": key_serde, "value_serde": value_serde}
-        source = self.weaver.repartition(self.node, f"{name}-repartition", named=named, **serdes)
+        source = self.weaver.repartition(
+            self.node, f"{name}-repartition", named=named, keep_null_keys=keep_null_keys, **serdes
+        )
         return Strand(weaver=self.weaver, node=source, sources=frozenset({source}), **serdes)
 
     def end_in(self, topic: str, options: Produced) -> None:

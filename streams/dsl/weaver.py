@@ -6,8 +6,8 @@ from typing import Any
 
 from streams.dsl.options import Materialized
 from streams.errors import TopologyError
-from streams.graph import Graph, Names, ProcessorNode, SinkNode, SourceNode
-from streams.processors.stateless import drop_null_keys
+from streams.graph import Graph, Names, ProcessorNode, SinkNode, SourceNode, checked
+from streams.processors.stateless import drop_null_keys, pass_through
 from streams.processors.wiring import Operator
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import StoreKind, StoreSpec
@@ -68,20 +68,27 @@ class Weaver:
         )
 
     def repartition(
-        self, parent: str, topic: str, *, named: bool, key_serde: Serde[Any], value_serde: Serde[Any]
+        self,
+        parent: str,
+        topic: str,
+        *,
+        named: bool,
+        keep_null_keys: bool,
+        key_serde: Serde[Any],
+        value_serde: Serde[Any],
     ) -> str:
         """Send a stream through a topic by its new key; returns the source it comes back from.
 
         With a name of the user's in it (``named``) the nodes are called after the topic; the numbers are
-        spent all the same, as in Kafka.
+        spent all the same, as in Kafka, and so is the filter where null keys are kept (KIP-962).
         """
         names = self.names
         sink, keep, source = (names.node(f"KSTREAM-{what}-") for what in ("SINK", "FILTER", "SOURCE"))
         if named:
             sink, keep, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
-        self.add_processor(keep, (parent,), drop_null_keys())
+        self.add_processor(keep, (parent,), pass_through() if keep_null_keys else drop_null_keys())
         serdes: dict[str, Any] = {"key_serde": key_serde, "value_serde": value_serde}
-        self.graph.add(SinkNode(name=sink, parents=(keep,), topic=topic, internal=True, **serdes))
+        self.graph.add(SinkNode(name=sink, parents=(keep,), topic=checked(topic), internal=True, **serdes))
         self.graph.add(SourceNode(name=source, topics=(topic,), internal=True, **serdes))
         return source
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streams.graph.graph import Graph
-from streams.graph.names import Names
+from streams.graph.names import Names, checked
 from streams.graph.node import Node, OffsetReset, ProcessorNode, SinkNode, SourceNode, TimestampExtractor
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "SinkNode",
     "SourceNode",
     "TimestampExtractor",
+    "checked",
 ]

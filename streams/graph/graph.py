@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from streams.errors import TopologyError
-from streams.graph.names import Names
-from streams.graph.node import Node, SinkNode, SourceNode
+from streams.graph.names import Names, checked
+from streams.graph.node import Node, OffsetReset, SinkNode, SourceNode
 from streams.state import StoreSpec
 
 
@@ -37,6 +39,8 @@ class Graph:
     def _check_topics(self, node: SourceNode) -> None:
         if not node.topics:
             raise TopologyError(f"source {node.name} names no topic")
+        if node.reset is not None and node.reset not in get_args(OffsetReset):
+            raise TopologyError(f"source {node.name}: reset is {node.reset!r}, it may be earliest or latest")
         for other in self.nodes.values():
             if isinstance(other, SourceNode) and (shared := set(other.topics) & set(node.topics)):
                 raise TopologyError(
@@ -47,4 +51,4 @@ class Graph:
         """Declare a store; names are unique."""
         if spec.name in self.stores:
             raise TopologyError(f"a store named {spec.name!r} is there already")
-        self.stores[spec.name] = spec
+        self.stores[checked(spec.name)] = spec

@@ -6,6 +6,17 @@ One counter serves all kinds, so the numbers tell the order in which a program s
 
 from __future__ import annotations
 
+import re
+
+from streams.errors import TopologyError
+
+
+def checked(name: str) -> str:
+    """A name that becomes part of a topic's and a folder's; TopologyError for what those do not take."""
+    if not re.fullmatch(r"[a-zA-Z0-9._-]+", name):
+        raise TopologyError(f"{name!r} is no name for a store or topic: letters, digits, '.', '_' and '-'")
+    return name
+
 
 class Names:
     """The counter of one builder."""

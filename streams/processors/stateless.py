@@ -134,7 +134,7 @@ def pass_through() -> Operator:
 
 
 def drop_null_keys() -> Operator:
-    """What stands before a repartition topic: a null key has no partition."""
+    """What stands before a repartition topic, unless a left join follows: nobody there takes a null key."""
 
     def build(wiring: Wiring) -> Process:
         forward, dropped = wiring.forward, wiring.metrics.dropped

@@ -20,7 +20,7 @@ from streams.runtime.folder import StateFolder
 from streams.runtime.loop import TaskLoop
 from streams.runtime.opener import TaskOpener
 from streams.runtime.output import Output
-from streams.runtime.protocol import StreamsProtocol, count_partitions, read_assignment
+from streams.runtime.protocol import StreamsProtocol, count_partitions
 from streams.runtime.status import State, StateListener, Status
 from streams.runtime.task import TaskId
 from streams.runtime.topics import TopicNames
@@ -46,6 +46,8 @@ class KafkaStreams:
     """
 
     def __init__(self, topology: Topology, config: StreamsConfig | None = None, **settings: Any) -> None:
+        if not isinstance(topology, Topology):
+            raise TopologyError(f"what runs is a Topology, of build(), not a {type(topology).__name__}")
         self.topology = topology
         self.config = StreamsConfig(**settings) if config is None else dataclasses.replace(config, **settings)
         self._status = Status()
@@ -288,7 +290,7 @@ class KafkaStreams:
     # -- the group's callbacks
 
     async def _on_assigned(self, assignment: bytes, generation: int) -> None:
-        ids = read_assignment(assignment)
+        ids = self._protocol.read_assignment(assignment)
         log.info("%s: tasks %s", self.config.application_id, " ".join(map(str, ids)) or "none")
         if await self._loop.assigned(ids):
             self._status.become(State.RUNNING)

@@ -82,13 +82,14 @@ class Committer:
             for store, pending in flush.changes.items():
                 if store in running.changelogs:
                     sent += await self._send_changes(running, store, pending)
-        await self._output.settle()
+        await self._producer.flush()
         await asyncio.gather(*(each.ack for each in sent), return_exceptions=True)
+        await self._output.settle()
         for each in sent:
             await _check_landing(each)
         offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         for running, flush in flushes:
-            offsets.update(commit_offsets(flush.positions, running.ends, flush.times))
+            offsets.update(commit_offsets(flush.positions, running.ends, flush.times, running.changelogs))
         if offsets:
             await self._member.commit(offsets)
         for running, flush in flushes:

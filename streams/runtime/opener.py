@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from logd.client import Admin, Client, GroupMember, TopicPartition
 from streams.config import StreamsConfig
-from streams.errors import StreamsError, TopologyError
+from streams.errors import StreamsError
 from streams.graph import SourceNode
 from streams.runtime.folder import StateFolder
 from streams.runtime.positions import Cut, read_cut
@@ -55,20 +55,12 @@ class TaskOpener:
         opened: list[RunningTask] = []
         try:
             for id in ids:
-                self._check(id)
                 opened.append(await self._open(id, self._inputs(id, counts)))
         except BaseException:
             for running in opened:
                 running.task.close(clean=False)
             raise
         return opened
-
-    def _check(self, id: TaskId) -> None:
-        if id.subtopology >= len(self._topology.subtopologies):
-            raise TopologyError(
-                f"given task {id}, of a sub-topology that is not here: another instance of application "
-                f"{self._config.application_id!r} runs another topology"
-            )
 
     def _inputs(self, id: TaskId, counts: Mapping[str, int]) -> Inputs:
         return {
@@ -80,21 +72,20 @@ class TaskOpener:
 
     async def _open(self, id: TaskId, inputs: Inputs) -> RunningTask:
         subtopology = self._topology.subtopologies[id.subtopology]
-        cut = read_cut(await self._member.committed(inputs))
+        changelogs = {
+            name: TopicPartition(self._names.changelog(self._topology.stores[name]), id.partition)
+            for name in subtopology.stores
+            if self._topology.stores[name].logged
+        }
+        cut = read_cut(await self._member.committed([*inputs, *changelogs.values()]), inputs)
         stores: dict[str, CachedStore] = {}
         try:
             for name in subtopology.stores:
                 stores[name] = self._store(name, id)
-            changelogs = {
-                name: TopicPartition(self._names.changelog(store.spec), id.partition)
-                for name, store in stores.items()
-                if store.spec.logged
-            }
             cuts, ends = await restore_stores(
                 self._client,
                 {changelogs[name]: stores[name] for name in changelogs},
                 cut.changelogs,
-                fresh=not cut.positions,
                 worker=self._worker,
             )
             task = await self._task(id, stores, inputs, cut)

@@ -7,11 +7,14 @@ together or not at all. JSON, in the metadata of the task's first partition:
 
 A store's two numbers are the changelog offset its content reaches to (-1: it has no changelog) and its
 stream time.
+
+The same append commits an offset of each changelog too, with a note of that store alone. It outlives the
+inputs: state stays when they are made anew, or when another topology feeds the store from other topics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -31,7 +34,7 @@ class Cut(msgspec.Struct, frozen=True):
     """A task's last commit: where its inputs go on, and how far its changelogs count.
 
     `changelogs` is None when the offsets are somebody else's, an operator's who moved them: then the state
-    is taken as it is. Without committed offsets (``positions`` is empty) nothing of the changelogs counts.
+    is taken as it is. A changelog of which no commit speaks does not count.
     """
 
     positions: Mapping[TopicPartition, int]
@@ -46,22 +49,27 @@ def write_note(changelogs: Mapping[str, int], times: StreamTimes) -> str:
     return msgspec.json.encode(_Note(VERSION, times.task, stores)).decode()
 
 
-def read_cut(committed: Mapping[TopicPartition, OffsetAndMetadata]) -> Cut:
-    """The task's last commit, from what the group's coordinator has of its inputs."""
-    positions = {tp: each.offset for tp, each in committed.items()}
-    notes = [note for each in committed.values() if (note := _read_note(each.metadata)) is not None]
-    if not notes:
+def read_cut(
+    committed: Mapping[TopicPartition, OffsetAndMetadata], inputs: Collection[TopicPartition]
+) -> Cut:
+    """The task's last commit, from what the group's coordinator has of its inputs and changelogs."""
+    positions = {tp: each.offset for tp, each in committed.items() if tp in inputs}
+    notes = [(tp, note) for tp, each in committed.items() if (note := _read_note(each.metadata)) is not None]
+    if positions and not notes:
         return Cut(positions, None, StreamTimes())
     changelogs: dict[str, int] = {}
     times: dict[str, int] = {}
+    task_time = -1
     # Several, if what is one task now was several in an earlier topology. Offsets and times only grow.
-    for note in notes:
+    for tp, note in notes:
         for name, (offset, time) in note.stores.items():
             if offset >= 0:
                 changelogs[name] = max(offset, changelogs.get(name, offset))
-            if time >= 0:
+            # Time goes with the inputs: those made anew begin anew, nothing of them is late.
+            if time >= 0 and tp in inputs:
                 times[name] = max(time, times.get(name, time))
-    return Cut(positions, changelogs, StreamTimes(max(note.time for note in notes), times))
+        task_time = max(note.time, task_time)
+    return Cut(positions, changelogs, StreamTimes(task_time, times))
 
 
 def _read_note(metadata: str) -> _Note | None:
@@ -73,9 +81,18 @@ def _read_note(metadata: str) -> _Note | None:
 
 
 def commit_offsets(
-    positions: Mapping[TopicPartition, int], changelogs: Mapping[str, int], times: StreamTimes
+    positions: Mapping[TopicPartition, int],
+    ends: Mapping[str, int],
+    times: StreamTimes,
+    changelogs: Mapping[str, TopicPartition],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What to commit for one task; always all its inputs, so that the note is never older than an offset."""
+    """What to commit for one task: always all its inputs, so that the note is never older than an offset.
+
+    ``ends``: how far each changelog counts with this commit.
+    """
     first = min(positions)
-    note = write_note(changelogs, times)
-    return {tp: OffsetAndMetadata(offset, note if tp == first else "") for tp, offset in positions.items()}
+    note = write_note(ends, times)
+    offsets = {tp: OffsetAndMetadata(offset, note if tp == first else "") for tp, offset in positions.items()}
+    for name, tp in changelogs.items():
+        offsets[tp] = OffsetAndMetadata(ends[name], write_note({name: ends[name]}, StreamTimes()))
+    return offsets

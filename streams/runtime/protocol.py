@@ -108,12 +108,25 @@ class StreamsProtocol:
         )
         return encode_versioned(assignment, PROTOCOL_VERSION)
 
-
-def read_assignment(data: bytes) -> list[TaskId]:
-    """The tasks this instance was given."""
-    assignment = decode_versioned(ConsumerProtocolAssignment, data)
-    told = msgspec.json.decode(assignment.user_data or b"{}", type=_Told)
-    return [TaskId.parse(task) for task in told.tasks]
+    def read_assignment(self, data: bytes) -> list[TaskId]:
+        """The tasks this instance was given; TopologyError if the leader means others by these ids."""
+        assignment = decode_versioned(ConsumerProtocolAssignment, data)
+        told = msgspec.json.decode(assignment.user_data or b"{}", type=_Told)
+        ids = [TaskId.parse(task) for task in told.tasks]
+        mine = {
+            (self._names.topic(topic), id.partition)
+            for id in ids
+            if id.subtopology < len(self.topology.subtopologies)
+            for topic in self.topology.subtopologies[id.subtopology].topics
+        }
+        for each in assignment.assigned_partitions:
+            for partition in each.partitions:
+                if (each.topic, partition) not in mine:
+                    raise TopologyError(
+                        f"given {each.topic}-{partition}, which none of its tasks reads here: another "
+                        f"instance of application {self._names.application_id!r} runs another topology"
+                    )
+        return ids
 
 
 async def count_partitions(client: Client, topology: Topology, *, refresh: bool = False) -> dict[str, int]:

@@ -82,13 +82,12 @@ async def restore_stores(
     stores: Mapping[TopicPartition, CachedStore],
     cut: Mapping[str, int] | None,
     *,
-    fresh: bool,
     worker: Worker,
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Restore each store from its changelog partition; returns how far each changelog counts, and its end.
 
-    ``cut``: where each changelog ends to count, None to take all of it. ``fresh``: the task never committed,
-    so nothing counts. Raises StateError when a changelog is shorter than what was committed.
+    ``cut``: where each changelog ends to count, None to take all of them; nothing counts of one that is not
+    in it. Raises StateError when a changelog is shorter than what was committed.
     """
     if not stores:
         return {}, {}
@@ -98,7 +97,7 @@ async def restore_stores(
     restores: dict[TopicPartition, StoreRestore] = {}
     for tp, store in stores.items():
         start, end = starts[tp].offset, ends[tp].offset
-        upto = start if fresh else end if cut is None else cut.get(store.name, start)
+        upto = end if cut is None else cut.get(store.name, start)
         restores[tp] = _plan(tp, store, start, upto, end)
     await _read(client, {tp: each for tp, each in restores.items() if not each.is_done}, worker)
     for each in restores.values():

@@ -34,16 +34,16 @@ class TopicNames:
     """From the topology's names to the cluster's: internal topics get the application id in front."""
 
     def __init__(self, application_id: str, topology: Topology) -> None:
-        self._prefix = application_id
+        self.application_id = application_id
         self._internal = frozenset(topology.repartition_topics)
 
     def topic(self, name: str) -> str:
         """The cluster's name of a source or sink topic."""
-        return f"{self._prefix}-{name}" if name in self._internal else name
+        return f"{self.application_id}-{name}" if name in self._internal else name
 
     def changelog(self, store: StoreSpec) -> str:
         """The cluster's name of a store's changelog."""
-        return f"{self._prefix}-{store.changelog}"
+        return f"{self.application_id}-{store.changelog}"
 
 
 def internal_topics(

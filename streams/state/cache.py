@@ -80,7 +80,15 @@ class CachedStore:
         return None if stored is None else self._decode(stored)
 
     def _decode(self, stored: bytes) -> Entry:
-        return self._deserialize(stored[TIMESTAMP.size :]), TIMESTAMP.unpack_from(stored)[0]
+        data = stored[TIMESTAMP.size :]
+        try:
+            return self._deserialize(data), TIMESTAMP.unpack_from(stored)[0]
+        except Exception as error:
+            raise SerializationError(
+                f"store {self.name} holds a value its serde does not read ({error}): was it written with "
+                "another? Give the store another name, or reset the application",
+                self.spec.changelog,
+            ) from error
 
     def scan(self, lower: bytes | None = None, upper: bytes | None = None) -> list[tuple[bytes, Any, int]]:
         """Key bytes, value and timestamp of all keys in ``[lower, upper)``, in byte order."""

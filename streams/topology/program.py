@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from streams.processors.record import Headers, Process, fan_out
 from streams.processors.wiring import TaskState, Wiring
 from streams.state import CachedStore
 from streams.topology.subtopology import Subtopology
+
+log = logging.getLogger(__name__)
 
 Row = tuple[int, bytes | None, bytes | None, Headers]
 """Timestamp (ms), key, value, headers: what goes to a topic."""
@@ -104,6 +107,7 @@ def _sink(node: SinkNode, rows: Rows, metrics: NodeMetrics, on_bad_record: Excep
             problem = SerializationError(f"{node.name} cannot serialize {key!r}, {value!r}: {error}", topic)
             if on_bad_record(problem) == "fail":
                 raise problem from error
+            log.warning("record left out: %s", problem)
             metrics.dropped()
             return
         append(row)

@@ -307,7 +307,7 @@ def test_settings_by_kafkas_names() -> None:
     [
         ("commit.interval.ms", "soon", "a whole number"),
         ("commit.interval.ms", "-1", "0 or more"),
-        ("auto.offset.reset", "sometimes", "earliest, latest or none"),
+        ("auto.offset.reset", "sometimes", "one of earliest, latest, none"),
         ("application.id", "a/b", "letters"),
         ("application.id", "a*b", "letters"),
         ("application.id", "grüße", "letters"),

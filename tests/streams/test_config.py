@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
 from logd.errors import ConfigError
@@ -16,7 +19,7 @@ def test_kafkas_keys_are_read_and_converted() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["continue", "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler"]
+    "text", ["continue", "log_and_continue", "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler"]
 )
 def test_exception_handlers_have_names(text: str) -> None:
     config = StreamsConfig.from_properties({**NEEDED, "deserialization.exception.handler": text})
@@ -31,6 +34,8 @@ def test_exception_handlers_have_names(text: str) -> None:
         ("commit.intervall.ms", "100"),
         ("deserialization.exception.handler", "shrug"),
         ("auto.offset.reset", "middle"),
+        ("compression.type", "snapy"),
+        ("session.timeout.ms", "-5"),
     ],
 )
 def test_what_cannot_be_used_is_named(key: str, value: str) -> None:
@@ -38,3 +43,17 @@ def test_what_cannot_be_used_is_named(key: str, value: str) -> None:
         StreamsConfig.from_properties({**NEEDED, key: value})
 
     assert value in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("commit_interval_ms", "500"),
+        ("commit_interval_ms", timedelta(seconds=1)),
+        ("deserialization_exception_handler", "log_and_continue"),
+    ],
+)
+def test_keywords_of_another_type_are_named(name: str, value: object) -> None:
+    settings: dict[str, Any] = {"application_id": "app", "bootstrap_servers": "localhost:9092", name: value}
+    with pytest.raises(ConfigError, match=name.replace("_", ".")):
+        StreamsConfig(**settings)

@@ -70,6 +70,36 @@ def test_an_input_made_anew_is_read_from_its_start(
     run(case)
 
 
+def test_state_outlives_its_inputs(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+    """An input made anew, then another topology, in which the store's records come another way."""
+    name = new_name("outlives")
+
+    def counts(*, mapped: bool) -> Topology:
+        builder = StreamsBuilder(key_serde=str, value_serde=int)
+        stream = builder.stream(f"{name}-in")
+        if mapped:
+            stream = stream.map(lambda key, value: (key, value))
+        stream.group_by_key().count(store="counts")
+        return builder.build()
+
+    async def counted(folder: str, *, mapped: bool = False) -> list[Any]:
+        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)), (b"b", bytes(8)))
+        async with start(counts(mapped=mapped), logd.bootstrap, name, tmp_path / folder) as app:
+            await app.wait_until_caught_up()
+            return [dict(store.all()) for store in app.stores("counts")]
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+        assert await counted("1") == [{"a": 1, "b": 1}]
+        async with Client(logd.bootstrap) as client:
+            await Admin(client).delete_topics([f"{name}-in"])
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+        assert await counted("1") == [{"a": 2, "b": 2}]
+        assert await counted("lost", mapped=True) == [{"a": 3, "b": 3}]
+
+    run(case)
+
+
 def test_new_partitions_of_an_input_are_read(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
     name = new_name("more")
 
@@ -225,25 +255,28 @@ def test_a_member_that_was_thrown_out_writes_nothing(
     run(case)
 
 
+@pytest.mark.parametrize(("inputs", "others"), [("ab", "a"), ("a", "b")])
 def test_an_instance_with_another_topology_says_so(
-    logd: LogdProcess, tmp_path: Path, new_name: NewName
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, inputs: str, others: str
 ) -> None:
+    """By the tasks' numbers alone it would not be noticed: half of each input would stay unread."""
     name = new_name("other")
 
-    def topology(*inputs: str) -> Topology:
+    def topology(inputs: str) -> Topology:
         builder = StreamsBuilder(key_serde=str, value_serde=int)
         for each in inputs:
             builder.stream(f"{name}-{each}").foreach(lambda key, value: None)
         return builder.build()
 
     async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-a": 1, f"{name}-b": 1})
-        both = topology("a", "b")
-        async with start(both, logd.bootstrap, name, tmp_path / "1", heartbeat_interval_ms=50) as first:
+        await make_topics(logd.bootstrap, **{f"{name}-a": 2, f"{name}-b": 2})
+        settings: dict[str, Any] = {"heartbeat_interval_ms": 50}
+        async with start(topology(inputs), logd.bootstrap, name, tmp_path / "1", **settings) as first:
             await first.wait_until_caught_up()
             with pytest.raises(StreamsError, match=f"application '{name}' runs another topology"):
-                async with start(topology("a"), logd.bootstrap, name, tmp_path / "2") as second:
+                async with start(topology(others), logd.bootstrap, name, tmp_path / "2") as second:
                     await second.wait_ended()
+            await until(lambda: len(first.tasks) == 2 * len(inputs))
 
     run(case)
 

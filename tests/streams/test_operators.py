@@ -7,10 +7,27 @@ from typing import Any
 
 import pytest
 
-from streams import KStream, Materialized, StreamsBuilder, TimeWindows, TopologyError, Window, Windowed
+from streams import (
+    KStream,
+    Materialized,
+    Processor,
+    Record,
+    StreamsBuilder,
+    TimeWindows,
+    TopologyError,
+    Window,
+    Windowed,
+)
 from streams.testing import TopologyTestDriver
 
 Build = Callable[[KStream[str, Any]], KStream[Any, Any]]
+
+
+class Silent(Processor[Any, Any]):
+    """A processor, for those who give one where one should be made."""
+
+    def process(self, record: Record[Any, Any]) -> None:
+        pass
 
 
 @pytest.fixture
@@ -155,6 +172,20 @@ def test_join_and_left_join(builder: StreamsBuilder) -> None:
         assert driver.metrics()["left"].dropped_records_total == 1
 
 
+def test_left_join_keeps_null_keys_behind_a_repartition_topic(builder: StreamsBuilder) -> None:
+    """As Kafka since KIP-962; an inner join drops them before the topic."""
+    table = builder.table("names", value_serde=str)
+    stream = builder.stream("in").select_key(lambda key, value: None if value == 3 else key)
+    stream.join(table, lambda v, name: f"{name}{v}", name="inner").to("inner-out", value_serde=str)
+    stream.left_join(table, lambda v, name: f"{name}{v}", name="left").to("left-out", value_serde=str)
+    with TopologyTestDriver(builder) as driver:
+        driver.input_topic("names").pipe_input("a", "Ann")
+        driver.input_topic("in").pipe_all([("a", 2), ("a", 3)])
+        assert driver.output_topic("inner-out").read_key_values() == [("a", "Ann2")]
+        assert driver.output_topic("left-out").read_key_values() == [("a", "Ann2"), (None, "None3")]
+        assert driver.metrics()["inner-repartition-filter"].dropped_records_total == 1
+
+
 def test_join_with_a_derived_table(builder: StreamsBuilder) -> None:
     table = builder.table("t").filter(lambda k, v: v > 10).map_values(lambda v: v * 2)
     builder.stream("in").join(table, lambda v, w: v + w).to("out")
@@ -266,3 +297,20 @@ def test_names_are_unique(builder: StreamsBuilder) -> None:
 def test_a_topology_reads_something(builder: StreamsBuilder) -> None:
     with pytest.raises(TopologyError, match="reads no topic"):
         builder.build()
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda b: b.stream("in").group_by_key().count(store="my store"), "'my store' is no name"),
+        (lambda b: b.stream("in").group_by(lambda k, v: k, name="a/b").count(store="c"), "'a/b-repartition'"),
+        (lambda b: b.stream("in", reset="earlist"), "reset is 'earlist', it may be earliest or latest"),
+        (lambda b: b.stream("in").join(b.stream("other"), max), "not with a KStream"),
+        (lambda b: b.stream("in").process(Silent()), "give it the class or a function"),
+    ],
+)
+def test_what_cannot_work_is_said_where_it_stands(
+    builder: StreamsBuilder, build: Callable[[StreamsBuilder], object], says: str
+) -> None:
+    with pytest.raises(TopologyError, match=says):
+        build(builder)

@@ -122,30 +122,38 @@ def test_headers_round_trip() -> None:
 # -- the note that says where the cut is
 
 
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+LOGS = {name: TopicPartition(f"{name}-changelog", 0) for name in "rsw"}
+
+
 def test_positions_and_cut_travel_together() -> None:
-    positions = {TopicPartition("b", 1): 7, TopicPartition("a", 1): 5}
+    positions = {B: 7, A: 5}
     times = StreamTimes(90, {"w": 80})
-    offsets = commit_offsets(positions, {"s": 12, "w": 30}, times)
-    assert {tp: each.offset for tp, each in offsets.items()} == positions
-    assert read_cut(offsets) == Cut(positions, {"s": 12, "w": 30}, times)
+    offsets = commit_offsets(positions, {"s": 12, "w": 30}, times, {name: LOGS[name] for name in "sw"})
+    assert {tp: offsets[tp].offset for tp in positions} == positions
+    assert read_cut(offsets, positions) == Cut(positions, {"s": 12, "w": 30}, times)
 
 
-def test_offsets_moved_by_hand_take_the_state_as_it_is() -> None:
-    offsets = commit_offsets({TopicPartition("a", 0): 5}, {"s": 1}, StreamTimes())
-    by_hand = {tp: each._replace(metadata="") for tp, each in offsets.items()}
-    assert read_cut(by_hand).changelogs is None
-    assert (
-        read_cut({tp: each._replace(metadata="by hand") for tp, each in offsets.items()}).changelogs is None
-    )
+@pytest.mark.parametrize("text", ["", "by hand"])
+def test_offsets_moved_by_hand_take_the_state_as_it_is(text: str) -> None:
+    offsets = commit_offsets({A: 5}, {"s": 1}, StreamTimes(), {"s": LOGS["s"]})
+    by_hand = {tp: each._replace(metadata=text) for tp, each in offsets.items()}
+    assert read_cut(by_hand, [A]).changelogs is None
 
 
 def test_notes_of_tasks_that_are_one_now_count_together() -> None:
     """An earlier topology had two sub-topologies, which a join has made one: neither's state is forgotten."""
-    a, b = TopicPartition("a", 0), TopicPartition("b", 0)
-    offsets = commit_offsets({a: 5}, {"s": 12}, StreamTimes(90, {"s": 80}))
-    offsets |= commit_offsets({b: 7}, {"r": 3}, StreamTimes(70))
-    assert read_cut(offsets) == Cut({a: 5, b: 7}, {"s": 12, "r": 3}, StreamTimes(90, {"s": 80}))
+    offsets = commit_offsets({A: 5}, {"s": 12}, StreamTimes(90, {"s": 80}), {"s": LOGS["s"]})
+    offsets |= commit_offsets({B: 7}, {"r": 3}, StreamTimes(70), {"r": LOGS["r"]})
+    assert read_cut(offsets, [A, B]) == Cut({A: 5, B: 7}, {"s": 12, "r": 3}, StreamTimes(90, {"s": 80}))
 
 
-def test_nothing_committed_means_no_positions() -> None:
-    assert read_cut({}) == Cut({}, None, StreamTimes())
+def test_state_outlives_its_inputs() -> None:
+    """They were deleted, or another topology has others: only the changelog's own offset is left."""
+    offsets = commit_offsets({A: 5}, {"w": 12}, StreamTimes(90, {"w": 80}), {"w": LOGS["w"]})
+    del offsets[A]
+    assert read_cut(offsets, [B]) == Cut({}, {"w": 12}, StreamTimes())
+
+
+def test_nothing_committed_means_that_nothing_counts() -> None:
+    assert read_cut({}, [A]) == Cut({}, {}, StreamTimes())

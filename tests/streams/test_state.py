@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from streams.errors import SerializationError
 from streams.serdes import Json, Long, String, Windowed
 from streams.state import Backend, KeyValueStore, MemoryBackend, RocksBackend, StoreSpec, WindowStore
 from streams.state.window import window_key
@@ -72,6 +73,16 @@ def test_key_value_store(backend: Backend) -> None:
     assert commit(store, 4) == {b"b": (None, 0)}
     assert store.get_timestamp("a") == 10
     assert list(key_value_store(backend).all()) == [("a", 1), ("c", 3)]
+
+
+def test_values_of_another_serde_are_the_stores_not_the_records_fault(backend: Backend) -> None:
+    """A topology came that keeps something else under the same name."""
+    store = key_value_store(backend)
+    store.put("a", 1)
+    commit(store, 3)
+    spec = StoreSpec(name="s", kind="key_value", key_serde=String(), value_serde=Json(dict))
+    with pytest.raises(SerializationError, match="store s holds a value its serde does not read"):
+        KeyValueStore(spec, backend).get("a")
 
 
 def test_a_commit_takes_the_last_value_of_each_key_once(backend: Backend) -> None:

@@ -231,7 +231,7 @@ def test_negative_timestamps_are_refused() -> None:
 
 
 @pytest.mark.parametrize("handler", [None, log_and_continue])
-def test_what_cannot_be_serialized(handler: Any) -> None:
+def test_what_cannot_be_serialized(handler: Any, caplog: pytest.LogCaptureFixture) -> None:
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream("a").map_values(lambda value: "text" if value == 1 else value).to("out", name="sink")
     task, _ = make(builder, **({} if handler is None else {"on_bad_output": handler}))
@@ -243,4 +243,5 @@ def test_what_cannot_be_serialized(handler: Any) -> None:
         assert task.process() == 3
         assert len(task.take_output()["out"]) == 2
         assert task.metrics["sink"].dropped_records_total == 1
+        assert "sink cannot serialize 'a', 'text'" in caplog.text
     assert task.take_output().keys() <= {"out"}
