@@ -127,7 +127,7 @@ class SourceRun:
     def commit(self) -> None:
         """Store the offsets of everything returned so far."""
         offsets = {
-            self._offsets.key(r.source_partition): r.source_offset
+            self._offsets.key(r.source_partition): self._offsets.encode(r.source_offset)
             for r in self._seen
             if r.source_partition is not None and r.source_offset is not None
         }

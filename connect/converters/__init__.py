@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
+from connect.config import unknown_keys
 from connect.config.references import load
 from connect.converters.base import Converter, HeaderConverter, SchemaAndValue
 from connect.converters.bytearrays import ByteArrayConverter
@@ -23,7 +24,10 @@ __all__ = [
     "StringConverter",
     "make_converter",
     "make_header_converter",
+    "unknown_settings",
 ]
+
+T = TypeVar("T")
 
 _NAMES: dict[str, type[Any]] = {
     "json": JsonConverter,
@@ -60,7 +64,13 @@ def make_converter(key: str, name: str, config: Mapping[str, Any]) -> Converter:
     found = _class_named(key, name)
     if not issubclass(found, Converter):
         raise ConfigError(key, name, "is not a converter")
-    return found(config, is_key=key.startswith("key."))
+    return _made(key, name, lambda: found(config, is_key=key.startswith("key.")))
+
+
+def unknown_settings(key: str, name: str, config: Mapping[str, Any]) -> dict[str, str | None]:
+    """Settings that the converter named by `key` does not know, each with the nearest one it does."""
+    declared = getattr(_class_named(key, name), "CONFIG", None)
+    return {} if declared is None else unknown_keys([declared], config, ["converter.type"])
 
 
 def make_header_converter(name: str, config: Mapping[str, Any]) -> HeaderConverter:
@@ -68,4 +78,14 @@ def make_header_converter(name: str, config: Mapping[str, Any]) -> HeaderConvert
     found = _class_named("header.converter", name)
     if not issubclass(found, HeaderConverter):
         raise ConfigError("header.converter", name, "is not a header converter")
-    return found(config)
+    return _made("header.converter", name, lambda: found(config))
+
+
+def _made(key: str, name: str, make: Callable[[], T]) -> T:
+    """A converter of somebody's own may complain of its settings as it likes."""
+    try:
+        return make()
+    except ConfigError as e:
+        raise ConfigError(f"{key}.{e.key}", e.value, e.allowed) from e
+    except Exception as e:
+        raise ConfigError(key, name, f"cannot be made: {e!r}") from e

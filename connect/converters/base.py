@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from connect.api.schema import Schema
+from connect.config import Config
 
 
 class SchemaAndValue(NamedTuple):
@@ -17,6 +18,9 @@ class SchemaAndValue(NamedTuple):
 
 class Converter:
     """Between Connect values and bytes. DataError for a value or bytes that do not fit."""
+
+    CONFIG: ClassVar[type[Config] | None] = None
+    """The declaration of its settings, if it has one: keys that are not in it get a warning."""
 
     def __init__(self, config: Mapping[str, Any], *, is_key: bool) -> None:
         """`config` holds the converter's own settings, without the `key.converter.` prefix."""

@@ -46,6 +46,8 @@ _Reader = tuple[Schema | None, Callable[[Any], Any] | None, Callable[[Any], Any]
 class JsonConverter(Converter):
     """`org.apache.kafka.connect.json.JsonConverter`."""
 
+    CONFIG = JsonConverterConfig
+
     def __init__(self, config: Mapping[str, Any], *, is_key: bool) -> None:
         super().__init__(config, is_key=is_key)
         settings = JsonConverterConfig.parse(config)

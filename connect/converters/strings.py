@@ -25,6 +25,8 @@ class StringConverterConfig(Config):
 class StringConverter(Converter):
     """`org.apache.kafka.connect.storage.StringConverter`."""
 
+    CONFIG = StringConverterConfig
+
     def __init__(self, config: Mapping[str, Any], *, is_key: bool) -> None:
         super().__init__(config, is_key=is_key)
         self._encoding = StringConverterConfig.parse(config).encoding

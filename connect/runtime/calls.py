@@ -29,11 +29,18 @@ class PluginCalls:
 
     async def call(self, method: Callable[..., T | Awaitable[T]], *args: Any) -> T:
         """The method's result; its exception is raised here."""
-        if inspect.iscoroutinefunction(method):
-            return await method(*args)  # type: ignore[no-any-return]
-        result: Any = await self._in_thread(lambda: method(*args))
-        if inspect.isawaitable(result):
-            result = await result
+        try:
+            if inspect.iscoroutinefunction(method):
+                return await method(*args)  # type: ignore[no-any-return]
+            result: Any = await self._in_thread(lambda: method(*args))
+            if inspect.isawaitable(result):
+                result = await result
+        except SystemExit as e:  # it would end the worker, and everybody else's tasks with it
+            raise RuntimeError(f"plugin raised {e!r}") from e
+        if inspect.isgenerator(result) or inspect.isasyncgen(result):
+            raise TypeError(
+                f"{getattr(method, '__qualname__', method)} yields, or returns a generator; a list is wanted"
+            )
         return result  # type: ignore[no-any-return]
 
     def close(self) -> None:
@@ -71,7 +78,10 @@ def _settle(future: asyncio.Future[Any], outcome: Any, failure: BaseException | 
         return
     if failure is None:
         future.set_result(outcome)
-    elif isinstance(failure, StopIteration):  # a future refuses to carry it
-        future.set_exception(RuntimeError(f"plugin raised {failure!r}"))
+    elif isinstance(failure, StopIteration) or not isinstance(failure, Exception):
+        # A future refuses to carry the one; sys.exit() and its like would end more than this plugin.
+        error = RuntimeError(f"plugin raised {failure!r}")
+        error.__cause__ = failure
+        future.set_exception(error)
     else:
         future.set_exception(failure)

@@ -17,6 +17,20 @@ _log = logging.getLogger(__name__)
 _Table = dict[str, tuple[str, Callable[[str], Any]]]
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("must be a whole number") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("must be a number") from None
+
+
 def _acks(text: str) -> int:
     if text not in ("all", "-1", "0", "1"):
         raise ValueError("must be all, -1, 0 or 1")
@@ -40,36 +54,36 @@ def _one_of(*choices: str) -> Callable[[str], str]:
 
 _CLIENT: _Table = {
     "client.id": ("client_id", str),
-    "request.timeout.ms": ("request_timeout_ms", int),
-    "metadata.max.age.ms": ("metadata_max_age_ms", int),
-    "reconnect.backoff.ms": ("reconnect_backoff_ms", int),
-    "reconnect.backoff.max.ms": ("reconnect_backoff_max_ms", int),
-    "retry.backoff.ms": ("retry_backoff_ms", int),
+    "request.timeout.ms": ("request_timeout_ms", _whole),
+    "metadata.max.age.ms": ("metadata_max_age_ms", _whole),
+    "reconnect.backoff.ms": ("reconnect_backoff_ms", _whole),
+    "reconnect.backoff.max.ms": ("reconnect_backoff_max_ms", _whole),
+    "retry.backoff.ms": ("retry_backoff_ms", _whole),
 }
 CLIENT_KEYS = frozenset(_CLIENT)
 """Keys of the worker itself that are its clients'."""
 _PRODUCER: _Table = {
     "acks": ("acks", _acks),
     "compression.type": ("compression_type", _one_of("none", "gzip", "snappy", "lz4", "zstd")),
-    "linger.ms": ("linger_ms", float),
-    "batch.size": ("batch_size", int),
-    "max.request.size": ("max_request_size", int),
+    "linger.ms": ("linger_ms", _number),
+    "batch.size": ("batch_size", _whole),
+    "max.request.size": ("max_request_size", _whole),
     "enable.idempotence": ("enable_idempotence", _boolean),
-    "buffer.memory": ("buffer_memory", int),
-    "delivery.timeout.ms": ("delivery_timeout_ms", int),
-    "max.in.flight.requests.per.connection": ("max_in_flight", int),
+    "buffer.memory": ("buffer_memory", _whole),
+    "delivery.timeout.ms": ("delivery_timeout_ms", _whole),
+    "max.in.flight.requests.per.connection": ("max_in_flight", _whole),
 }
 _CONSUMER: _Table = {
     "auto.offset.reset": ("auto_offset_reset", _one_of("none", "earliest", "latest")),
     "isolation.level": ("isolation_level", _one_of("read_committed", "read_uncommitted")),
-    "session.timeout.ms": ("session_timeout_ms", int),
-    "heartbeat.interval.ms": ("heartbeat_interval_ms", int),
-    "max.poll.interval.ms": ("rebalance_timeout_ms", int),
+    "session.timeout.ms": ("session_timeout_ms", _whole),
+    "heartbeat.interval.ms": ("heartbeat_interval_ms", _whole),
+    "max.poll.interval.ms": ("rebalance_timeout_ms", _whole),
     "group.instance.id": ("group_instance_id", str),
-    "fetch.min.bytes": ("fetch_min_bytes", int),
-    "fetch.max.wait.ms": ("fetch_max_wait_ms", int),
-    "fetch.max.bytes": ("fetch_max_bytes", int),
-    "max.partition.fetch.bytes": ("max_partition_fetch_bytes", int),
+    "fetch.min.bytes": ("fetch_min_bytes", _whole),
+    "fetch.max.wait.ms": ("fetch_max_wait_ms", _whole),
+    "fetch.max.bytes": ("fetch_max_bytes", _whole),
+    "max.partition.fetch.bytes": ("max_partition_fetch_bytes", _whole),
 }
 
 
@@ -78,23 +92,27 @@ def under(prefix: str, config: Mapping[str, Any]) -> dict[str, str]:
     return {key[len(prefix) :]: str(value) for key, value in config.items() if key.startswith(prefix)}
 
 
-def _arguments(table: _Table, settings: Mapping[str, str], where: str) -> dict[str, Any]:
+def _arguments(
+    table: _Table, settings: Mapping[str, str], where: str, connector: Mapping[str, Any]
+) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     for key, value in settings.items():
+        own = f"{where}override.{key}"
+        shown = own if own in connector else where + key
         if key not in table:
-            _log.warning("%s%s is not known to this worker and has no effect", where, key)
+            _log.warning("%s is not known to this worker and has no effect", shown)
             continue
         name, parse = table[key]
         try:
             arguments[name] = parse(value)
         except ValueError as e:
-            raise ConfigError(where + key, value, str(e)) from e
+            raise ConfigError(shown, value, str(e)) from e
     return arguments
 
 
 def client_arguments(worker: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `Client` from a worker's own keys."""
-    return _arguments(_CLIENT, {k: str(v) for k, v in worker.items() if k in _CLIENT}, "")
+    return _arguments(_CLIENT, {k: str(v) for k, v in worker.items() if k in _CLIENT}, "", {})
 
 
 def producer_arguments(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,7 +120,7 @@ def producer_arguments(worker: Mapping[str, Any], connector: Mapping[str, Any]) 
     # A broker that is away is waited for, as Kafka's Connect does.
     settings = {"delivery.timeout.ms": str(NO_TIMEOUT_MS)}
     settings |= under("producer.", worker) | under("producer.override.", connector)
-    return _arguments(_PRODUCER, settings, "producer.")
+    return _arguments(_PRODUCER, settings, "producer.", connector)
 
 
 def consumer_settings(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> dict[str, str]:
@@ -114,7 +132,7 @@ def consumer_arguments(worker: Mapping[str, Any], connector: Mapping[str, Any]) 
     """Arguments of `Consumer` for a sink task; sinks start at the earliest offset, as Kafka's do."""
     settings = {"auto.offset.reset": "earliest"} | consumer_settings(worker, connector)
     settings.pop("group.id", None)
-    return _arguments(_CONSUMER, settings, "consumer.")
+    return _arguments(_CONSUMER, settings, "consumer.", connector)
 
 
 def group_id(connector: str, worker: Mapping[str, Any], config: Mapping[str, Any]) -> str:

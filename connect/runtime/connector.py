@@ -20,6 +20,7 @@ from connect.config import (
     refuse_unsupported,
     unknown_keys,
 )
+from connect.converters import unknown_settings
 from connect.errors import ConfigError, ConnectError
 from connect.runtime.calls import PluginCalls
 from connect.runtime.client_settings import consumer_arguments, producer_arguments
@@ -168,11 +169,22 @@ class WorkerConnector:
         """What every task would make of converters, clients and topics: better refused at once."""
         if not issubclass(getattr(self.plugin, "task_class", object), RangeSinkTask):
             Conversion.configured(worker, raw)
+            self._look_at_converters(worker, raw)
         if self.type == "source":
             producer_arguments(worker.raw, raw)
             creation_rules(raw)
         else:
             consumer_arguments(worker.raw, raw)
+
+    def _look_at_converters(self, worker: WorkerConfig, raw: Mapping[str, Any]) -> None:
+        for which in ("key.converter", "value.converter", "header.converter"):
+            prefix = which + "."
+            if not raw.get(which):
+                for key in (key for key in raw if key.startswith(prefix)):
+                    _log.warning("%s: %s has no effect: it goes with a %s here", self.name, key, which)
+            for key, nearest in unknown_settings(which, *worker.converter_config(which, dict(raw))).items():
+                hint = f"; {prefix}{nearest}?" if nearest else ""
+                _log.warning("%s: %s%s is not known%s", self.name, prefix, key, hint)
 
     async def _plan(self, connector: SourceConnector | SinkConnector) -> list[dict[str, str]]:
         configs: list[dict[str, str]] = await self._plugin_calls.call(connector.task_configs, self._tasks_max)
@@ -224,14 +236,14 @@ class WorkerConnector:
             admin=parts.admin,
         )
         task = self.plugin.task_class()
-        match task:
-            case SourceTask():
+        match self.type, task:
+            case "source", SourceTask():
                 return WorkerSourceTask(setting, task, parts.store, on_change=parts.on_change)
-            case SinkTask():
+            case "sink", SinkTask():
                 return WorkerSinkTask(setting, task, on_change=parts.on_change)
-            case RangeSinkTask():
+            case "sink", RangeSinkTask():
                 return WorkerRangeTask(setting, task, on_change=parts.on_change)
-        raise ConfigError("connector.class", self.plugin.__name__, "its task_class is no task")
+        raise ConfigError("connector.class", self.plugin.__name__, f"its task_class is no {self.type} task")
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from connect.api.records import Header, SinkRecord, SourceRecord
 from connect.api.schema import Schema
-from connect.converters import Converter, HeaderConverter, make_converter, make_header_converter
+from connect.converters import (
+    Converter,
+    HeaderConverter,
+    SchemaAndValue,
+    make_converter,
+    make_header_converter,
+)
 from connect.errors import DataError
 from connect.runtime.worker_config import WorkerConfig
 from logd.client import Fetched
 from logd.records import Headers, NewRecord, Record
+
+T = TypeVar("T")
+_BYTES: frozenset[type] = frozenset({bytes, type(None)})
+_VALUES: frozenset[type] = frozenset({SchemaAndValue, tuple})
 
 
 class Conversion:
@@ -50,7 +61,10 @@ class Conversion:
             [r.value_schema for r in records],
             [r.value for r in records],
         )
-        times = [now if r.timestamp is None else r.timestamp for r in records]
+        try:
+            times = [now if r.timestamp is None else operator.index(r.timestamp) for r in records]
+        except TypeError as e:
+            raise DataError(f"a timestamp for topic {topic} is no whole number of ms: {e}") from e
         headers = [self._headers(topic, r.headers) if r.headers else () for r in records]
         return list(zip(times, keys, values, headers, strict=True))
 
@@ -66,8 +80,8 @@ class Conversion:
         records = fetched.records()
         timestamp_type = _timestamp_type(fetched)
         try:
-            keys = self._key.to_connect_many(topic, [r[2] for r in records])
-            values = self._value.to_connect_many(topic, [r[3] for r in records])
+            keys = _decode(self._key.to_connect_many, topic, [r[2] for r in records])
+            values = _decode(self._value.to_connect_many, topic, [r[3] for r in records])
             headers = [self._connect_headers(topic, r[4]) if r[4] else () for r in records]
         except Exception as e:
             raise self._complaint(fetched, records) or e from e
@@ -119,12 +133,34 @@ def _encode(
     """One call if all share a schema (or have none), else one for each run of records that do."""
     first = schemas[0]
     if schemas.count(first) == len(schemas):
-        return convert(topic, first, values)
+        return _checked(convert, convert(topic, first, values), _BYTES, values)
     encoded: list[bytes | None] = []
     for _, run in itertools.groupby(zip(schemas, values, strict=True), key=lambda pair: id(pair[0])):
         pairs = list(run)
         encoded += convert(topic, pairs[0][0], [value for _, value in pairs])
-    return encoded
+    return _checked(convert, encoded, _BYTES, values)
+
+
+def _decode(
+    convert: Callable[[str, Sequence[bytes | None]], list[SchemaAndValue]],
+    topic: str,
+    datas: Sequence[bytes | None],
+) -> list[SchemaAndValue]:
+    return _checked(convert, convert(topic, datas), _VALUES, datas)
+
+
+def _checked(
+    convert: Callable[..., list[T]], converted: list[T], types: frozenset[type], given: Sequence[Any]
+) -> list[T]:
+    """What a converter made; refused here, while it is known whose fault it is."""
+    wrong = {*map(type, converted)} - types
+    if wrong or len(converted) != len(given):
+        name = type(getattr(convert, "__self__", None)).__name__
+        method = convert.__name__.removesuffix("_many")
+        wanted = " or ".join(sorted(t.__name__ for t in types))
+        made = wrong.pop().__name__ if wrong else f"{len(converted)} for {len(given)} records"
+        raise DataError(f"{name}.{method} must give {wanted} for each record, not {made}")
+    return converted
 
 
 def _timestamp_type(fetched: Fetched) -> int:

@@ -156,9 +156,9 @@ class WorkerSinkTask(WorkerTask):
     async def _commit(self) -> None:
         """Flush the plugin, then commit what it says is safe. The caller holds the turn."""
         assert self._consumer is not None
-        if not await self._is_member():
-            return
         current = {tp: offset for tp, offset in self._next.items() if offset >= 0}
+        if not current or not await self._is_member():
+            return
         offsets: Mapping[TopicPartition, int] | None = await self._calls.call(self._task.pre_commit, current)
         if offsets is None:
             await self._calls.call(self._task.flush, current)

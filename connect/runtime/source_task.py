@@ -14,7 +14,7 @@ from typing import Any
 
 from connect.api.records import SourceRecord
 from connect.api.source import SourceTask, SourceTaskContext
-from connect.errors import ConnectError, RetriableError
+from connect.errors import ConnectError, DataError, RetriableError
 from connect.runtime.backoff import Backoff
 from connect.runtime.client_settings import producer_arguments
 from connect.runtime.conversion import Conversion
@@ -111,6 +111,8 @@ class WorkerSourceTask(WorkerTask):
 
     async def _send_topic(self, topic: str, records: Sequence[SourceRecord], pending: _Pending) -> None:
         assert self._producer is not None
+        if not topic:
+            raise DataError("a record has no topic")
         for partition, new_records in (await self._partitioned(topic, records)).items():
             try:
                 future = await self._producer.send(topic, partition, new_records)
@@ -124,7 +126,7 @@ class WorkerSourceTask(WorkerTask):
             self._unsettled.add(future)
             pending.watch(future)
 
-    def _last_offsets(self, records: Sequence[SourceRecord]) -> dict[bytes, Mapping[str, Any]]:
+    def _last_offsets(self, records: Sequence[SourceRecord]) -> dict[bytes, bytes]:
         """For each source partition's key the last offset in the batch."""
         last: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         for record in records:
@@ -133,11 +135,11 @@ class WorkerSourceTask(WorkerTask):
                 last[id(partition)] = (partition, record.source_offset)
         offsets: dict[bytes, Mapping[str, Any]] = {}
         if len(last) <= 1:
-            return {self._offsets.key(partition): offset for partition, offset in last.values()}
+            return {self._offsets.key(p): self._offsets.encode(offset) for p, offset in last.values()}
         for record in records:  # several dicts may be one partition: then the order of records decides
             if record.source_partition is not None and record.source_offset is not None:
                 offsets[self._offsets.key(record.source_partition)] = record.source_offset
-        return offsets
+        return {key: self._offsets.encode(offset) for key, offset in offsets.items()}
 
     async def _partitioned(self, topic: str, records: Sequence[SourceRecord]) -> dict[int, list[NewRecord]]:
         assert self._producer is not None

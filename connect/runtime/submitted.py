@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
 
 
 class SubmittedBatch:
@@ -31,18 +30,18 @@ class SubmittedOffsets:
     """The queues. Used from the loop only."""
 
     def __init__(self) -> None:
-        self._queues: dict[bytes, deque[tuple[SubmittedBatch, Mapping[str, Any]]]] = {}
+        self._queues: dict[bytes, deque[tuple[SubmittedBatch, bytes]]] = {}
 
-    def submit(self, offsets: Mapping[bytes, Mapping[str, Any]]) -> SubmittedBatch:
+    def submit(self, offsets: Mapping[bytes, bytes]) -> SubmittedBatch:
         """Note a batch, before it is sent, with the last offset it holds for each source partition's key."""
         batch = SubmittedBatch()
         for key, offset in offsets.items():
             self._queues.setdefault(key, deque()).append((batch, offset))
         return batch
 
-    def take_committable(self) -> dict[bytes, Mapping[str, Any]]:
+    def take_committable(self) -> dict[bytes, bytes]:
         """Each source partition's last offset with nothing unacknowledged before it; given once."""
-        ready: dict[bytes, Mapping[str, Any]] = {}
+        ready: dict[bytes, bytes] = {}
         for key, queue in list(self._queues.items()):
             while queue and queue[0][0].done:
                 ready[key] = queue.popleft()[1]

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from connect.errors import ConnectError
 from connect.runtime.backoff import Backoff
 from connect.runtime.calls import PluginCalls
 from connect.runtime.states import State, Status
@@ -96,8 +97,10 @@ class WorkerTask(ABC):
         _, late = await asyncio.wait({self._life}, timeout=grace)
         if late:
             _log.warning("%s does not stop; it is abandoned", self._life.get_name())
+            self._calls.close()  # nothing more may wait behind the call that does not return
             self._life.cancel()
             await asyncio.wait(late, timeout=_ABANDON_SECONDS)
+            self.status.fail(ConnectError(f"did not stop within {grace:g} s, and was abandoned"))
 
     def pause(self) -> None:
         """Stop taking records, keeping resources."""

@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from connect.errors import DataError
+
 
 class OffsetStore(Protocol):
     """Keeps offsets by key. `get` answers from memory; `put` returns once they are durable."""
@@ -27,6 +29,14 @@ def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
 
 
+def _document(what: str, value: Mapping[str, Any], *before: str) -> bytes:
+    try:
+        document = dict(value)
+        return _json([*before, document] if before else document).encode()
+    except (TypeError, ValueError) as e:
+        raise DataError(f"a {what} must be a dict of JSON values, not {value!r}: {e}") from e
+
+
 class ConnectorOffsets:
     """The offsets of one connector; what a source task sees of the store."""
 
@@ -36,13 +46,17 @@ class ConnectorOffsets:
 
     def key(self, partition: Mapping[str, Any]) -> bytes:
         """The store's key of a source partition."""
-        return _json([self._connector, dict(partition)]).encode()
+        return _document("source partition", partition, self._connector)
+
+    def encode(self, offset: Mapping[str, Any]) -> bytes:
+        """An offset as it is stored: what its dict becomes later does not count."""
+        return _document("source offset", offset)
 
     def offset(self, partition: Mapping[str, Any]) -> dict[str, Any] | None:
         """The last committed source offset of a source partition, or None."""
         stored = self._store.get(self.key(partition))
         return None if stored is None else json.loads(stored)
 
-    async def commit(self, offsets: Mapping[bytes, Mapping[str, Any]]) -> None:
-        """Store offsets by `key`."""
-        await self._store.put({key: _json(dict(offset)).encode() for key, offset in offsets.items()})
+    async def commit(self, offsets: Mapping[bytes, bytes]) -> None:
+        """Store offsets, as `encode` gives them, by `key`."""
+        await self._store.put(offsets)

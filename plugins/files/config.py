@@ -117,7 +117,8 @@ class FilesSinkConfig(Config):
     A file holds consecutive records of one partition and is named after the first,
     `<path>/<topic>/<topic>+<partition>+<offset>.jsonl`. Files are cut at multiples of `file.records.max` and
     wherever offsets were committed, so records that come again after a crash land in files of the same
-    names: nothing is there twice.
+    names: nothing is there twice. What a killed worker was just writing is left as a hidden file,
+    `.<name>.<pid>.tmp`, until the partition's next owner removes it.
     """
 
     path: str = setting("The folder to write to; made if it is not there.", importance="HIGH")

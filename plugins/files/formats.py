@@ -20,7 +20,9 @@ from plugins.files.config import FilesSourceConfig
 _CELLS_MAX = 200_000
 _CELL_SIZE_MAX = 16 << 20
 """Characters of a cell. One whose closing quote is missing would go on to the end of the file."""
-_INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
+_INTEGER = re.compile(r"-?(0|[1-9]\d{0,18})", re.ASCII)
+_LONG = range(-(1 << 63), 1 << 63)
+"""What an integer may be; a larger one is a float, of which the last digits are lost."""
 _FLOAT = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
 
 
@@ -93,7 +95,7 @@ class JsonFormat:
                 if not row.isspace():
                     values.append(decode(row))
             except msgspec.DecodeError as e:
-                raise DataError(f"not JSON: {e}", i) from e
+                raise DataError(f"a line that is no JSON document: {e}", i) from e
         return values
 
 
@@ -116,7 +118,7 @@ class CsvFormat:
     def begin(self, lines: Iterable[str]) -> None:
         """Read the header, unless the config gives the names."""
         if self._header:
-            header = next(self.rows(lines), [])
+            header = next(filter(None, self.rows(lines)), [])
             self.fields = self.fields or header
         self._check_fields()
         self._dicts = _compile(self.fields, self._cells)
@@ -174,7 +176,7 @@ class _Cells(dict[str, Any]):
         if cell in self._nulls:
             value = None
         elif self._infer:
-            if _INTEGER.fullmatch(cell):
+            if _INTEGER.fullmatch(cell) and int(cell) in _LONG:
                 value = int(cell)
             elif _FLOAT.fullmatch(cell):
                 value = float(cell)

@@ -1,11 +1,9 @@
-"""Writing records into one file: JSON lines, Parquet. Each returns with the bytes on the disk."""
+"""Writing records into one file: JSON lines, Parquet."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
@@ -16,7 +14,7 @@ from plugins.files.config import FilesSinkConfig
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Writer = Callable[[Path, Sequence[SinkRecord]], None]
+Writer = Callable[[BinaryIO, Sequence[SinkRecord]], None]
 
 
 def json_writer(config: FilesSinkConfig) -> Writer:
@@ -24,15 +22,12 @@ def json_writer(config: FilesSinkConfig) -> Writer:
     encode = msgspec.json.Encoder(decimal_format="number").encode
     rows = _rows(config)
 
-    def write(path: Path, records: Sequence[SinkRecord]) -> None:
+    def write(file: BinaryIO, records: Sequence[SinkRecord]) -> None:
         try:
             lines = b"".join([encode(row) + b"\n" for row in rows(records)])
         except TypeError as e:
             raise DataError(f"{_span(records)}: a value cannot be written as JSON: {e}") from e
-        with path.open("wb") as file:
-            file.write(lines)
-            file.flush()
-            os.fsync(file.fileno())
+        file.write(lines)
 
     return write
 
@@ -46,7 +41,7 @@ def parquet_writer(config: FilesSinkConfig) -> Writer:
         raise ConfigError("format", "parquet", "needs pyarrow: pip install 'millstream[parquet]'") from e
     rows = _rows(config)
 
-    def write(path: Path, records: Sequence[SinkRecord]) -> None:
+    def write(file: BinaryIO, records: Sequence[SinkRecord]) -> None:
         values = rows(records)
         odd = next((v for v in values if not isinstance(v, dict)), None)
         if odd is not None:
@@ -56,12 +51,9 @@ def parquet_writer(config: FilesSinkConfig) -> Writer:
             )
         try:
             table = _table(config, records, values)
+            pq.write_table(table, file, compression=config.parquet_compression)
         except (pa.ArrowException, AttributeError, TypeError, OverflowError) as e:
             raise DataError(f"{_span(records)}: values do not fit columns: {e}") from e
-        with path.open("wb") as file:
-            pq.write_table(table, file, compression=config.parquet_compression)
-            file.flush()
-            os.fsync(file.fileno())
 
     return write
 

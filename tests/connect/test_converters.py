@@ -3,11 +3,13 @@
 import datetime as dt
 import decimal
 import json
+import sys
+from types import SimpleNamespace
 
 import pytest
 
 from connect.api import DataError, schema
-from connect.converters import make_converter, make_header_converter
+from connect.converters import Converter, make_converter, make_header_converter, unknown_settings
 from connect.errors import ConfigError
 
 BARE = {"schemas.enable": "false"}
@@ -213,3 +215,33 @@ def test_an_envelope_that_lies(kind, payload, words):
 def test_a_converter_that_cannot_be_loaded_is_named_with_its_key():
     with pytest.raises(ConfigError, match=r"value\.converter=no\.such:Thing"):
         converter("no.such:Thing")
+
+
+class Picky(Converter):
+    """Somebody's own, with settings that it reads in its own way."""
+
+    def __init__(self, config, *, is_key):
+        self.level = int(config["level"])
+        if self.level > 9:
+            raise ConfigError("level", self.level, "must be 0 to 9")
+
+
+@pytest.mark.parametrize(
+    ("level", "words"),
+    [
+        ("10", "value.converter.level=10: must be 0 to 9"),
+        ("x", "my_converters:Picky: cannot be made: ValueError"),
+    ],
+)
+def test_settings_a_converter_refuses_are_the_configs_fault(monkeypatch, level, words):
+    monkeypatch.setitem(sys.modules, "my_converters", SimpleNamespace(Picky=Picky))
+    with pytest.raises(ConfigError, match=words):
+        make_converter("value.converter", "my_converters:Picky", {"level": level})
+
+
+def test_settings_a_converter_does_not_know():
+    found = unknown_settings(
+        "value.converter", "json", {"schemas.enabled": "false", "schemas.enable": "true"}
+    )
+    assert found == {"schemas.enabled": "schemas.enable"}
+    assert unknown_settings("value.converter", "bytes", {"anything": "1"}) == {}

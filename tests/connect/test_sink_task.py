@@ -1,6 +1,7 @@
 """A running sink task: put, flush, commit; rebalances and failures in between."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -329,3 +330,63 @@ def test_a_record_that_cannot_be_converted_is_named(harness, fake_consumer):
         assert "t-0, offset 2, value: record of topic t is not JSON" in task.status.trace
 
     asyncio.run(run())
+
+
+def test_a_task_that_has_no_partitions_yet_has_nothing_to_flush_or_lose(harness, fake_consumer, caplog):
+    """A member is none until its first rebalance is over, which takes seconds: no reason to alarm anybody."""
+
+    async def run():
+        plugin = Target()
+        task, consumer = await started(harness, plugin)
+        consumer.thrown_out = error_for(ErrorCode.UNKNOWN_MEMBER_ID)
+        rounds = task._round
+        await harness.until(lambda: task._round > rounds + 3)
+        assert (consumer.confirms, caplog.records) == (0, [])
+        consumer.thrown_out = None
+        await task.stop()
+
+    asyncio.run(run())
+
+
+def test_a_put_that_yields_is_refused(harness, fake_consumer):
+    """Python runs nothing of it: its records would be committed unread."""
+
+    class Yielding(Target):
+        def put(self, records):
+            yield from records
+
+    async def run():
+        task, consumer = await started(harness, Yielding())
+        await consumer.assign(A)
+        consumer.write(A, b"1")
+        await harness.in_state(task, State.FAILED)
+        assert "Yielding.put yields" in task.status.trace
+        assert consumer.commits == []
+
+    asyncio.run(run())
+
+
+def test_a_sink_that_hangs_is_abandoned(harness, fake_consumer):
+    """Whoever waits for the worker to end must not wait for a `put` that never returns."""
+    hanging, over = threading.Event(), threading.Event()
+
+    class Hanging(Target):
+        def put(self, records):
+            hanging.set()
+            over.wait()
+
+    async def run():
+        harness.worker |= {"task.shutdown.graceful.timeout.ms": "5", "offset.flush.timeout.ms": "5"}
+        task, consumer = await started(harness, Hanging())
+        await consumer.assign(A)
+        consumer.write(A, b"1")
+        await harness.until(hanging.is_set)
+        await task.stop()
+        assert task.status.state is State.FAILED
+        assert "abandoned" in task.status.trace
+        assert consumer.commits == []
+
+    try:
+        asyncio.run(asyncio.wait_for(run(), 10))
+    finally:
+        over.set()

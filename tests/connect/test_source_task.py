@@ -1,9 +1,14 @@
 """A running source task: what is committed when, and what failure, pause and stop do."""
 
 import asyncio
+import sys
 import threading
+from types import SimpleNamespace
+
+import pytest
 
 from connect.api import RetriableError, SourceRecord, SourceTask
+from connect.converters import Converter
 from connect.runtime.source_task import WorkerSourceTask
 from connect.runtime.states import State
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
@@ -319,5 +324,103 @@ def test_headers_of_another_shape_are_refused_in_words(harness, fake_producer):
         task.launch()
         await harness.in_state(task, State.FAILED)
         assert "each is (name, schema or None, value)" in task.status.trace
+
+    asyncio.run(run())
+
+
+def test_an_offset_counts_as_it_was_when_its_record_was_returned(harness, fake_producer):
+    """A task may go on counting in the very dict it has handed out: the commit must not see that."""
+    fake_producer.acking = False
+    harness.worker["offset.flush.timeout.ms"] = "0"
+
+    class OneDict(SourceTask):
+        offset = {"n": 0}
+
+        def poll(self):
+            self.offset["n"] += 1
+            return [SourceRecord("t", 1, source_partition={"s": 1}, source_offset=self.offset)]
+
+    async def run():
+        task = WorkerSourceTask(harness.setting(), OneDict(), harness.store)
+        task.launch()
+        await harness.until(lambda: task.polled >= 3)
+        (producer,) = harness.client.producers
+        producer.futures[0].set_result(0)
+        await harness.until(lambda: KEY in harness.store.offsets)
+        assert harness.store.offsets == {KEY: b'{"n":1}'}
+        await task.stop()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"timestamp": 1.5}, "no whole number of ms"),
+        ({"topic": None}, "no topic"),
+        ({"source_offset": 5}, "a source offset must be a dict of JSON values, not 5"),
+        ({"source_partition": "a"}, "a source partition must be a dict of JSON values, not 'a'"),
+    ],
+)
+def test_a_record_that_cannot_be_sent_says_why(harness, fake_producer, wrong, words):
+    class Wrong(SourceTask):
+        def poll(self):
+            right = {"topic": "t", "value": 1, "source_partition": {"s": 1}, "source_offset": {"n": 1}}
+            return [SourceRecord(**{**right, **wrong})]
+
+    async def run():
+        task = WorkerSourceTask(harness.setting(), Wrong(), harness.store)
+        task.launch()
+        await harness.in_state(task, State.FAILED)
+        assert words in task.status.trace
+
+    asyncio.run(run())
+
+
+def test_a_converter_that_makes_no_bytes_is_named(harness, fake_producer, monkeypatch):
+    monkeypatch.setitem(sys.modules, "my_converters", SimpleNamespace(Texts=Texts))
+    harness.worker["value.converter"] = "my_converters:Texts"
+
+    async def run():
+        task = WorkerSourceTask(harness.setting(), Counting(), harness.store)
+        task.launch()
+        await harness.in_state(task, State.FAILED)
+        assert "Texts.from_connect must give NoneType or bytes for each record, not str" in task.status.trace
+
+    asyncio.run(run())
+
+
+class Texts(Converter):
+    """Forgets to encode."""
+
+    def from_connect(self, topic, schema, value):
+        return str(value)
+
+
+@pytest.mark.parametrize("end", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()])
+def test_a_plugin_that_would_end_the_process_fails_its_own_task_only(harness, fake_producer, end):
+    class Leaving(Counting):
+        def poll(self):
+            raise end
+
+    async def run():
+        task = WorkerSourceTask(harness.setting(), Leaving(), harness.store)
+        task.launch()
+        await harness.in_state(task, State.FAILED)
+        assert type(end).__name__ in task.status.trace
+
+    asyncio.run(run())
+
+
+def test_an_async_plugin_that_exits_fails_its_own_task_only(harness, fake_producer):
+    class Leaving(Async):
+        async def poll(self):
+            raise SystemExit(3)
+
+    async def run():
+        task = WorkerSourceTask(harness.setting(), Leaving(), harness.store)
+        task.launch()
+        await harness.in_state(task, State.FAILED)
+        assert "SystemExit(3)" in task.status.trace
 
     asyncio.run(run())

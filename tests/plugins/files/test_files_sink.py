@@ -1,7 +1,9 @@
 """The files sink: formats, names, and nothing twice after re-delivery."""
 
 import datetime as dt
+import fcntl
 import json
+import os
 import random
 
 import pytest
@@ -156,3 +158,50 @@ def test_parquet_keeps_fields_of_a_schema_that_grows(tmp_path):
 def test_what_does_not_fit_columns_is_named(tmp_path, rows):
     with pytest.raises(DataError, match="t-0, offsets 0 to"):
         parquet_of(tmp_path, rows)
+
+
+def test_what_a_killed_worker_was_writing_is_removed_by_the_partitions_next_owner(tmp_path):
+    """Not what another partition's owner, or one who does not know yet that he is none, is writing now."""
+    folder = tmp_path / "t"
+    folder.mkdir()
+    left, living, others = (
+        folder / f".t+{p}+{0:020d}.jsonl.{pid}.tmp" for p, pid in ((0, 1), (0, 2), (1, 1))
+    )
+    unrelated = folder / ".t+0+x.tmp"
+    for path in (left, living, others, unrelated):
+        path.write_text("{")
+    with living.open("rb") as file, SinkRun(FilesSink, {"path": str(tmp_path)}) as sink:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        sink.put(records(0, 1))
+        sink.flush()
+        assert sorted(p for p in folder.iterdir() if p.suffix == ".tmp") == sorted(
+            [living, others, unrelated]
+        )
+    assert [len(rows) for rows in lines(folder).values()] == [1]
+
+
+def test_a_file_being_written_is_locked(tmp_path, monkeypatch):
+    with SinkRun(FilesSink, {"path": str(tmp_path)}) as sink:
+
+        def fsync(descriptor):
+            for path in tmp_path.rglob(".*.tmp"):
+                with path.open("rb") as file, pytest.raises(BlockingIOError):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                seen.append(path.name)
+
+        seen = []
+        monkeypatch.setattr("plugins.files.sink.os.fsync", fsync)
+        sink.put(records(0, 1))
+        sink.flush()
+    assert seen == [f".t+0+{0:020d}.jsonl.{os.getpid()}.tmp"]
+
+
+@pytest.mark.parametrize("value", [{"a": {}}, {"a": 2**70}])
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path, value):
+    pytest.importorskip("pyarrow")
+    sink = SinkRun(FilesSink, {"path": str(tmp_path), "format": "parquet"})
+    sink.put([SinkRecord("t", 0, 4, value=value)])
+    with pytest.raises(DataError, match="t-0, offsets 4 to 4"):
+        sink.flush()
+    assert list((tmp_path / "t").iterdir()) == []
+    sink.stop()

@@ -366,3 +366,20 @@ def test_a_damaged_archive_is_named(start, tmp_path):
     path.write_bytes(data)
     with pytest.raises(ConnectError, match=r"rows\.csv\.zip.*CRC"):
         start(FilesSource, config(path)).records()
+
+
+def test_empty_lines_before_the_header_are_none(start, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("\n\nid,name\n\n1,a\n")
+    assert [r.value for r in start(FilesSource, config(path)).records()] == [{"id": "1", "name": "a"}]
+
+
+def test_an_id_of_64_bits_keeps_its_digits(start, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"id\n1234567890123456789\n{-(2**63)}\n{2**63}\n")
+    found = [r.value["id"] for r in start(FilesSource, config(path, csv_types="infer")).records()]
+    assert [(type(n), n) for n in found] == [
+        (int, 1234567890123456789),
+        (int, -(2**63)),
+        (float, float(2**63)),
+    ]
