@@ -84,6 +84,8 @@ def parse_links(properties: Mapping[str, str]) -> list[LinkSettings]:
         raise ConfigError(
             "clusters", properties.get("clusters", ""), "at least two aliases, separated by commas"
         )
+    if len(set(aliases)) < len(aliases):
+        raise ConfigError("clusters", properties["clusters"], "each alias once")
     clusters = {alias: _cluster(properties, alias) for alias in aliases}
     flows = [(a, b) for a in aliases for b in aliases if a != b]
     links = [

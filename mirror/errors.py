@@ -6,6 +6,7 @@ MillstreamError
     │   │                       offset-syncs topic, then mirror anew
     │   ├── TargetNotEmpty          records in the target that no sync accounts for
     │   ├── TargetTruncated         the target has lost records it had acknowledged
+    │   ├── TargetRecreated         the remote topic is another one of the same name
     │   ├── SourcePurged            records after the last sync are gone from the source
     │   └── SourceRecreated         the source topic is another one of the same name, or cut back
     ├── RecordsLost             retention removed source records that were not copied yet
@@ -41,6 +42,10 @@ class TargetNotEmpty(PositionUnprovable):
 
 class TargetTruncated(PositionUnprovable):
     """The target ends before the last sync."""
+
+
+class TargetRecreated(PositionUnprovable):
+    """The remote topic has another id than when the last sync was written: what it held is gone."""
 
 
 class SourcePurged(PositionUnprovable):

@@ -14,7 +14,7 @@ from logd.client import Admin, Client, OffsetSpec, TopicMetadata, TopicPartition
 from logd.errors import BROKER_AWAY, ConfigError, ErrorCode, KafkaError
 from mirror.config import LinkSettings
 from mirror.errors import PositionUnprovable
-from mirror.offsets import OffsetSyncs
+from mirror.offsets import NO_ID, OffsetSyncs
 from mirror.policy import IdentityReplicationPolicy
 from mirror.position import LogEnds, Position, check_sync, resume
 from mirror.source import MirrorSource
@@ -197,29 +197,34 @@ class Link:
         }
         if not new:
             return
+        existing = await self._target_admin.list_topics()
+        remote_ids = {name: topic.topic_id for name, topic in existing.items()}
         sources = await self._source_ends(list(new))
         remotes = {tp: TopicPartition(self._topics.name_of(tp.topic), tp.partition) for tp in new}
         targets = await _ends(self._target_admin, list(remotes.values()), "read_uncommitted")
         positions = await asyncio.gather(
             *(
-                self._position(tp, remotes[tp], topic, sources[tp], targets[remotes[tp]])
+                self._position(tp, remotes[tp], topic, remote_ids, sources[tp], targets[remotes[tp]])
                 for tp, topic in new.items()
             )
         )
         for (tp, topic), position in zip(new.items(), positions, strict=True):
             log.info("%s: %s from %d on", self.settings.name, tp, position.upstream)
-            self._mirror.add(tp, remotes[tp], topic.topic_id, position, sources[tp].end)
+            remote = remotes[tp]
+            remote_id = remote_ids.get(remote.topic, NO_ID)
+            self._mirror.add(tp, remote, topic.topic_id, remote_id, position, sources[tp].end)
 
     async def _position(
         self,
         tp: TopicPartition,
         remote: TopicPartition,
         topic: TopicMetadata,
+        remote_ids: Mapping[str, bytes],
         source: LogEnds,
         target: LogEnds,
     ) -> Position:
         sync = self._syncs.latest(tp)
-        copied = check_sync(tp, sync, topic.topic_id, source, target)
+        copied = check_sync(tp, sync, topic.topic_id, remote_ids.get(remote.topic, NO_ID), source, target)
         if sync is None:
             start = source.start if self.settings.auto_offset_reset == "earliest" else source.end
             return Position(start, target.end)

@@ -3,11 +3,12 @@
     mm2-offset-syncs.<other cluster>.internal     one partition, compacted, MirrorMaker 2's format:
     key      topic STRING │ partition INT32       of the source (STRING: int16 length, UTF-8)
     value    upstream INT64 │ downstream INT64
-    headers  topic-id 16 bytes │ next             ours: MirrorMaker does not look at headers
+    headers  topic-id │ remote-topic-id │ next    ours: MirrorMaker does not look at headers
 
 A sync (U, D) says: the record at U of the source is, or will be, the one at D of the target. `next` is a
 pair like the value, the first that is not copied yet: what the target holds from there on are the source's
-records from there on, in order. Without it (MirrorMaker wrote the sync) the pair itself serves.
+records from there on, in order. Without it (MirrorMaker wrote the sync) the pair itself serves. The ids are
+16 bytes each: of a topic made again under its name nothing that is noted here holds.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from logd.client import NO_TIMEOUT_MS, Admin, BatchFetcher, BatchProducer, Clien
 from logd.records import Headers, NewRecord
 
 TOPIC_ID_HEADER = "topic-id"
+REMOTE_TOPIC_ID_HEADER = "remote-topic-id"
 NEXT_HEADER = "next"
 CLOSE_MS = 5_000
-_NO_ID = bytes(16)
+NO_ID = bytes(16)
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
@@ -34,7 +36,7 @@ class OffsetSync(NamedTuple):
     """Offsets of one source partition and its remote one that belong together.
 
     `upstream` and `downstream` are of one record, the `next_` ones of what was not copied yet.
-    `topic_id` is the source topic's, zeros where it is not known.
+    `topic_id` is the source topic's, `remote_topic_id` the target's, zeros where it is not known.
     """
 
     tp: TopicPartition
@@ -42,7 +44,8 @@ class OffsetSync(NamedTuple):
     downstream: int
     next_upstream: int
     next_downstream: int
-    topic_id: bytes = _NO_ID
+    topic_id: bytes = NO_ID
+    remote_topic_id: bytes = NO_ID
 
 
 def encode_sync(sync: OffsetSync, timestamp_ms: int) -> NewRecord:
@@ -51,6 +54,7 @@ def encode_sync(sync: OffsetSync, timestamp_ms: int) -> NewRecord:
     key = _INT16.pack(len(name)) + name + _INT32.pack(sync.tp.partition)
     headers: Headers = (
         (TOPIC_ID_HEADER, sync.topic_id),
+        (REMOTE_TOPIC_ID_HEADER, sync.remote_topic_id),
         (NEXT_HEADER, _VALUE.pack(sync.next_upstream, sync.next_downstream)),
     )
     return timestamp_ms, key, _VALUE.pack(sync.upstream, sync.downstream), headers
@@ -65,9 +69,9 @@ def decode_sync(key: bytes, value: bytes, headers: Headers = ()) -> OffsetSync:
         next_upstream, next_downstream = _VALUE.unpack(dict(headers).get(NEXT_HEADER) or value)
     except struct.error as e:
         raise ValueError(f"no offset sync: {e}") from None
-    topic_id = dict(headers).get(TOPIC_ID_HEADER) or _NO_ID
+    ids = [dict(headers).get(name) or NO_ID for name in (TOPIC_ID_HEADER, REMOTE_TOPIC_ID_HEADER)]
     tp = TopicPartition(key[2 : 2 + size].decode(), partition)
-    return OffsetSync(tp, upstream, downstream, next_upstream, next_downstream, topic_id)
+    return OffsetSync(tp, upstream, downstream, next_upstream, next_downstream, *ids)
 
 
 class OffsetSyncs:

@@ -24,6 +24,7 @@ from mirror.errors import (
     SourcePurged,
     SourceRecreated,
     TargetNotEmpty,
+    TargetRecreated,
     TargetTruncated,
 )
 from mirror.offsets import OffsetSync
@@ -48,11 +49,16 @@ class Position(NamedTuple):
 
 
 def check_sync(
-    tp: TopicPartition, sync: OffsetSync | None, topic_id: bytes, source: LogEnds, target: LogEnds
+    tp: TopicPartition,
+    sync: OffsetSync | None,
+    topic_id: bytes,
+    remote_topic_id: bytes,
+    source: LogEnds,
+    target: LogEnds,
 ) -> int:
     """How many source records from the sync on the target holds already; what cannot be is raised.
 
-    Raises TargetNotEmpty, TargetTruncated, SourcePurged, SourceRecreated.
+    Raises TargetNotEmpty, TargetRecreated, TargetTruncated, SourcePurged, SourceRecreated.
     """
     if sync is None:
         if target.end > 0:
@@ -61,6 +67,10 @@ def check_sync(
     if any(sync.topic_id) and any(topic_id) and sync.topic_id != topic_id:
         raise SourceRecreated(
             tp, f"topic id {topic_id.hex()}, it was {sync.topic_id.hex()} when it was copied"
+        )
+    if any(sync.remote_topic_id) and any(remote_topic_id) and sync.remote_topic_id != remote_topic_id:
+        raise TargetRecreated(
+            tp, "the remote topic was deleted and made again since; what was copied before is gone"
         )
     if target.end < sync.next_downstream:
         raise TargetTruncated(

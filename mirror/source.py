@@ -39,6 +39,7 @@ class PartitionCopy:
     tp: TopicPartition
     remote: TopicPartition
     topic_id: bytes
+    remote_topic_id: bytes
     position: int
     """Next upstream offset to read."""
     downstream: int
@@ -101,11 +102,24 @@ class MirrorSource:
         await self._producer.start()
 
     def add(
-        self, tp: TopicPartition, remote: TopicPartition, topic_id: bytes, position: Position, end: int
+        self,
+        tp: TopicPartition,
+        remote: TopicPartition,
+        topic_id: bytes,
+        remote_topic_id: bytes,
+        position: Position,
+        end: int,
     ) -> None:
         """Copy this partition too, from `position` on; `end` is the source's now."""
         self.copies[tp] = PartitionCopy(
-            tp, remote, topic_id, position.upstream, position.downstream, end, copied=position.upstream
+            tp,
+            remote,
+            topic_id,
+            remote_topic_id,
+            position.upstream,
+            position.downstream,
+            end,
+            copied=position.upstream,
         )
         self._fetcher.add(tp, position.upstream)
 
@@ -194,13 +208,18 @@ class MirrorSource:
                 copy.tp, f"{copy.remote} does not take the batch at {passed.first_offset}: {e}"
             ) from e
         if offset != copy.downstream:
-            raise ForeignWrite(
-                copy.tp,
-                f"{copy.remote} gave offset {offset}, not {copy.downstream}: somebody else writes there",
-            )
+            behind = offset is not None and offset < copy.downstream
+            why = "it was deleted or cut back" if behind else "somebody else writes there"
+            raise ForeignWrite(copy.tp, f"{copy.remote} gave offset {offset}, not {copy.downstream}: {why}")
         copy.downstream += passed.records
         copy.sync = OffsetSync(
-            copy.tp, passed.first_offset, offset, passed.next_offset, copy.downstream, copy.topic_id
+            copy.tp,
+            passed.first_offset,
+            offset,
+            passed.next_offset,
+            copy.downstream,
+            copy.topic_id,
+            copy.remote_topic_id,
         )
         copy.copied = passed.next_offset
         copy.timestamp = sent.max_timestamp
@@ -210,7 +229,7 @@ class MirrorSource:
     async def _write_first_sync(self, copy: PartitionCopy, first_offset: int) -> None:
         """Before the first record: without a sync nothing could be said after a kill."""
         at = (first_offset, copy.downstream)
-        sync = OffsetSync(copy.tp, *at, *at, copy.topic_id)
+        sync = OffsetSync(copy.tp, *at, *at, copy.topic_id, copy.remote_topic_id)
         await (await self._syncs.write(sync, int(self._clock() * 1000)))
 
     async def _write_syncs(self) -> None:

@@ -59,6 +59,7 @@ def test_a_topic_from_the_target_is_not_sent_back() -> None:
     ("changes", "key"),
     [
         ({"clusters": "a"}, "clusters"),
+        ({"clusters": "a,b,a"}, "clusters"),
         ({"b.bootstrap.servers": ""}, "b.bootstrap.servers"),
         ({"a->b.enabled": "false"}, "enabled"),
         ({"a->b.enabled": "perhaps"}, "a->b.enabled"),

@@ -9,10 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import Admin, Client, TopicPartition
+from logd.client import Admin, Client, NewTopic, TopicPartition
 from logd.errors import ErrorCode, KafkaError, error_for
 from logd.records import Codec, iter_batches
-from mirror.errors import ForeignWrite, PositionUnprovable, RecordsLost, SourceRecreated, TargetNotEmpty
+from mirror.errors import (
+    ForeignWrite,
+    PositionUnprovable,
+    RecordsLost,
+    SourceRecreated,
+    TargetNotEmpty,
+    TargetRecreated,
+)
 from mirror.link import Link
 from tests.mirror.pair import Pair, numbered, produce
 from tests.support.logd_process import LogdProcess
@@ -155,6 +162,25 @@ def test_a_target_with_records_nobody_accounts_for_is_refused(pair: Pair, new_na
             await Admin(dc2).create_topics([NewTopic(f"dc1.{topic}", 1, 1)])
         await produce(pair.dc2, f"dc1.{topic}", {0: [numbered(1)]})
         with pytest.raises(TargetNotEmpty, match=topic):
+            await pair.copy(topic)
+
+    asyncio.run(main())
+
+
+def test_a_copy_made_again_is_not_gone_on_with(pair: Pair, new_name: NewName) -> None:
+    """Deleted under a running mirror the copy came back with as many records as before, only others: after a
+    restart that was taken for what had been copied."""
+
+    async def main() -> None:
+        topic = new_name()
+        await pair.create(topic)
+        await produce(pair.dc1, topic, {0: [numbered(20)]})
+        await pair.copy(topic)
+        async with Client(pair.dc2) as client:
+            await Admin(client).delete_topics([f"dc1.{topic}"])
+            await Admin(client).create_topics([NewTopic(f"dc1.{topic}", 1, 1)])
+        await produce(pair.dc2, f"dc1.{topic}", {0: [numbered(20, 20)]})
+        with pytest.raises(TargetRecreated, match=f"{topic}-0: the remote topic was deleted"):
             await pair.copy(topic)
 
     asyncio.run(main())

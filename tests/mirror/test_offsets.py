@@ -18,11 +18,12 @@ def test_the_format_is_mirrormakers() -> None:
 
 
 def test_what_mirrormaker_has_no_place_for_travels_in_headers() -> None:
-    sync = OffsetSync(TopicPartition("flüge", 0), 1, 2, 11, 12, b"\7" * 16)
+    sync = OffsetSync(TopicPartition("flüge", 0), 1, 2, 11, 12, b"\7" * 16, b"\6" * 16)
     _, key, value, headers = encode_sync(sync, 5)
     assert key is not None
     assert value is not None
-    assert headers == (("topic-id", b"\7" * 16), ("next", bytes(7) + b"\13" + bytes(7) + b"\14"))
+    next_pair = bytes(7) + b"\13" + bytes(7) + b"\14"
+    assert headers == (("topic-id", b"\7" * 16), ("remote-topic-id", b"\6" * 16), ("next", next_pair))
     assert decode_sync(key, value, headers) == sync
 
 
