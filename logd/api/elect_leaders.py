@@ -1,25 +1,35 @@
-"""ElectLeaders, 0 to 2: the one broker leads all partitions already, none is elected (KIP-183, KIP-460)."""
+"""ElectLeaders, 0 to 2 (KIP-183, KIP-460): the one broker leads every partition already, but for those in a
+log folder that is offline, which nobody can lead.
+"""
 
 from __future__ import annotations
 
 from logd.api.context import RequestContext
 from logd.broker.broker import Broker
+from logd.broker.partition import Partition
 from logd.errors import ErrorCode
 from logd.wire.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
+    TopicPartitions,
 )
 
 REQUEST = ElectLeadersRequest
 
-ELECTION_TYPES = (0, 1)
-"""Of the preferred replica, and unclean."""
+NO_LEADER = {
+    0: (ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available."),
+    1: (ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available."),
+}
+"""By election type, of the preferred replica and unclean: the answer for a partition that is offline."""
 
 
 def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
-    """Answer partition by partition, with Apache Kafka's messages. Asked for all, it has none to tell of."""
+    """Answer partition by partition, with Apache Kafka's messages. Asked for all, those without a leader."""
+    asked_for = request.topic_partitions
+    if asked_for is None:
+        asked_for = _without_leader(context.broker)
     results = [
         ReplicaElectionResult(
             topic=asked.topic,
@@ -28,23 +38,40 @@ def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeader
                 for index in asked.partitions
             ],
         )
-        for asked in request.topic_partitions or ()
+        for asked in asked_for
     ]
-    bad_type = request.election_type not in ELECTION_TYPES and request.topic_partitions != []
+    bad_type = request.election_type not in NO_LEADER and request.topic_partitions != []
     return ElectLeadersResponse(
         error_code=ErrorCode.INVALID_REQUEST if bad_type else ErrorCode.NONE,
         replica_election_results=results,
     )
 
 
+def _without_leader(broker: Broker) -> list[TopicPartitions]:
+    offline = (
+        TopicPartitions(
+            topic=name, partitions=[index for index, p in enumerate(topic.partitions) if not _leads(p)]
+        )
+        for name, topic in broker.catalog.topics.items()
+    )
+    return [topic for topic in offline if topic.partitions]
+
+
+def _leads(partition: Partition | None) -> bool:
+    """Whether the broker leads the partition: its log is there, and its log folder has not failed."""
+    return partition is not None and not partition.is_offline
+
+
 def _result(broker: Broker, election_type: int, name: str, index: int) -> PartitionResult:
     topic = broker.catalog.topics.get(name)
-    if election_type not in ELECTION_TYPES:
+    if election_type not in NO_LEADER:
         code, message = ErrorCode.INVALID_REQUEST, f"Unknown election type {election_type}"
     elif topic is None:
         code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}"
     elif not 0 <= index < len(topic.partitions):
         code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}"
+    elif not _leads(topic.partitions[index]):
+        code, message = NO_LEADER[election_type]
     else:
         code, message = ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
     return PartitionResult(partition_id=index, error_code=code, error_message=message)

@@ -215,6 +215,8 @@ class Broker:
             raise
         except (StorageError, KafkaError, OSError) as error:
             if path == Path(self.config.log_dirs[0]):
+                if isinstance(error, StorageError):
+                    raise
                 raise StorageError(path, str(error)) from error
             self.log_dirs.unusable[absolute(path)] = str(error)
             log.error("%s; left out: what is in there is not served until a restart finds it well", error)

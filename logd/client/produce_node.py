@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from logd.client.accumulator import STATE_LOST, PartitionQueue, PendingBatch
+from logd.client.answers import about
 from logd.client.backlog import Backlog
 from logd.client.cluster import Client, is_retriable
 from logd.client.connection import Connection
@@ -236,7 +237,7 @@ class ProduceNode:
         self._backlog.free(batch)
 
     def _refused(self, queue: PartitionQueue, batch: PendingBatch, answer: PartitionProduceResponse) -> None:
-        error = error_for(answer.error_code, f"{queue.tp}: {answer.error_message or ''}")
+        error = error_for(answer.error_code, about(str(queue.tp), str(queue.tp), answer.error_message))
         if error.code in SPLITTABLE and batch.raw is None and batch.count > 1 and not batch.done:
             queue.split(batch)
         elif is_retriable(error) or (batch.identity.idempotent and error.code in STATE_LOST):

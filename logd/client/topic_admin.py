@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
+from logd.client.answers import about
 from logd.client.cluster import Client
 from logd.client.metadata import NO_NODE, BrokerNode, ClusterMetadata, TopicMetadata, TopicPartition
 from logd.client.offsets import (
@@ -379,7 +380,7 @@ def _broker_of(name: str, type: ResourceType) -> int | None:
 
 def _topic_errors(results: Iterable[tuple[str | None, int, str | None]]) -> dict[str, KafkaError]:
     return {
-        name or "": error_for(code, f"topic {name!r}{': ' + message if message else ''}")
+        name or "": error_for(code, about(f"topic {name!r}", name or "", message))
         for name, code, message in results
         if code
     }
@@ -387,7 +388,7 @@ def _topic_errors(results: Iterable[tuple[str | None, int, str | None]]) -> dict
 
 def _raise_resource(code: int, message: str | None, name: str, type: ResourceType) -> None:
     if code:
-        error = error_for(code, f"configs of {type.name.lower()} {name!r}: {message or ''}")
+        error = error_for(code, about(f"configs of {type.name.lower()} {name!r}", name, message))
         # A missing topic will not come by asking again: say so at once.
         missing = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         raise KafkaError(error.code, error.message) if missing else error

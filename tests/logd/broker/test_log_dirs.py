@@ -18,6 +18,7 @@ from logd.groups import partition_for
 from logd.storage.names import CLEAN_SHUTDOWN
 from logd.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from logd.wire.messages.delete_topics import DeleteTopicsRequest
+from logd.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest
 from logd.wire.messages.heartbeat import HeartbeatRequest
 from logd.wire.messages.init_producer_id import InitProducerIdRequest
@@ -36,6 +37,9 @@ from tests.support.waiting import wait_for
 FULL_AT = 200_000
 OFFLINE = (ErrorCode.LEADER_NOT_AVAILABLE, -1)
 ONLINE = (0, 1)
+NOT_NEEDED = ErrorCode.ELECTION_NOT_NEEDED
+NO_PREFERRED = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+NO_ELIGIBLE = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
 
 @contextmanager
@@ -58,6 +62,19 @@ def fill_up(logd: LogdProcess, client: RawClient, topic: str, partition: int = 0
     answer = client.produce(topic, [(1, None, bytes(FULL_AT), ())], partition=partition)
     assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     resource.prlimit(logd.pid, resource.RLIMIT_FSIZE, (hard, hard))
+
+
+def elected(
+    client: RawClient, election_type: int, partitions: dict[str, list[int]] | None
+) -> list[tuple[str, int, int]]:
+    """(topic, partition, error code) of ElectLeaders' answer; None asks for all partitions."""
+    asked = partitions and [TopicPartitions(topic=name, partitions=p) for name, p in partitions.items()]
+    answer = client.request(ElectLeadersRequest(election_type=election_type, topic_partitions=asked), 2)
+    return [
+        (topic.topic, result.partition_id, result.error_code)
+        for topic in answer.replica_election_results
+        for result in topic.partition_result
+    ]
 
 
 def test_new_partitions_go_where_fewest_are(tmp_path: Path) -> None:
@@ -91,8 +108,11 @@ def test_a_folder_that_is_gone_at_the_start_keeps_its_partitions(tmp_path: Path)
                 refused = client.produce("t", [(1, b"k", b"v", ())], partition=1)
                 assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
                 assert client.fetch("t", partition=1).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+                assert elected(client, 0, {"t": [0, 1]}) == [("t", 0, NOT_NEEDED), ("t", 1, NO_PREFERRED)]
+                assert elected(client, 1, {"t": [0, 1]}) == [("t", 0, NOT_NEEDED), ("t", 1, NO_ELIGIBLE)]
                 create_topic(logd, "new", partitions=2)
                 assert state(client, "new") == [ONLINE, ONLINE]
+                assert elected(client, 0, None) == [("t", 1, NO_PREFERRED)]
                 fill(client, "t", range(3, 5), partition=0)
             assert not (tmp_path / "a" / "t-1").exists()
             assert f"log folder {tmp_path / 'b'}" in logd.log
@@ -141,6 +161,7 @@ def test_a_folder_failing_while_the_others_serve(tmp_path: Path) -> None:
             answer = waiting.receive(1, 12).responses[0].partitions[0]
             assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
             assert state(client, "t") == [OFFLINE if at[index] else ONLINE for index in range(4)]
+            assert elected(client, 1, None) == [("t", index, NO_ELIGIBLE) for index in range(4) if at[index]]
             for index in range(4):
                 produced = client.produce("t", [(1, b"k", b"2:", ())], partition=index)
                 assert produced.error_code == (ErrorCode.KAFKA_STORAGE_ERROR if at[index] else 0)
@@ -287,7 +308,7 @@ def test_the_first_folder_holds_the_metadata_and_is_needed(tmp_path: Path) -> No
         with away(tmp_path / "a"):
             logd.spawn()
             assert logd.wait() == 1
-            assert f"log folder {tmp_path / 'a'}" in logd.log
+            assert logd.log.count(f"log folder {tmp_path / 'a'}: ") == 1
         logd.start()
 
 

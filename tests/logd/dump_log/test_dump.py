@@ -51,6 +51,21 @@ def test_as_kafka_prints_it(run: Callable[..., tuple[int, str, str]], name: str)
     assert status == 0
 
 
+def test_a_reader_that_has_enough_is_no_fault_of_the_file() -> None:
+    """`dump-log … | head` used to say of the file: Broken pipe."""
+
+    class FirstLine(io.StringIO):
+        def write(self, text: str) -> int:
+            if "\n" in self.getvalue():
+                raise BrokenPipeError
+            return super().write(text)
+
+    err = io.StringIO()
+    with pytest.raises(BrokenPipeError):
+        dump(sorted(FOLDER.glob("*/*.log"))[:1], Options(), FirstLine(), err)
+    assert err.getvalue() == ""
+
+
 @needs_kafka
 @pytest.mark.parametrize(
     "options",

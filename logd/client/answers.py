@@ -1,0 +1,16 @@
+"""The texts of brokers' refusals, for those who read of them on their own."""
+
+from __future__ import annotations
+
+import re
+
+
+def about(subject: str, name: str, message: str | None) -> str:
+    """A broker's ``message`` behind the ``subject`` it is about, unless it has the subject's ``name`` in it:
+    some brokers' messages do, some do not, and some brokers send none.
+    """
+    if not message:
+        return subject
+    return (
+        message if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", message) else f"{subject}: {message}"
+    )
