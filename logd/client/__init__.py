@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from logd.client.admin import Admin
-from logd.client.cluster import Client
-from logd.client.consumer import Consumer
-from logd.client.fetched import Fetched
-from logd.client.fetcher import BatchFetcher
-from logd.client.group import GroupMember, GroupProtocol
-from logd.client.group_admin import GroupDescription, GroupMemberDescription, ListedGroup
-from logd.client.metadata import (
+from logd.client.admin.admin import Admin
+from logd.client.admin.configs import ConfigEntry, ConfigOp, ResourceType
+from logd.client.admin.groups import GroupDescription, GroupMemberDescription, ListedGroup
+from logd.client.admin.offsets import OffsetSpec
+from logd.client.admin.topics import ClusterDescription, NewTopic
+from logd.client.admin.transactions import ActiveProducer, DescribedTransaction, ListedTransaction
+from logd.client.cluster.cluster import Client
+from logd.client.cluster.metadata import (
     BrokerNode,
     ClusterMetadata,
     OffsetAndMetadata,
@@ -17,18 +17,13 @@ from logd.client.metadata import (
     TopicMetadata,
     TopicPartition,
 )
-from logd.client.offsets import ListedOffset
-from logd.client.partitioner import murmur2, partition_for_key
-from logd.client.producer import NO_TIMEOUT_MS, BatchProducer
-from logd.client.topic_admin import (
-    ClusterDescription,
-    ConfigEntry,
-    ConfigOp,
-    NewTopic,
-    OffsetSpec,
-    ResourceType,
-)
-from logd.client.transaction_admin import ActiveProducer, DescribedTransaction, ListedTransaction
+from logd.client.fetcher.fetched import Fetched
+from logd.client.fetcher.fetcher import BatchFetcher
+from logd.client.fetcher.offsets import ListedOffset
+from logd.client.group.consumer import Consumer
+from logd.client.group.group import GroupMember, GroupProtocol
+from logd.client.producer.partitioner import murmur2, partition_for_key
+from logd.client.producer.producer import NO_TIMEOUT_MS, BatchProducer
 
 __all__ = [
     "NO_TIMEOUT_MS",

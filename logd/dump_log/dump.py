@@ -27,6 +27,8 @@ def dump(paths: Sequence[Path], options: Options, out: TextIO, err: TextIO) -> b
         print(f"Dumping {path}", file=out)
         try:
             _dump(path, options, out, findings)
+        except BrokenPipeError:  # whoever reads what is printed has enough, such as `head`
+            raise
         except (OSError, ValueError) as error:
             findings.complain(path, getattr(error, "strerror", None) or error)
     out.flush()

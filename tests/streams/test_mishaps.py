@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from logd.client import Admin, BatchProducer, Client, GroupMember, TopicPartition
-from logd.client.membership import Membership
+from logd.client.group.membership import Membership
 from logd.errors import ConnectionClosed
 from streams import KafkaStreams, Materialized, State, StreamsBuilder, StreamsError, Topology
 from streams.errors import StateError
@@ -386,7 +386,7 @@ def test_a_coordinator_that_does_not_answer_holds_no_close_up(
         async with copy(logd.bootstrap, name, tmp_path) as app:
             await app.wait_until_caught_up()
             monkeypatch.setattr(Membership, "leave", leave)
-            monkeypatch.setattr("logd.client.group.LEAVE_SECONDS", 0.01)
+            monkeypatch.setattr("logd.client.group.group.LEAVE_SECONDS", 0.01)
         assert app.state is State.NOT_RUNNING
 
     run(case)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logd.client.answers import about
+from logd.client.cluster.answers import about
 
 
 @pytest.mark.parametrize(

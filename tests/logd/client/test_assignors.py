@@ -5,7 +5,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.client.assignors import (
+from logd.client.cluster.metadata import TopicPartition
+from logd.client.group.assignors import (
     ASSIGNORS,
     Assignment,
     Subscription,
@@ -13,13 +14,12 @@ from logd.client.assignors import (
     assign_range,
     assign_roundrobin,
 )
-from logd.client.consumer_protocol import (
+from logd.client.group.consumer_protocol import (
     decode_assignment,
     decode_subscription,
     encode_assignment,
     encode_subscription,
 )
-from logd.client.metadata import TopicPartition
 
 
 def tps(*names: str) -> list[TopicPartition]:

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from logd.client import Client, ClusterMetadata, TopicPartition
-from logd.client.coordinator import ask_coordinator
-from logd.client.pool import Backoff, parse_servers
+from logd.client.cluster.pool import Backoff, parse_servers
+from logd.client.group.coordinator import ask_coordinator
 from logd.errors import ConfigError, ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut
 from logd.wire import ApiKey, encode
 from logd.wire.messages.api_versions import ApiVersion, ApiVersionsResponse

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from logd.client.connection import RECEIVE_BUFFER, TRUSTED_LENGTH, Connection
+from logd.client.cluster.connection import RECEIVE_BUFFER, TRUSTED_LENGTH, Connection
 from logd.errors import ConnectionClosed, MalformedMessage, MillstreamError, RequestTimedOut
 from tests.logd.client.running import run, until
 

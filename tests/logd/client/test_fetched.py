@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from logd.client import Fetched, TopicPartition
-from logd.client.fetched import whole_batches
+from logd.client.fetcher.fetched import whole_batches
 from logd.errors import CorruptRecordBatch
 from logd.records import ABORT, COMMIT, Codec, build_batch, build_end_marker
 

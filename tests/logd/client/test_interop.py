@@ -95,7 +95,11 @@ def test_we_read_what_librdkafka_writes(bootstrap: str, new_name: Name, codec: s
             async with BatchFetcher(client) as fetcher:
                 fetcher.add(TopicPartition(topic, 0), 0)
                 batches = (await fetcher.fetch())[0].batches()
-                assert {header.codec for header, _ in batches} == {Codec.named(codec)}
+                # librdkafka may cut a batch short, and leaves one as it is that would not get smaller.
+                assert {header.codec for header, _ in batches} | {Codec.NONE} == {
+                    Codec.named(codec),
+                    Codec.NONE,
+                }
 
     run(test())
 

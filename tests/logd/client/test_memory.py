@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from logd.client.memory import Memory
+from logd.client.producer.memory import Memory
 from logd.errors import ConnectionClosed
 from tests.logd.client.running import run
 

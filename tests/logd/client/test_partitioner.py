@@ -7,7 +7,7 @@ from aiokafka.partitioner import murmur2 as untyped
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.client.partitioner import StickyPartitioner, murmur2, partition_for_key
+from logd.client.producer.partitioner import StickyPartitioner, murmur2, partition_for_key
 
 reference: Callable[[bytes], int] = untyped
 

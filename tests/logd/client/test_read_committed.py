@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from logd.client import BatchFetcher, Client, TopicPartition
-from logd.client.offsets import LATEST, list_offsets
+from logd.client.fetcher.offsets import LATEST, list_offsets
 from tests.logd.client.running import run
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient

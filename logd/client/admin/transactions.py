@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from logd.client.cluster import TRANSACTION, Client
-from logd.client.metadata import TopicPartition
-from logd.client.offsets import by_leader, by_topic
-from logd.client.versions import highest_common
+from logd.client.admin.base import AdminBase
+from logd.client.cluster.cluster import TRANSACTION
+from logd.client.cluster.metadata import TopicPartition
+from logd.client.cluster.versions import highest_common
+from logd.client.fetcher.offsets import by_leader, by_topic
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
 from logd.wire.messages.describe_producers import (
     DescribeProducersRequest,
@@ -71,12 +72,8 @@ class ActiveProducer:
     transaction_start_offset: int
 
 
-class TransactionAdmin:
+class TransactionAdmin(AdminBase):
     """Transactions and their producers; see `admin.Admin`."""
-
-    def __init__(self, client: Client, *, timeout_ms: int = 30_000) -> None:
-        self._client = client
-        self._timeout_ms = timeout_ms
 
     async def list_transactions(
         self,

@@ -1,6 +1,6 @@
 """Batches of one partition from `send` to their ack: filling, sequence numbers, order through retries.
 
-No sockets, no clock: `producer` and `produce_node` drive it and pass the time in, in seconds.
+No sockets, no clock: `producer` and `node` drive it and pass the time in, in seconds.
 
 How order is kept (idempotent): up to five batches of a partition are in flight. When one fails, none is
 sent until all of those are answered; then the failed ones go back to the front in their old order, with
@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from logd.client.metadata import NO_NODE, TopicPartition
+from logd.client.cluster.metadata import NO_NODE, TopicPartition
 from logd.errors import ErrorCode, KafkaError, MillstreamError
 from logd.records import BatchHeader, Codec, NewRecord, build_batch, read_header, restamp
 

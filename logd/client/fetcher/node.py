@@ -6,13 +6,13 @@ import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
-from logd.client.cluster import Client, is_retriable
-from logd.client.fetch_buffer import FetchBuffer
-from logd.client.fetch_position import FetchPosition
-from logd.client.fetched import Fetched, whole_batches
-from logd.client.metadata import NO_NODE, TopicPartition
-from logd.client.offsets import ISOLATION, IsolationLevel
-from logd.client.versions import highest_common
+from logd.client.cluster.cluster import Client, is_retriable
+from logd.client.cluster.metadata import NO_NODE, TopicPartition
+from logd.client.cluster.versions import highest_common
+from logd.client.fetcher.buffer import FetchBuffer
+from logd.client.fetcher.fetched import Fetched, whole_batches
+from logd.client.fetcher.offsets import ISOLATION, IsolationLevel
+from logd.client.fetcher.position import FetchPosition
 from logd.errors import ErrorCode, MillstreamError, OffsetOutOfRange, StaleMetadata, error_for
 from logd.wire import decode_response_header, encode_request
 from logd.wire.fetched import PartitionRecords, decode_fetch_response

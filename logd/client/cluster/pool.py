@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
-from logd.client.connection import Connection
+from logd.client.cluster.connection import Connection
 from logd.errors import ConfigError, ConnectionClosed
 
 Address = tuple[str, int]

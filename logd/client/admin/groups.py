@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from logd.client.cluster import Client
-from logd.client.coordinator import ask_coordinator, commit_offsets, coordinator_error, fetch_offsets
-from logd.client.metadata import OffsetAndMetadata, TopicPartition
-from logd.client.offsets import by_topic
+from logd.client.admin.base import AdminBase
+from logd.client.cluster.metadata import OffsetAndMetadata, TopicPartition
+from logd.client.fetcher.offsets import by_topic
+from logd.client.group.coordinator import ask_coordinator, commit_offsets, coordinator_error, fetch_offsets
 from logd.errors import ErrorCode, error_for
 from logd.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from logd.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -53,12 +53,8 @@ class GroupDescription:
     members: Sequence[GroupMemberDescription] = ()
 
 
-class GroupAdmin:
+class GroupAdmin(AdminBase):
     """Groups and their offsets; see `admin.Admin`."""
-
-    def __init__(self, client: Client, *, timeout_ms: int = 30_000) -> None:
-        self._client = client
-        self._timeout_ms = timeout_ms
 
     async def list_groups(self) -> list[ListedGroup]:
         """The groups of every broker."""

@@ -1,6 +1,6 @@
 """The batch producer: idempotent, in order per partition, bounded in memory.
 
-`accumulator` holds the batches and their order, `backlog` all of them within a bound, `produce_node` sends
+`accumulator` holds the batches and their order, `backlog` all of them within a bound, `node` sends
 them; here are the front door, leaders, timeouts and the producer id. Transactions come later: they will add a
 transactional id and a coordinator, the batches' way stays the same.
 """
@@ -11,12 +11,12 @@ import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, Literal, Self
 
-from logd.client.accumulator import Delivery, Identity, PartitionQueue, PendingBatch
-from logd.client.backlog import Backlog
-from logd.client.cluster import Client, is_retriable
-from logd.client.metadata import NO_NODE, TopicPartition
-from logd.client.partitioner import StickyPartitioner, partition_for_key
-from logd.client.produce_node import ProduceNode, ProduceSettings
+from logd.client.cluster.cluster import Client, is_retriable
+from logd.client.cluster.metadata import NO_NODE, TopicPartition
+from logd.client.producer.accumulator import Delivery, Identity, PartitionQueue, PendingBatch
+from logd.client.producer.backlog import Backlog
+from logd.client.producer.node import ProduceNode, ProduceSettings
+from logd.client.producer.partitioner import StickyPartitioner, partition_for_key
 from logd.errors import (
     ConfigError,
     ConnectionClosed,

@@ -8,15 +8,15 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Self
 
-from logd.client.assignors import COOPERATIVE, Subscription
-from logd.client.cluster import Client
-from logd.client.consumer_protocol import ConsumerProtocol, decode_assignment, partition_counts
-from logd.client.coordinator import commit_offsets, fetch_offsets
-from logd.client.fetched import Fetched
-from logd.client.fetcher import RESET_OFFSETS, BatchFetcher, OffsetReset
-from logd.client.group import GroupMember
-from logd.client.metadata import OffsetAndMetadata, TopicPartition
-from logd.client.offsets import IsolationLevel
+from logd.client.cluster.cluster import Client
+from logd.client.cluster.metadata import OffsetAndMetadata, TopicPartition
+from logd.client.fetcher.fetched import Fetched
+from logd.client.fetcher.fetcher import RESET_OFFSETS, BatchFetcher, OffsetReset
+from logd.client.fetcher.offsets import IsolationLevel
+from logd.client.group.assignors import COOPERATIVE, Subscription
+from logd.client.group.consumer_protocol import ConsumerProtocol, decode_assignment, partition_counts
+from logd.client.group.coordinator import commit_offsets, fetch_offsets
+from logd.client.group.group import GroupMember
 from logd.errors import ConfigError, MillstreamError, OffsetOutOfRange
 
 PartitionsCallback = Callable[[set[TopicPartition]], Awaitable[None] | None]

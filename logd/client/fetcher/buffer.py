@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from logd.client.fetch_position import FetchPosition
-from logd.client.fetched import Fetched
-from logd.client.metadata import TopicPartition
+from logd.client.cluster.metadata import TopicPartition
+from logd.client.fetcher.fetched import Fetched
+from logd.client.fetcher.position import FetchPosition
 from logd.errors import MillstreamError
 
 

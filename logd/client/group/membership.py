@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from logd.client.cluster import Client
-from logd.client.coordinator import ask_coordinator, coordinator_error
+from logd.client.cluster.cluster import Client
+from logd.client.group.coordinator import ask_coordinator, coordinator_error
 from logd.errors import ErrorCode
 from logd.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from logd.wire.messages.join_group import (

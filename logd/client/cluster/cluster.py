@@ -8,11 +8,11 @@ import random as _random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Self, TypeVar
 
-from logd.client.connection import Connection
-from logd.client.metadata import NO_NODE, ClusterMetadata, TopicMetadata, TopicPartition
-from logd.client.metadata_cache import MetadataCache
-from logd.client.pool import Address, Backoff, ConnectionPool, parse_servers
-from logd.client.versions import highest_common, negotiate
+from logd.client.cluster.connection import Connection
+from logd.client.cluster.metadata import NO_NODE, ClusterMetadata, TopicMetadata, TopicPartition
+from logd.client.cluster.metadata_cache import MetadataCache
+from logd.client.cluster.pool import Address, Backoff, ConnectionPool, parse_servers
+from logd.client.cluster.versions import highest_common, negotiate
 from logd.errors import (
     ConnectionClosed,
     ErrorCode,

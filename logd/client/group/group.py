@@ -15,10 +15,10 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol, Self, TypeVar
 
-from logd.client.cluster import Client, is_retriable
-from logd.client.coordinator import commit_offsets, fetch_offsets
-from logd.client.membership import NO_GENERATION, Joined, Membership
-from logd.client.metadata import OffsetAndMetadata, TopicPartition
+from logd.client.cluster.cluster import Client, is_retriable
+from logd.client.cluster.metadata import OffsetAndMetadata, TopicPartition
+from logd.client.group.coordinator import commit_offsets, fetch_offsets
+from logd.client.group.membership import NO_GENERATION, Joined, Membership
 from logd.errors import ErrorCode, Fenced, MillstreamError, RebalanceNeeded
 
 T = TypeVar("T")

@@ -7,13 +7,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Protocol
 
-from logd.client.accumulator import STATE_LOST, PartitionQueue, PendingBatch
-from logd.client.answers import about
-from logd.client.backlog import Backlog
-from logd.client.cluster import Client, is_retriable
-from logd.client.connection import Connection
-from logd.client.metadata import TopicPartition
-from logd.client.versions import highest_common
+from logd.client.cluster.answers import about
+from logd.client.cluster.cluster import Client, is_retriable
+from logd.client.cluster.connection import Connection
+from logd.client.cluster.metadata import TopicPartition
+from logd.client.cluster.versions import highest_common
+from logd.client.producer.accumulator import STATE_LOST, PartitionQueue, PendingBatch
+from logd.client.producer.backlog import Backlog
 from logd.errors import ErrorCode, MillstreamError, StaleMetadata, error_for
 from logd.records import Codec
 from logd.wire import ApiKey, decode, decode_response_header

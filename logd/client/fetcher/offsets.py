@@ -8,8 +8,8 @@ from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from logd.client.cluster import Client
-from logd.client.metadata import TopicPartition
+from logd.client.cluster.cluster import Client
+from logd.client.cluster.metadata import TopicPartition
 from logd.errors import MillstreamError, error_for
 from logd.wire.messages.list_offsets import (
     ListOffsetsPartition,

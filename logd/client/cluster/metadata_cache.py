@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
-from logd.client.metadata import (
+from logd.client.cluster.metadata import (
     BrokerNode,
     ClusterMetadata,
     PartitionMetadata,

@@ -11,13 +11,13 @@ import asyncio
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from typing import Any, Literal, Self
 
-from logd.client.cluster import Client, is_retriable
-from logd.client.fetch_buffer import FetchBuffer
-from logd.client.fetch_node import FetchSettings, NodeFetch
-from logd.client.fetch_position import FetchPosition
-from logd.client.fetched import Fetched
-from logd.client.metadata import NO_NODE, TopicPartition
-from logd.client.offsets import EARLIEST, LATEST, IsolationLevel, list_offsets
+from logd.client.cluster.cluster import Client, is_retriable
+from logd.client.cluster.metadata import NO_NODE, TopicPartition
+from logd.client.fetcher.buffer import FetchBuffer
+from logd.client.fetcher.fetched import Fetched
+from logd.client.fetcher.node import FetchSettings, NodeFetch
+from logd.client.fetcher.offsets import EARLIEST, LATEST, IsolationLevel, list_offsets
+from logd.client.fetcher.position import FetchPosition
 from logd.errors import ErrorCode, KafkaError, MillstreamError, OffsetOutOfRange
 
 OffsetReset = Literal["none", "earliest", "latest"]

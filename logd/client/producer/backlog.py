@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logd.client.accumulator import Identity, PartitionQueue, PendingBatch
-from logd.client.memory import Memory
-from logd.client.metadata import TopicPartition
+from logd.client.cluster.metadata import TopicPartition
+from logd.client.producer.accumulator import Identity, PartitionQueue, PendingBatch
+from logd.client.producer.memory import Memory
 from logd.errors import MillstreamError
 
 

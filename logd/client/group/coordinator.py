@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from logd.client.cluster import Client
-from logd.client.metadata import OffsetAndMetadata, TopicPartition
-from logd.client.offsets import by_topic
+from logd.client.cluster.cluster import Client
+from logd.client.cluster.metadata import OffsetAndMetadata, TopicPartition
+from logd.client.fetcher.offsets import by_topic
 from logd.errors import (
     ConnectionClosed,
     ErrorCode,

@@ -6,7 +6,7 @@ import struct
 from collections import deque
 from collections.abc import Iterator
 
-from logd.client.metadata import TopicPartition
+from logd.client.cluster.metadata import TopicPartition
 from logd.records import ABORT, BatchHeader, Record, check_crc, decode_records, iter_batches, parse_control
 from logd.wire import NO_UUID
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from logd.client.connection import Connection
+from logd.client.cluster.connection import Connection
 from logd.errors import ErrorCode, KafkaError, error_for
 from logd.wire import ApiKey, decode, decode_response_header, encode_request
 from logd.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from logd.client.fetched import Fetched
-from logd.client.metadata import NO_NODE, TopicPartition
+from logd.client.cluster.metadata import NO_NODE, TopicPartition
+from logd.client.fetcher.fetched import Fetched
 from logd.errors import MillstreamError
 
 

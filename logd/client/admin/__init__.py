@@ -1,0 +1,1 @@
+"""Admin calls, by what they are about."""

@@ -1,0 +1,122 @@
+"""Admin calls about configs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from logd.client.admin.base import AdminBase
+from logd.client.cluster.answers import about
+from logd.errors import ErrorCode, KafkaError, error_for
+from logd.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from logd.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+class ResourceType(IntEnum):
+    """What a config belongs to."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    GROUP = 32
+
+
+class ConfigOp(IntEnum):
+    """What IncrementalAlterConfigs does to a key (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One config value; `source` as in DescribeConfigs (1 topic, 4 static broker, 5 default ...)."""
+
+    name: str
+    value: str | None
+    source: int = -1
+    read_only: bool = False
+    sensitive: bool = False
+
+
+class ConfigAdmin(AdminBase):
+    """Configs of topics, brokers and groups; see `admin.Admin`."""
+
+    async def describe_configs(
+        self, name: str, type: ResourceType = ResourceType.TOPIC, *, keys: Sequence[str] | None = None
+    ) -> dict[str, ConfigEntry]:
+        """A resource's effective configs by key (`keys` None: all). A broker is named by its id."""
+        resource = DescribeConfigsResource(
+            resource_type=type, resource_name=name, configuration_keys=None if keys is None else list(keys)
+        )
+
+        async def ask() -> dict[str, ConfigEntry]:
+            response: DescribeConfigsResponse = await self._client.request(
+                DescribeConfigsRequest(resources=[resource]), node=_broker_of(name, type)
+            )
+            result = response.results[0]
+            _raise_resource(result.error_code, result.error_message, name, type)
+            return {
+                c.name: ConfigEntry(c.name, c.value, c.config_source, c.read_only, c.is_sensitive)
+                for c in result.configs
+            }
+
+        return await self._client.retrying(ask, timeout_ms=self._timeout_ms)
+
+    async def incremental_alter_configs(
+        self,
+        name: str,
+        changes: Mapping[str, str | tuple[ConfigOp, str] | None],
+        type: ResourceType = ResourceType.TOPIC,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Change keys of a resource: to a value, None takes the key's own value away, (operation, value)
+        for lists.
+        """
+        resource = AlterConfigsResource(
+            resource_type=type,
+            resource_name=name,
+            configs=[_alterable(key, change) for key, change in changes.items()],
+        )
+        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+        node = _broker_of(name, type)
+        response: IncrementalAlterConfigsResponse
+        if node is None:
+            response = await self._ask_controller(request)
+        else:
+            response = await self._client.request(request, node=node)
+        for result in response.responses:
+            _raise_resource(result.error_code, result.error_message, name, type)
+
+
+def _alterable(key: str, change: str | tuple[ConfigOp, str] | None) -> AlterableConfig:
+    if isinstance(change, tuple):
+        return AlterableConfig(name=key, config_operation=change[0], value=change[1])
+    operation = ConfigOp.DELETE if change is None else ConfigOp.SET
+    return AlterableConfig(name=key, config_operation=operation, value=change)
+
+
+def _broker_of(name: str, type: ResourceType) -> int | None:
+    """Brokers answer for their own configs only; anybody answers for the cluster's default ("")."""
+    return int(name) if type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and name else None
+
+
+def _raise_resource(code: int, message: str | None, name: str, type: ResourceType) -> None:
+    if code:
+        error = error_for(code, about(f"configs of {type.name.lower()} {name!r}", name, message))
+        # A missing topic will not come by asking again: say so at once.
+        missing = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        raise KafkaError(error.code, error.message) if missing else error

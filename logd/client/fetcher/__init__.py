@@ -1,0 +1,1 @@
+"""Reading batches: positions, buffers and one fetch loop per broker."""

@@ -1,0 +1,1 @@
+"""Membership in a group, its assignors, and the consumer on top."""
