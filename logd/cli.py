@@ -32,7 +32,7 @@ def logd(
     ] = None,
     node_id: Annotated[int | None, typer.Option("--node-id", help="Short for --override node.id=N.")] = None,
 ) -> None:
-    """Run a broker until SIGTERM or SIGINT."""
+    """Run a broker until SIGTERM, SIGINT or SIGHUP."""
     overrides = list(override or ())
     if node_id is not None:
         overrides.append(f"node.id={node_id}")
@@ -70,8 +70,9 @@ async def _serve(loaded: Loaded, started: float) -> int:
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores it
+            loop.add_signal_handler(number, stop.set)
     dead = False
 
     def on_dead() -> None:

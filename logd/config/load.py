@@ -51,7 +51,14 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             notes.append(f"{key}: no effect in logd")
         else:
             warnings.append(_unknown(key))
-    return Loaded(BrokerConfig.of(today), notes, warnings)
+    config = BrokerConfig.of(today)
+    wanted = config.topic_defaults.min_insync_replicas
+    if wanted > 1:
+        warnings.append(
+            f"min.insync.replicas={wanted}: a broker by itself has one replica of each partition, so topics without "
+            "a value of their own refuse what is produced with acks=all"
+        )
+    return Loaded(config, notes, warnings)
 
 
 def _unknown(key: str) -> str:

@@ -31,6 +31,11 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_known_one() -> None:
     assert loaded.config.num_partitions == 1
 
 
+def test_more_replicas_wanted_than_there_are_is_a_warning() -> None:
+    (warning,) = from_properties({"min.insync.replicas": "2"}).warnings
+    assert warning.startswith("min.insync.replicas=2: ")
+
+
 def test_old_names_are_taken_with_a_note_of_todays() -> None:
     loaded = from_properties(
         {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -30,7 +31,7 @@ def test_one_line_when_ready(tmp_path: Path) -> None:
         assert re.fullmatch(pattern, logd.log.strip())
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_clean_stop_leaves_the_marker_and_everything_is_there_again(
     tmp_path: Path, signal_number: signal.Signals
 ) -> None:
@@ -41,8 +42,6 @@ def test_a_clean_stop_leaves_the_marker_and_everything_is_there_again(
             client.produce("t", [(1, b"k", b"v", ())])
             first_producer = client.request(InitProducerIdRequest(), 4).producer_id
             client.send_fetch("t", 1, max_wait_ms=60_000)
-            import os
-
             os.kill(logd.pid, signal_number)
             assert logd.wait() == 0
         assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
@@ -54,6 +53,17 @@ def test_a_clean_stop_leaves_the_marker_and_everything_is_there_again(
             assert client.produce("t", [(1, b"k", b"w", ())]).base_offset == 1
             assert client.request(InitProducerIdRequest(), 4).producer_id != first_producer
     assert "Traceback" not in logd.log
+
+
+def test_a_hangup_is_ignored_under_nohup(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which a child inherits
+    try:
+        with LogdProcess(tmp_path) as logd, RawClient(logd.port) as client:
+            os.kill(logd.pid, signal.SIGHUP)
+            make(client, "t")
+            assert logd.stop() == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_after_a_kill_it_recovers_what_was_acknowledged(tmp_path: Path) -> None:
