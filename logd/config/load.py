@@ -55,8 +55,8 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
     wanted = config.topic_defaults.min_insync_replicas
     if wanted > 1:
         warnings.append(
-            f"min.insync.replicas={wanted}: a broker by itself has one replica of each partition, so topics without "
-            "a value of their own refuse what is produced with acks=all"
+            f"min.insync.replicas={wanted}: a broker by itself has one replica of each partition, so topics "
+            "without a value of their own refuse what is produced with acks=all"
         )
     return Loaded(config, notes, warnings)
 
