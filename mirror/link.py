@@ -185,9 +185,13 @@ class Link:
                 log.warning("%s: topics are looked for again later: %s", self.settings.name, e)
 
     async def _refresh(self) -> None:
-        """Take up topics and partitions that are new."""
+        """Take up topics and partitions that are new; SourceRecreated for those that are others now."""
         self._refreshed_at = self._clock()
         topics = await self._topics.chosen()
+        ids = {topic.name: topic.topic_id for topic in topics}
+        for tp in self._mirror.copies:
+            # One made anew with as many records as were copied gives a fetch nothing to notice it by.
+            self._mirror.check_topic(tp, ids.get(tp.topic, NO_ID))
         await self._topics.align(topics)
         new = {
             TopicPartition(topic.name, partition): topic

@@ -128,13 +128,19 @@ class MirrorSource:
         self._fetcher.remove(tp)
         _forget(self.copies.pop(tp))
 
+    def check_topic(self, tp: TopicPartition, topic_id: bytes) -> None:
+        """Another topic of the same name would be copied from the middle, behind the first one's records."""
+        copied = self.copies[tp].topic_id
+        if any(topic_id) and any(copied) and topic_id != copied:
+            raise SourceRecreated(tp, f"topic id {topic_id.hex()}, it was {copied.hex()} when copying began")
+
     async def copy(self, *, timeout_ms: int = FETCH_WAIT_MS) -> None:
         """Pass on what is there; returns after one helping, or `timeout_ms` without any."""
         try:
             helping = await self._fetcher.fetch(timeout_ms=timeout_ms)
         except OffsetOutOfRange as e:
             tp = TopicPartition(e.topic, e.partition)
-            self._check_topic(self.copies[tp], (await self._source.topic(tp.topic)).topic_id)
+            self.check_topic(tp, (await self._source.topic(tp.topic)).topic_id)
             lost = f"offset {e.offset} is wanted, the source has {e.start} to {e.end}"
             raise RecordsLost(tp, lost) from e
         for fetched in helping:
@@ -165,15 +171,8 @@ class MirrorSource:
         for copy in self.copies.values():
             _forget(copy)
 
-    def _check_topic(self, copy: PartitionCopy, topic_id: bytes) -> None:
-        """Another topic of the same name would be copied from the middle, behind the first one's records."""
-        if any(topic_id) and any(copy.topic_id) and topic_id != copy.topic_id:
-            raise SourceRecreated(
-                copy.tp, f"topic id {topic_id.hex()}, it was {copy.topic_id.hex()} when copying began"
-            )
-
     async def _pass_on(self, copy: PartitionCopy, fetched: Fetched) -> None:
-        self._check_topic(copy, fetched.topic_id)
+        self.check_topic(copy.tp, fetched.topic_id)
         copy.end = max(copy.end, fetched.last_stable_offset, fetched.next_offset)
         for header, batch in fetched.batches():
             passed = pass_on(header, batch, copy.position)

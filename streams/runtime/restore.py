@@ -94,11 +94,12 @@ async def restore_stores(
     admin = Admin(client)
     starts = await admin.list_offsets(dict.fromkeys(stores, "earliest"))
     ends = await admin.list_offsets(dict.fromkeys(stores, "latest"))
+    topics = (await client.metadata({tp.topic for tp in stores})).topics
     restores: dict[TopicPartition, StoreRestore] = {}
     for tp, store in stores.items():
         start, end = starts[tp].offset, ends[tp].offset
         upto = end if cut is None else cut.get(store.name, start)
-        restores[tp] = _plan(tp, store, start, upto, end)
+        restores[tp] = _plan(tp, topics[tp.topic].topic_id, store, start, upto, end)
     await _read(client, {tp: each for tp, each in restores.items() if not each.is_done}, worker)
     for each in restores.values():
         each.finish()
@@ -106,21 +107,27 @@ async def restore_stores(
     return cuts, {each.store.name: each.end for each in restores.values()}
 
 
-def _plan(tp: TopicPartition, store: CachedStore, start: int, cut: int, end: int) -> StoreRestore:
-    """Where to begin. A checkpoint before the log's start, or beyond the cut, is worthless: begin anew."""
+def _plan(
+    tp: TopicPartition, topic_id: bytes, store: CachedStore, start: int, cut: int, end: int
+) -> StoreRestore:
+    """Where to begin. A checkpoint before the log's start, or beyond the cut, is worthless: begin anew.
+
+    So is one in an earlier topic of that name: state left from before the application was reset.
+    """
     if cut > end:
         raise StateError(
             f"changelog {tp} ends at {end}, but {cut} was committed: records were lost, or the topic "
             "was made anew; reset the application (delete its group and internal topics) to rebuild the state"
         )
     checkpoint = store.backend.checkpoint
-    if checkpoint is not None and not start <= checkpoint <= cut:
+    fits = checkpoint is not None and start <= checkpoint <= cut and store.backend.origin == topic_id
+    if checkpoint is not None and not fits:
         log.warning(
             "store %s: local state at %d does not fit %s, restoring it all", store.name, checkpoint, tp
         )
         checkpoint = None
     if checkpoint is None:
-        store.backend.wipe()
+        store.backend.wipe(topic_id)
         store.backend.write((), start)
         checkpoint = start
     return StoreRestore(store, checkpoint, max(cut, start), end, {})

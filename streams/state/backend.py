@@ -21,6 +21,11 @@ class Backend(Protocol):
         """Changelog offset the content reflects, None for a fresh backend."""
         ...
 
+    @property
+    def origin(self) -> bytes | None:
+        """The topic id of that changelog: what `wipe` was told."""
+        ...
+
     def get(self, key: bytes) -> bytes | None:
         """Return the value of ``key``, or None."""
         ...
@@ -33,8 +38,8 @@ class Backend(Protocol):
         """Apply all updates and the new checkpoint at once; in order, so a key's last update counts."""
         ...
 
-    def wipe(self) -> None:
-        """Forget everything, the checkpoint too."""
+    def wipe(self, origin: bytes | None = None) -> None:
+        """Forget everything, the checkpoint too; what is written from now on is of the changelog `origin`."""
         ...
 
     def close(self) -> None:
@@ -48,10 +53,15 @@ class MemoryBackend:
     def __init__(self) -> None:
         self._data: dict[bytes, bytes] = {}
         self._checkpoint: int | None = None
+        self._origin: bytes | None = None
 
     @property
     def checkpoint(self) -> int | None:
         return self._checkpoint
+
+    @property
+    def origin(self) -> bytes | None:
+        return self._origin
 
     def get(self, key: bytes) -> bytes | None:
         return self._data.get(key)
@@ -72,9 +82,10 @@ class MemoryBackend:
                 self._data[key] = value
         self._checkpoint = checkpoint
 
-    def wipe(self) -> None:
+    def wipe(self, origin: bytes | None = None) -> None:
         self._data.clear()
         self._checkpoint = None
+        self._origin = origin
 
     def close(self) -> None:
         pass

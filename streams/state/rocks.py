@@ -35,6 +35,7 @@ BLOOM_BITS = 10
 
 _CHECKPOINT_FAMILY = "checkpoint"
 _CHECKPOINT_KEY = b"changelog"
+_ORIGIN_KEY = b"changelog topic id"
 
 
 @cache
@@ -92,6 +93,11 @@ class RocksBackend:
     def checkpoint(self) -> int | None:
         return self._checkpoint
 
+    @property
+    def origin(self) -> bytes | None:
+        value: bytes | None = self._checkpoints.get(_ORIGIN_KEY)
+        return value
+
     def get(self, key: bytes) -> bytes | None:
         value: bytes | None = self._db.get(key)
         return value
@@ -115,10 +121,14 @@ class RocksBackend:
         self._db.write(batch, self._no_wal)
         self._checkpoint = checkpoint
 
-    def wipe(self) -> None:
+    def wipe(self, origin: bytes | None = None) -> None:
         self._release()
         shutil.rmtree(self._path)
         self._open()
+        if origin is not None:
+            batch = WriteBatch(raw_mode=True)
+            batch.put(_ORIGIN_KEY, origin, self._checkpoint_handle)
+            self._db.write(batch, self._no_wal)
 
     def close(self) -> None:
         """Flush the memtables, so that the next start restores nothing, and close."""

@@ -100,6 +100,35 @@ def test_state_outlives_its_inputs(logd: LogdProcess, tmp_path: Path, new_name: 
     run(case)
 
 
+def test_state_from_before_a_reset_does_not_count(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
+    """Reset and run elsewhere, the application has a new changelog that is longer than what this folder's
+    state was of the old one: it was taken for the new one's beginning.
+    """
+    name = new_name("reset")
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream(f"{name}-in").group_by_key().count(store="counts")
+
+    async def counted(folder: str) -> list[Any]:
+        async with start(builder.build(), logd.bootstrap, name, tmp_path / folder) as app:
+            await app.wait_until_caught_up()
+            return [dict(store.all()) for store in app.stores("counts")]
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
+        assert await counted("stale") == [{"a": 1}]
+        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)), (b"b", bytes(8)))
+        async with Client(logd.bootstrap) as client:
+            await Admin(client).delete_groups([name])
+            await Admin(client).delete_topics([f"{name}-counts-changelog"])
+        assert await counted("fresh") == [{"a": 2, "b": 1}]
+        assert await counted("stale") == [{"a": 2, "b": 1}]
+
+    run(case)
+
+
 def test_new_partitions_of_an_input_are_read(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
     name = new_name("more")
 

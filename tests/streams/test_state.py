@@ -45,16 +45,19 @@ def test_backend_holds_sorted_bytes_and_a_checkpoint(backend: Backend) -> None:
     assert list(backend.scan()) == [(b"", b"0"), (b"a", b"1"), (b"c", b"3")]
     assert list(backend.scan(b"a", b"c")) == [(b"a", b"1")]
     backend.wipe()
-    assert (backend.checkpoint, list(backend.scan())) == (None, [])
+    assert (backend.checkpoint, backend.origin, list(backend.scan())) == (None, None, [])
+    backend.wipe(b"id")
+    assert (backend.checkpoint, backend.origin, list(backend.scan())) == (None, b"id", [])
 
 
 def test_rocks_comes_back_after_a_clean_close(tmp_path: Path) -> None:
     first = RocksBackend(tmp_path / "store")
+    first.wipe(b"id")
     first.write([(b"a", b"1")], 5)
     first.close()
     first.close()
     again = RocksBackend(tmp_path / "store")
-    assert (again.checkpoint, again.get(b"a")) == (5, b"1")
+    assert (again.checkpoint, again.origin, again.get(b"a")) == (5, b"id", b"1")
     again.close()
 
 
