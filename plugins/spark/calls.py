@@ -21,7 +21,8 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Read these ranges and write them as rows of `shape` below `directory`, which must not exist yet.
 
     value_schema: JSON form of the values' schema from an earlier batch; None: by the shape, or inferred.
-    file_root: what the paths in the answer are relative to. client_options: further options of the source.
+    table_schema: JSON form of the table's columns so far. file_root: the table's folder, which paths in the
+    answer are relative to. client_options: further options of the source.
     """
 
     bootstrap_servers: str
@@ -30,6 +31,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     file_root: str
     shape: RowShape
     value_schema: str | None = None
+    table_schema: str | None = None
     fail_on_data_loss: bool = True
     client_options: dict[str, str] = {}
 

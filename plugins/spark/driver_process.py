@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -111,8 +112,7 @@ class DriverProcess:
         except Exception as e:
             traceback.print_exc()
             self._exit_if_jvm_is_gone(e)
-            # Spark puts Java's stack behind the message; it stays in the log.
-            return {"error": f"{type(e).__name__}: {e}".partition("\n\tat ")[0]}
+            return {"error": without_stacks(f"{type(e).__name__}: {e}")}
 
     def _exit_if_jvm_is_gone(self, error: Exception) -> None:
         """A call that failed because the JVM died is not answered: the parent is to start another driver."""
@@ -121,6 +121,14 @@ class DriverProcess:
                 self._jvm.wait(JVM_NOTICE_SECONDS)
                 if not self._ending:
                     os._exit(JVM_DIED)
+
+
+_PYTHON_STACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+")
+
+
+def without_stacks(message: str) -> str:
+    """Spark's message without Java's stack behind it and Python's within; both stay in the driver's log."""
+    return _PYTHON_STACK.sub("", message.partition("\n\tat ")[0])
 
 
 def _as_json(value: Any) -> Any:

@@ -28,8 +28,12 @@ class DataLost(ConnectError):
     def __str__(self) -> str:
         return (
             f"{self.topic}-{self.partition}: offset {self.wanted} is wanted, the log has {self.available}; "
-            "records between them are lost (failOnDataLoss=false goes on without them)"
+            "records between them are lost (failOnDataLoss=false, for a connector fail.on.data.loss=false, "
+            "goes on without them)"
         )
+
+    def __repr__(self) -> str:
+        return f"DataLost({str(self)!r})"
 
 
 class TopicRecreated(ConnectError):
@@ -46,6 +50,9 @@ class TopicRecreated(ConnectError):
             f"topic {self.topic} was made again: the table was fed from topic id {self.known}, "
             f"the cluster now has {self.found}; its offsets do not continue"
         )
+
+    def __repr__(self) -> str:
+        return f"TopicRecreated({str(self)!r})"
 
 
 class Fenced(ConnectError):

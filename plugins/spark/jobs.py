@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from plugins.spark.calls import PlannedRange, WriteRequest, WriteResult, WrittenRange
 from plugins.spark.manifest import DataFile
-from plugins.spark.reading import read_table
+from plugins.spark.reading import read_files, read_table
 from plugins.spark.rows import shape_rows, value_schema_of
 from plugins.spark.settings import PartitionColumn, RowShape, file_url, local_path
+from plugins.spark.table import ParquetTable
 
 
 def version(spark: SparkSession) -> str:
@@ -32,6 +37,8 @@ def write(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
     records = _read_ranges(spark, asked)
     value_schema = value_schema_of(spark, records, asked.shape, asked.value_schema)
     rows = shape_rows(records, asked.shape, value_schema)
+    if asked.table_schema is not None:
+        _check_earlier_rows(spark, asked, StructType.fromJson(json.loads(asked.table_schema)), rows.schema)
     observed = Observation()
     partition_columns = [column.name for column in asked.shape.partition_by]
     writer = rows.observe(observed, F.count(F.lit(1)).alias("rows"))
@@ -78,6 +85,26 @@ def latest_rows(table: DataFrame) -> DataFrame:
         return table
     newest = table.groupBy("topic", "partition", "key").agg(F.max_by(F.struct("*"), "offset").alias("row"))
     return newest.select("row.*")
+
+
+def _check_earlier_rows(spark: SparkSession, asked: WriteRequest, known: StructType, new: StructType) -> None:
+    """ValueError when columns have other types now, and Spark cannot read the newest file by those.
+
+    It widens some types and not others, so it is tried; once committed, nobody could read the table any more.
+    """
+    before = {field.name: field.dataType for field in known}
+    changed = [f for f in new if f.name in before and before[f.name] != f.dataType]
+    if not changed:
+        return
+    table = ParquetTable(Path(asked.file_root))
+    try:
+        read_files(spark, table, table.files()[-1:], new).write.format("noop").mode("overwrite").save()
+    except (Py4JJavaError, PySparkException) as e:
+        types = ", ".join(
+            f"{f.name} was {before[f.name].simpleString()} and is {f.dataType.simpleString()}"
+            for f in changed
+        )
+        raise ValueError(f"the table's rows cannot be read by the new types: {types}; take a new path") from e
 
 
 def _observed_rows(observed: Observation) -> int:
@@ -130,12 +157,19 @@ def _written_files(directory: str, root: str) -> tuple[DataFile, ...]:
 
 
 def _written_ranges(directory: str, shape: RowShape) -> tuple[WrittenRange, ...]:
-    """Rows, first and last offset per topic-partition, from the record columns of the files."""
+    """Rows, first and last offset per topic-partition, from the files and the folders they lie in.
+
+    A column the table is partitioned by is in the folders' names only.
+    """
     topic, partition, offset = (shape.record_prefix + name for name in ("topic", "partition", "offset"))
     paths = [str(path) for path in _parquet_paths(directory)]
     if not paths:
         return ()
-    columns = ds.dataset(paths, format="parquet").to_table(columns=[topic, partition, offset])
+    kinds = {topic: pa.string(), partition: pa.int32(), offset: pa.int64()}
+    in_folders = [(c.name, kinds[c.name]) for c in shape.partition_by if c.name in kinds]
+    folders = ds.partitioning(pa.schema(in_folders), flavor="hive")
+    files = ds.dataset(paths, format="parquet", partitioning=folders, partition_base_dir=directory)
+    columns = files.to_table(columns=[topic, partition, offset])
     counted = columns.group_by([topic, partition]).aggregate(
         [(offset, "count"), (offset, "min"), (offset, "max")]
     )

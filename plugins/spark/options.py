@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -66,6 +66,8 @@ _FETCH = {
     "kafka.max.partition.fetch.bytes": "max_partition_fetch_bytes",
 }
 
+_FETCH_LEAST = {"kafka.fetch.min.bytes": 0, "kafka.fetch.max.wait.ms": 0}
+
 
 def parse_options(options: Mapping[str, str]) -> ReadOptions:
     """Options of a batch read; ConfigError names the key, the value and what is allowed."""
@@ -99,7 +101,11 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
         poll_timeout_ms=_positive(given, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
         isolation_level=isolation,  # type: ignore[arg-type]
         client_id=given.get("kafka.client.id", "millstream-spark"),
-        fetch={name: value for key, name in _FETCH.items() if (value := _positive(given, key)) is not None},
+        fetch={
+            name: value
+            for key, name in _FETCH.items()
+            if (value := _positive(given, key, _FETCH_LEAST.get(key, 1))) is not None
+        },
     )
 
 
@@ -113,27 +119,32 @@ def _subscription(
         )
     value = given[named[0].lower()]
     if named[0] == "subscribe":
-        return tuple(topic.strip() for topic in value.split(",") if topic.strip()), None, None
+        topics = tuple(dict.fromkeys(topic.strip() for topic in value.split(",") if topic.strip()))
+        if not topics:
+            raise ConfigError("subscribe", value, "names no topic")
+        return topics, None, None
     if named[0] == "subscribePattern":
         try:
             re.compile(value)
         except re.error as e:
             raise ConfigError(named[0], value, f"is no regular expression: {e}") from None
         return None, value, None
-    assigned = _json(named[0], value, lambda found: {str(t): tuple(map(int, ps)) for t, ps in found.items()})
+    assigned = _json(named[0], value, _distinct_partitions)
     return None, None, assigned
+
+
+def _distinct_partitions(found: Mapping[str, Iterable[int]]) -> dict[str, tuple[int, ...]]:
+    return {topic: tuple(dict.fromkeys(map(int, numbers))) for topic, numbers in found.items()}
 
 
 def _choice(given: Mapping[str, str], which: Literal["starting", "ending"], default: Wanted) -> OffsetChoice:
     """`…Timestamp` goes before `…OffsetsByTimestamp`, that before `…Offsets`, as in Spark."""
     moment = given.get(f"{which}timestamp")
     if moment is not None:
-        return OffsetChoice(everywhere=Wanted("timestamp", _number(f"{which}Timestamp", moment)))
+        return OffsetChoice(everywhere=Wanted("timestamp", _moment(f"{which}Timestamp", moment)))
     moments = given.get(f"{which}offsetsbytimestamp")
     if moments is not None:
-        return OffsetChoice(
-            each=_each(f"{which}OffsetsByTimestamp", moments, lambda ms: Wanted("timestamp", ms))
-        )
+        return OffsetChoice(each=_each(f"{which}OffsetsByTimestamp", moments, _wanted_moment))
     offsets = given.get(f"{which}offsets")
     if offsets is None:
         return OffsetChoice(everywhere=default)
@@ -143,7 +154,15 @@ def _choice(given: Mapping[str, str], which: Literal["starting", "ending"], defa
 
 
 def _wanted_offset(number: int) -> Wanted:
+    if number < -2:
+        raise ValueError
     return {-2: EARLIEST, -1: LATEST}.get(number, Wanted("offset", number))
+
+
+def _wanted_moment(ms: int) -> Wanted:
+    if ms < 0:  # -1 and -2 would be the log's ends to the broker
+        raise ValueError
+    return Wanted("timestamp", ms)
 
 
 def _each(key: str, text: str, wanted: Callable[[int], Wanted]) -> dict[tuple[str, int], Wanted]:
@@ -194,11 +213,17 @@ def _number(key: str, text: str) -> int:
         raise ConfigError(key, text, "a whole number is wanted") from None
 
 
-def _positive(given: Mapping[str, str], key: str) -> int | None:
+def _moment(key: str, text: str) -> int:
+    if (ms := _number(key, text)) < 0:
+        raise ConfigError(key, text, "milliseconds since 1970 are wanted")
+    return ms
+
+
+def _positive(given: Mapping[str, str], key: str, least: int = 1) -> int | None:
     text = given.get(key.lower())
     if text is None:
         return None
     number = _number(key, text)
-    if number < 1:
-        raise ConfigError(key, text, "a number above 0 is wanted")
+    if number < least:
+        raise ConfigError(key, text, f"a number from {least} on is wanted")
     return number

@@ -130,7 +130,9 @@ async def _offsets(
         elif which == "ending" or options.no_match_is_latest:
             offsets[tp] = latest[tp]
         else:
-            raise ConfigError("startingTimestamp", want.value, f"{tp} has no record at or after it")
+            key = "startingTimestamp" if choice.everywhere else "startingOffsetsByTimestamp"
+            allowed = "startingOffsetsByTimestampStrategy=latest reads nothing there then"
+            raise ConfigError(key, want.value, f"{tp} has no record at or after it; {allowed}")
     return offsets
 
 

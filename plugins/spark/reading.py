@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
+from plugins.spark.manifest import DataFile
 from plugins.spark.settings import BATCH_COLUMN, file_url, local_path
 from plugins.spark.table import ParquetTable
 
@@ -25,10 +27,16 @@ def read_table(spark: SparkSession, path: Path | str) -> DataFrame:
     manifest = table.latest()
     if manifest is None or manifest.table_schema is None:
         raise FileNotFoundError(f"{path}: no committed table")
-    schema = StructType.fromJson(json.loads(manifest.table_schema))
-    files = [_GLOB.sub(r"\\\g<0>", file_url(table.path / file.path)) for file in table.files()]
+    return read_files(spark, table, table.files(), StructType.fromJson(json.loads(manifest.table_schema)))
+
+
+def read_files(
+    spark: SparkSession, table: ParquetTable, files: Sequence[DataFile], schema: StructType
+) -> DataFrame:
+    """The rows of some of the table's files, by the columns of `schema`."""
     if not files:
         return spark.createDataFrame([], schema)
+    paths = [_GLOB.sub(r"\\\g<0>", file_url(table.path / file.path)) for file in files]
     with_batch = StructType([*schema.fields, StructField(BATCH_COLUMN, StringType())])
     reader = spark.read.schema(with_batch).option("basePath", file_url(table.data_path))
-    return reader.parquet(*files).drop(BATCH_COLUMN)
+    return reader.parquet(*paths).drop(BATCH_COLUMN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -35,7 +36,7 @@ def value_schema_of(
     rows = records.select(F.col("value").cast("string")).limit(INFERRED_FROM).collect()
     sample = spark.sparkContext.parallelize([row[0] for row in rows if row[0] is not None], 1)
     inferred = spark.read.json(sample).schema
-    return inferred if set(inferred.names) - {_CORRUPT} else StructType([])
+    return StructType([field for field in inferred.fields if field.name != _CORRUPT])
 
 
 def _struct(schema: object) -> StructType:
@@ -47,28 +48,36 @@ def _struct(schema: object) -> StructType:
 def shape_rows(records: DataFrame, shape: RowShape, value_schema: StructType | None) -> DataFrame:
     """The table's rows: one per record, tombstones too (their fields are null).
 
-    ValueError when a field of the value is called like a column of the record.
+    ValueError when a field of the value is called like a column of the record, or a partition column like
+    either; Spark does not tell `Key` from `key` unless spark.sql.caseSensitive is set.
     """
+    fold = _case_folding(records.sparkSession)
     text = F.col("value").cast("string")
     columns = {shape.record_prefix + name: F.col(name) for name in RECORD_COLUMNS}
     if shape.key_format == "string":
         columns[shape.record_prefix + "key"] = F.col("key").cast("string")
     if value_schema is not None:
         parsed = records.withColumn("value", F.from_json(text, value_schema))
-        _add(columns, {field.name: F.col("value").getField(field.name) for field in value_schema.fields})
+        fields = {field.name: F.col("value").getField(field.name) for field in value_schema.fields}
+        _add(columns, fields, fold)
     else:
         parsed = records
-        _add(columns, {"value": text if shape.value_format == "string" else F.col("value")})
+        _add(columns, {"value": text if shape.value_format == "string" else F.col("value")}, fold)
     rows = parsed.select(*(column.alias(name) for name, column in columns.items()))
     for partition in shape.partition_by:
-        if partition.name in columns and partition.expression != partition.name:
+        if fold(partition.name) in map(fold, columns) and partition.expression != partition.name:
             raise ValueError(f"partition.by: there is a column {partition.name} already")
         rows = rows.withColumn(partition.name, F.expr(partition.expression))
     return rows
 
 
-def _add(columns: dict[str, Column], fields: dict[str, Column]) -> None:
-    clashes = sorted(set(columns) & set(fields))
+def _case_folding(spark: SparkSession) -> Callable[[str], str]:
+    return str if spark.conf.get("spark.sql.caseSensitive") == "true" else str.lower
+
+
+def _add(columns: dict[str, Column], fields: dict[str, Column], fold: Callable[[str], str]) -> None:
+    taken = set(map(fold, columns))
+    clashes = sorted(name for name in fields if fold(name) in taken)
     if clashes:
         raise ValueError(
             f"the value's fields {', '.join(clashes)} are called like columns of the record: "

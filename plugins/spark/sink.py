@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from connect.api import (
+    ConfigError,
     ConnectError,
     OffsetRange,
     RangeSinkTask,
@@ -49,8 +50,9 @@ class SparkSinkTask(RangeSinkTask):
         self.config = SparkSinkConfig.parse(config)
         if not java_found():
             raise ConnectError("Spark needs Java 17 or newer: neither JAVA_HOME nor the path has one")
-        self._driver = acquire_driver(SparkSettings.from_config(config))
         self.table = ParquetTable(local_path(self.config.path))
+        self._check_folders()
+        self._driver = acquire_driver(SparkSettings.from_config(config))
         self.table.create()
         self._writer = self.table.claim().writer
         orphans = self.table.collect_orphans()
@@ -75,6 +77,18 @@ class SparkSinkTask(RangeSinkTask):
         if self._driver is not None:
             release_driver(self._driver)
             self._driver = None
+
+    def _check_folders(self) -> None:
+        """Spark cannot read a table whose folders are named by other columns here than there."""
+        known = self.table.partition_columns()
+        given = [column.name for column in self.config.row_shape().partition_by]
+        if known is not None and known != given:
+            raise ConfigError(
+                "partition.by",
+                self.config.partition_by,
+                f"the folders of {self.table.path} are named by {', '.join(known) or 'nothing'}: "
+                "leave that as it is, or take a new path",
+            )
 
     def _state(self) -> Manifest:
         state = self.table.latest()
@@ -105,6 +119,7 @@ class SparkSinkTask(RangeSinkTask):
                 file_root=str(self.table.path),
                 shape=self.config.row_shape(),
                 value_schema=state.value_schema,
+                table_schema=state.table_schema,
                 fail_on_data_loss=self.config.fail_on_data_loss,
                 client_options=self._client_options(),
             )

@@ -66,6 +66,11 @@ class ParquetTable:
         """Every file of the table, in order of commit."""
         return [file for manifest in self.manifests() for file in manifest.files]
 
+    def partition_columns(self) -> list[str] | None:
+        """The columns that name the folders of the newest files; None while there are no files."""
+        files = self.files()
+        return [part.partition("=")[0] for part in Path(files[-1].path).parts[2:-1]] if files else None
+
     def claim(self) -> Manifest:
         """Become the table's writer: from now on no other writer's commit succeeds. Returns the new state."""
         while True:

@@ -35,6 +35,17 @@ def test_keys_in_any_case() -> None:
     assert (options.pattern, options.fail_on_data_loss, options.include_headers) == ("a.*", False, True)
 
 
+def test_what_is_named_twice_is_read_once() -> None:
+    assert parse_options({**BASE, "subscribe": "a,b, a"}).topics == ("a", "b")
+    assigned = parse_options({"kafka.bootstrap.servers": "x:1", "assign": '{"a": [1, 0, 1]}'}).assigned
+    assert assigned == {"a": (1, 0)}
+
+
+def test_a_fetch_need_not_wait() -> None:
+    given = {"kafka.fetch.min.bytes": "0", "kafka.fetch.max.wait.ms": "0"}
+    assert parse_options({**BASE, **given}).fetch == {"fetch_min_bytes": 0, "fetch_max_wait_ms": 0}
+
+
 def test_offsets_per_partition() -> None:
     options = parse_options(
         {
@@ -58,6 +69,10 @@ def test_times_go_before_offsets() -> None:
     ("changes", "key"),
     [
         ({"subscribePattern": "x"}, "subscribe"),
+        ({"subscribe": " ,"}, "subscribe"),
+        ({"startingOffsets": '{"a": {"0": -3}}'}, "startingOffsets"),
+        ({"startingTimestamp": "-1"}, "startingTimestamp"),
+        ({"endingOffsetsByTimestamp": '{"a": {"0": -1}}'}, "endingOffsetsByTimestamp"),
         ({"startingOffsets": "latest"}, "startingOffsets"),
         ({"endingOffsets": "earliest"}, "endingOffsets"),
         ({"startingOffsets": "12"}, "startingOffsets"),

@@ -46,8 +46,9 @@ def test_a_large_backlog_is_taken_in_parts_in_proportion() -> None:
 
 @pytest.mark.parametrize("log", [(11, 20), (0, 9)])
 def test_a_position_outside_of_the_log_is_lost_data(log: tuple[int, int]) -> None:
-    with pytest.raises(DataLost, match="t-0: offset 10"):
+    with pytest.raises(DataLost, match="t-0: offset 10") as lost:
         plan_batch(state(t={0: 10}), ends(t=[log]))
+    assert "t-0: offset 10" in repr(lost.value)  # what the worker's log shows
     plan = plan_batch(state(t={0: 10}), ends(t=[log]), fail_on_data_loss=False)
     assert plan.ranges == (planned("t", 0, *log),)
 

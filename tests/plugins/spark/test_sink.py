@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from connect.api import RangeSinkContext, RetriableError
+from connect.api import ConfigError, RangeSinkContext, RetriableError
 from logd.records import NewRecord
 from plugins.spark.driver import SparkDriver
 from plugins.spark.environment import java_found
@@ -68,7 +68,7 @@ def test_records_become_rows_of_a_partitioned_table(
     log.produce(
         topic, 1, [(0, b"gone", None, ()), (0, b"bad", b"{no json", ()), (1, None, b'{"more": 1}', ())]
     )
-    by_month = {"partition.by": "month=date_format(timestamp,'yyyy-MM')"}
+    by_month = {"partition.by": "month=date_format(timestamp,'yyyy-MM'); topic; partition"}
     task = start_task(log, topic, path, **SCHEMA, **by_month)
     try:
         assert task.run_once(log.ends(topic)) == {(topic, 0): 12, (topic, 1): 3}
@@ -101,7 +101,10 @@ def test_records_become_rows_of_a_partitioned_table(
     ]
     latest = driver.sql("SELECT carrier, delay FROM t_latest WHERE partition = 0 ORDER BY carrier", tables)
     assert [tuple(row.values()) for row in latest] == [("A0", 6.0), ("A1", 6.5), ("A2", 7.0)]
-    assert any("month=1970-06" in file.path for file in ParquetTable(path).files())
+    folders = f"month=1970-06/topic={topic}/partition=0"
+    assert any(folders in file.path for file in ParquetTable(path).files())
+    with pytest.raises(ConfigError, match="named by month, topic, partition"):
+        start_task(log, topic, path, **SCHEMA, **{"partition.by": "topic"})
 
 
 def test_a_crash_after_any_step_leaves_every_record_once(
@@ -169,6 +172,7 @@ def test_a_schema_is_inferred_once_and_kept(
     topic = new_name()
     log.create(topic)
     log.produce(topic, 0, [(0, None, None, ()), (0, None, b'{"n": 1, "nested": {"s": "x"}}', ())])
+    log.produce(topic, 0, [(0, None, b"no json", ())])
     task = start_task(log, topic, tmp_path)
     try:
         task.run_once(log.ends(topic))
@@ -176,8 +180,20 @@ def test_a_schema_is_inferred_once_and_kept(
         task.run_once(log.ends(topic))
     finally:
         task.stop()
-    rows = driver.sql("SELECT n, nested.s AS s FROM t ORDER BY offset", {"t": str(tmp_path)})
-    assert [tuple(row.values()) for row in rows] == [(None, None), (1, "x"), (2, None)]
+    task = start_task(log, topic, tmp_path, value_schema="n STRING")
+    try:
+        log.produce(topic, 0, [(0, None, b'{"n": "text"}', ())])
+        with pytest.raises(JobFailed, match="n was bigint and is string; take a new path"):
+            task.run_once(log.ends(topic))
+    finally:
+        task.stop()
+    rows = driver.sql("SELECT * EXCEPT (key, topic, timestamp) FROM t ORDER BY offset", {"t": str(tmp_path)})
+    assert [tuple(row.values()) for row in rows] == [
+        (0, 0, None, None),
+        (0, 1, 1, {"s": "x"}),
+        (0, 2, None, None),
+        (0, 3, 2, None),
+    ]
 
 
 def test_fields_called_like_the_records_own_columns_need_a_prefix(
@@ -185,9 +201,9 @@ def test_fields_called_like_the_records_own_columns_need_a_prefix(
 ) -> None:
     topic = new_name()
     log.create(topic)
-    log.produce(topic, 0, [(0, b"k", b'{"key": 7, "offset": 8}', ())])
+    log.produce(topic, 0, [(0, b"k", b'{"key": 7, "Offset": 8}', ())])
     task = start_task(log, topic, tmp_path / "clash")
-    with pytest.raises(JobFailed, match=r"key, offset .*record\.columns\.prefix"):
+    with pytest.raises(JobFailed, match=r"Offset, key .*record\.columns\.prefix"):
         task.run_once(log.ends(topic))
     task.stop()
     task = start_task(log, topic, tmp_path / "prefix", record_columns_prefix="record_", key_format="string")
