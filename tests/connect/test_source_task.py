@@ -63,6 +63,18 @@ class Async(SourceTask):
 KEY = b'["c",{"s":1}]'
 
 
+def failure_of(harness, plugin):
+    """The trace of a task that fails."""
+
+    async def run():
+        task = WorkerSourceTask(harness.setting(), plugin, harness.store)
+        task.launch()
+        await harness.in_state(task, State.FAILED)
+        return task.status.trace
+
+    return asyncio.run(run())
+
+
 def test_a_source_that_ends_is_done_with_everything_committed(harness, fake_producer):
     async def run():
         plugin = Counting()
@@ -304,14 +316,9 @@ def test_a_record_that_is_too_large_is_told_with_its_remedy(harness, fake_produc
 
     monkeypatch.setattr(fake_producer, "send", refuse)
 
-    async def run():
-        task = WorkerSourceTask(harness.setting(), Counting(), harness.store)
-        task.launch()
-        await harness.in_state(task, State.FAILED)
-        for words in ("9 bytes", "is 8", "producer.override.max.request.size", "max.message.bytes"):
-            assert words in task.status.trace
-
-    asyncio.run(run())
+    trace = failure_of(harness, Counting())
+    for words in ("9 bytes", "is 8", "producer.override.max.request.size", "max.message.bytes"):
+        assert words in trace
 
 
 def test_headers_of_another_shape_are_refused_in_words(harness, fake_producer):
@@ -319,13 +326,7 @@ def test_headers_of_another_shape_are_refused_in_words(harness, fake_producer):
         def poll(self):
             return [SourceRecord("t", 1, headers=[("h", "v")])]
 
-    async def run():
-        task = WorkerSourceTask(harness.setting(), Pairs(), harness.store)
-        task.launch()
-        await harness.in_state(task, State.FAILED)
-        assert "each is (name, schema or None, value)" in task.status.trace
-
-    asyncio.run(run())
+    assert "each is (name, schema or None, value)" in failure_of(harness, Pairs())
 
 
 def test_an_offset_counts_as_it_was_when_its_record_was_returned(harness, fake_producer):
@@ -368,26 +369,15 @@ def test_a_record_that_cannot_be_sent_says_why(harness, fake_producer, wrong, wo
             right = {"topic": "t", "value": 1, "source_partition": {"s": 1}, "source_offset": {"n": 1}}
             return [SourceRecord(**{**right, **wrong})]
 
-    async def run():
-        task = WorkerSourceTask(harness.setting(), Wrong(), harness.store)
-        task.launch()
-        await harness.in_state(task, State.FAILED)
-        assert words in task.status.trace
-
-    asyncio.run(run())
+    assert words in failure_of(harness, Wrong())
 
 
 def test_a_converter_that_makes_no_bytes_is_named(harness, fake_producer, monkeypatch):
     monkeypatch.setitem(sys.modules, "my_converters", SimpleNamespace(Texts=Texts))
     harness.worker["value.converter"] = "my_converters:Texts"
 
-    async def run():
-        task = WorkerSourceTask(harness.setting(), Counting(), harness.store)
-        task.launch()
-        await harness.in_state(task, State.FAILED)
-        assert "Texts.from_connect must give NoneType or bytes for each record, not str" in task.status.trace
-
-    asyncio.run(run())
+    trace = failure_of(harness, Counting())
+    assert "Texts.from_connect must give NoneType or bytes for each record, not str" in trace
 
 
 class Texts(Converter):
@@ -403,13 +393,7 @@ def test_a_plugin_that_would_end_the_process_fails_its_own_task_only(harness, fa
         def poll(self):
             raise end
 
-    async def run():
-        task = WorkerSourceTask(harness.setting(), Leaving(), harness.store)
-        task.launch()
-        await harness.in_state(task, State.FAILED)
-        assert type(end).__name__ in task.status.trace
-
-    asyncio.run(run())
+    assert type(end).__name__ in failure_of(harness, Leaving())
 
 
 def test_an_async_plugin_that_exits_fails_its_own_task_only(harness, fake_producer):
@@ -417,10 +401,4 @@ def test_an_async_plugin_that_exits_fails_its_own_task_only(harness, fake_produc
         async def poll(self):
             raise SystemExit(3)
 
-    async def run():
-        task = WorkerSourceTask(harness.setting(), Leaving(), harness.store)
-        task.launch()
-        await harness.in_state(task, State.FAILED)
-        assert "SystemExit(3)" in task.status.trace
-
-    asyncio.run(run())
+    assert "SystemExit(3)" in failure_of(harness, Leaving())

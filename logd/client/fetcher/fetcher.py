@@ -11,8 +11,9 @@ import asyncio
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from typing import Any, Literal, Self
 
-from logd.client.cluster.cluster import Client, is_retriable
+from logd.client.cluster.cluster import Client
 from logd.client.cluster.metadata import NO_NODE, TopicPartition
+from logd.client.cluster.settling import settle_forever
 from logd.client.fetcher.buffer import FetchBuffer
 from logd.client.fetcher.fetched import Fetched
 from logd.client.fetcher.node import FetchSettings, NodeFetch
@@ -228,23 +229,17 @@ class BatchFetcher:
     # --- the director ---
 
     async def _direct(self) -> None:
-        """Find leaders and offsets whenever something is unsettled, with a backoff while that fails."""
-        backoff = self.client.backoff()
-        while True:
-            await self._unsettled.wait()
-            self._unsettled.clear()
-            try:
-                await self._find_leaders()
-                await self._find_offsets()
-            except MillstreamError as error:
-                if not is_retriable(error) or self.client.closed:
-                    self._park_unsettled(error)
-                self.client.invalidate_metadata()
-            if any(held.homeless or held.needs_offset for held in self._partitions.values()):
-                self._unsettled.set()
-                await asyncio.sleep(backoff.next())
-            else:
-                backoff.reset()
+        await settle_forever(
+            self.client,
+            self._unsettled,
+            self._settle,
+            remains=lambda: any(held.homeless or held.needs_offset for held in self._partitions.values()),
+            give_up=self._park_unsettled,
+        )
+
+    async def _settle(self) -> None:
+        await self._find_leaders()
+        await self._find_offsets()
 
     async def _find_leaders(self) -> None:
         homeless = [held for held in self._partitions.values() if held.homeless]

@@ -11,8 +11,9 @@ import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, Literal, Self
 
-from logd.client.cluster.cluster import Client, is_retriable
+from logd.client.cluster.cluster import Client
 from logd.client.cluster.metadata import NO_NODE, TopicPartition
+from logd.client.cluster.settling import settle_forever
 from logd.client.producer.accumulator import Delivery, Identity, PartitionQueue, PendingBatch
 from logd.client.producer.backlog import Backlog
 from logd.client.producer.node import ProduceNode, ProduceSettings
@@ -22,7 +23,6 @@ from logd.errors import (
     ConnectionClosed,
     ErrorCode,
     KafkaError,
-    MillstreamError,
     RequestTimedOut,
     error_for,
 )
@@ -299,25 +299,17 @@ class BatchProducer:
     # --- tasks ---
 
     async def _direct(self) -> None:
-        """Find leaders, and new producer ids, whenever something is unsettled, with a backoff while that
-        fails.
-        """
-        backoff = self.client.backoff()
-        while True:
-            await self._unsettled.wait()
-            self._unsettled.clear()
-            try:
-                await self._find_leaders()
-                await self._renew_identities()
-            except MillstreamError as error:
-                if not is_retriable(error) or self.client.closed:
-                    self._backlog.abandon(error)
-                self.client.invalidate_metadata()
-            if any(self._is_unsettled(queue) for queue in self._queues.values()):
-                self._unsettled.set()
-                await asyncio.sleep(backoff.next())
-            else:
-                backoff.reset()
+        await settle_forever(
+            self.client,
+            self._unsettled,
+            self._settle,
+            remains=lambda: any(self._is_unsettled(queue) for queue in self._queues.values()),
+            give_up=self._backlog.abandon,
+        )
+
+    async def _settle(self) -> None:
+        await self._find_leaders()
+        await self._renew_identities()
 
     def _is_unsettled(self, queue: PartitionQueue) -> bool:
         return not queue.idle and (queue.node == NO_NODE or queue.identity is None)
