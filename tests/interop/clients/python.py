@@ -125,9 +125,16 @@ class PythonMember(ConsumerRebalanceListener):
         self.assignments += 1
 
     def _poll(self) -> None:
-        for partition, messages in self._consumer.poll(POLL_MS, max_records=1000).items():
-            for message in messages:
-                self._received.put((partition.partition, to_record(message)))
+        """Poll, and go on while a rebalance is under way: kafka-python 3.0.12 loses a join that ends between two
+        polls, neither takes up what it was given nor sends heartbeats.
+        """
+        deadline = time.monotonic() + SECONDS
+        while True:
+            for partition, messages in self._consumer.poll(POLL_MS, max_records=1000).items():
+                for message in messages:
+                    self._received.put((partition.partition, to_record(message)))
+            if not self._consumer._coordinator.rejoining or time.monotonic() > deadline:
+                return
 
     @property
     def assigned(self) -> frozenset[int]:

@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -31,12 +33,22 @@ def test_one_line_when_ready(tmp_path: Path) -> None:
         assert re.fullmatch(pattern, logd.log.strip())
 
 
+@contextmanager
+def hangups(handling: signal.Handlers) -> Iterator[None]:
+    """What children inherit; the tests themselves may run under nohup."""
+    before = signal.signal(signal.SIGHUP, handling)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_clean_stop_leaves_the_marker_and_everything_is_there_again(
     tmp_path: Path, signal_number: signal.Signals
 ) -> None:
     logd = LogdProcess(tmp_path)
-    with logd:
+    with hangups(signal.SIG_DFL), logd:
         with RawClient(logd.port) as client:
             topic_id = make(client, "t")
             client.produce("t", [(1, b"k", b"v", ())])
@@ -56,14 +68,10 @@ def test_a_clean_stop_leaves_the_marker_and_everything_is_there_again(
 
 
 def test_a_hangup_is_ignored_under_nohup(tmp_path: Path) -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which a child inherits
-    try:
-        with LogdProcess(tmp_path) as logd, RawClient(logd.port) as client:
-            os.kill(logd.pid, signal.SIGHUP)
-            make(client, "t")
-            assert logd.stop() == 0
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    with hangups(signal.SIG_IGN), LogdProcess(tmp_path) as logd, RawClient(logd.port) as client:
+        os.kill(logd.pid, signal.SIGHUP)
+        make(client, "t")
+        assert logd.stop() == 0
 
 
 def test_after_a_kill_it_recovers_what_was_acknowledged(tmp_path: Path) -> None:

@@ -178,6 +178,7 @@ def test_what_cannot_be_aborted(logd: LogdProcess, client: RawClient, topic: str
     nothing = run(logd, "abort", "--topic", topic, "--partition", 0, "--start-offset", 77)
     assert nothing.exit_code == 1
     assert f"starting at offset 77 on partition {topic}-0" in nothing.stderr
+    Writer.begin(client, "somebody")  # there is a coordinator then, which the next one's batch asks for
     newer = Writer(client, "lost", 911, 5)
     assert newer.produce(topic, 0) == 0
     stale = ("--producer-id", 911, "--producer-epoch", 4, "--coordinator-epoch", 0)
