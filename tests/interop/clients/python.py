@@ -125,8 +125,8 @@ class PythonMember(ConsumerRebalanceListener):
         self.assignments += 1
 
     def _poll(self) -> None:
-        """Poll, and go on while a rebalance is under way: kafka-python 3.0.12 loses a join that ends between two
-        polls, neither takes up what it was given nor sends heartbeats.
+        """Poll, and go on while a rebalance is under way: kafka-python 3.0.12 loses a join that ends between
+        two polls, neither takes up what it was given nor sends heartbeats.
         """
         deadline = time.monotonic() + SECONDS
         while True:
