@@ -57,19 +57,21 @@ def decode_columns(buffer: Buffer, pos: int = 0, *, limit: int = DECOMPRESSED_LI
 def check_first_record(batch: memoryview, header: BatchHeader) -> None:
     """Refuse an uncompressed batch whose first record is none, in time that does not grow with the batch.
 
-    The others' places are only known by walking over them all. Raises CorruptRecordBatch.
+    The others' places are only known by walking over them all. Of a record that is alone the length has to be
+    the batch's, and that is all: more would be felt by requests of one record. Raises CorruptRecordBatch.
     """
+    end = len(batch)
+    raw, pos = batch[HEADER_SIZE], HEADER_SIZE + 1
+    if raw >= 0x80:
+        raw, pos = read_zigzag(cast("bytes", batch), HEADER_SIZE)
+    stop = pos + (raw >> 1)
+    alone = header.count == 1
+    if raw & 1 or (stop != end if alone else stop + (header.count - 1) * _RECORD_SIZE_MIN > end):
+        raise CorruptRecordBatch(f"the first of {header.count} records ends at byte {stop} of {end}")
+    if alone:
+        return
     # Read through a view: nothing is copied, and what is decoded is not kept.
-    body = cast("bytes", batch[HEADER_SIZE:])
-    if header.count > 1:
-        raw, pos = read_zigzag(body, 0)
-        stop = pos + (raw >> 1)
-        if raw & 1 or stop + (header.count - 1) * _RECORD_SIZE_MIN > len(body):
-            raise CorruptRecordBatch(
-                f"the first of {header.count} records ends at {stop} of {len(body)} bytes"
-            )
-        body = body[:stop]
-    offset = _decoded(body, 1, header)[0][0]
+    offset = _decoded(cast("bytes", batch[HEADER_SIZE:stop]), 1, header)[0][0]
     if offset != header.base_offset:
         raise CorruptRecordBatch(f"the first record has offset delta {offset - header.base_offset}")
 
