@@ -61,9 +61,12 @@ def check_first_record(batch: memoryview, header: BatchHeader) -> None:
     the batch's, and that is all: more would be felt by requests of one record. Raises CorruptRecordBatch.
     """
     end = len(batch)
-    raw, pos = batch[HEADER_SIZE], HEADER_SIZE + 1
-    if raw >= 0x80:
-        raw, pos = read_zigzag(cast("bytes", batch), HEADER_SIZE)
+    try:
+        raw, pos = batch[HEADER_SIZE], HEADER_SIZE + 1
+        if raw >= 0x80:
+            raw, pos = read_zigzag(cast("bytes", batch), HEADER_SIZE)
+    except IndexError:
+        raise CorruptRecordBatch(f"{header.count} records in {end - HEADER_SIZE} bytes") from None
     stop = pos + (raw >> 1)
     alone = header.count == 1
     if raw & 1 or (stop != end if alone else stop + (header.count - 1) * _RECORD_SIZE_MIN > end):

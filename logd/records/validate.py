@@ -60,8 +60,6 @@ def check_produced(records: Buffer) -> BatchHeader:
                 check_frame(attributes & CODEC_MASK, records[HEADER_SIZE : HEADER_SIZE + FRAME_HEADER_SIZE])
             else:
                 check_first_record(memoryview(records), header)
-        except IndexError:
-            raise _invalid(f"{header.count} records in {len(records) - HEADER_SIZE} bytes") from None
         except CorruptRecordBatch as error:
             raise _invalid(str(error)) from None
     if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):
