@@ -19,7 +19,6 @@ import logging
 import signal
 import sys
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,22 +27,13 @@ import typer
 from connect.config import SinkConfig, SourceConfig, document, read_config_file, validate
 from connect.errors import MillstreamError
 from connect.runtime import Worker, WorkerConfig, connector_class, connector_type, list_plugins
+from logd.config.log_level import LogLevel
 
 app = typer.Typer(
     help="Connect: move data between the log and other systems.", no_args_is_help=True, add_completion=False
 )
 _GC_THRESHOLD = 50_000
 """Objects between two collections."""
-
-
-class LogLevel(StrEnum):
-    """Of Python's logging."""
-
-    DEBUG = "DEBUG"
-    INFO = "INFO"
-    WARNING = "WARNING"
-    ERROR = "ERROR"
-    CRITICAL = "CRITICAL"
 
 
 @app.command()

@@ -19,11 +19,11 @@ import json
 import logging
 import signal
 import sys
-from enum import StrEnum
 from typing import Annotated, Any, NoReturn
 
 import typer
 
+from logd.config.log_level import LogLevel
 from logd.errors import ConfigError, MillstreamError
 from streams.config import StreamsConfig
 from streams.dsl import StreamsBuilder
@@ -35,16 +35,6 @@ app = typer.Typer(help="Streams: describe and run stream topologies.", no_args_i
 
 GC_THRESHOLD = 50_000
 """Objects between two collections: records in flight are many, and almost never in cycles."""
-
-
-class LogLevel(StrEnum):
-    """Of Python's logging."""
-
-    DEBUG = "DEBUG"
-    INFO = "INFO"
-    WARNING = "WARNING"
-    ERROR = "ERROR"
-    CRITICAL = "CRITICAL"
 
 
 TopologyName = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="where the topology is")]
