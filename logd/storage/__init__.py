@@ -9,9 +9,11 @@ from logd.storage.errors import FolderLocked, FolderMismatch, NotResident, Stora
 from logd.storage.folder import LogFolder
 from logd.storage.index.transaction import AbortedTransaction
 from logd.storage.jobs import Deletion, Flush
-from logd.storage.log.log import Appended, Log
+from logd.storage.log.log import Log
 from logd.storage.log.reader import TimestampOffset
-from logd.storage.producers.state import Producer, ProducerState
+from logd.storage.log.writer import Appended
+from logd.storage.producers.producer import Producer
+from logd.storage.producers.state import ProducerState
 
 __all__ = [
     "AbortedTransaction",

@@ -19,9 +19,8 @@ import base64
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
 
-PartitionKey: TypeAlias = tuple[str, int]
+from logd.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -51,15 +50,18 @@ def read_lines(path: Path) -> list[list[str]]:
         return []
 
 
-def encode_offsets(offsets: Mapping[PartitionKey, int]) -> bytes:
+def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
     """An offset checkpoint."""
     return encode_lines(f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())
 
 
-def read_offsets(path: Path) -> dict[PartitionKey, int]:
+def read_offsets(path: Path) -> dict[TopicPartition, int]:
     """An offset checkpoint; empty if it is missing or broken."""
     try:
-        return {(topic, int(partition)): int(offset) for topic, partition, offset in read_lines(path)}
+        return {
+            TopicPartition(topic, int(partition)): int(offset)
+            for topic, partition, offset in read_lines(path)
+        }
     except ValueError as error:
         logger.warning("ignoring checkpoint %s: %s", path, error)
         return {}

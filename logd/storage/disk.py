@@ -31,6 +31,7 @@ WARM_BYTES = 1024 * 1024
 """Read at a time where a file is read only to have it in memory."""
 
 _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)
+_CANNOT_TELL = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class _CachedOnly(threading.local):
@@ -118,9 +119,13 @@ class PosixFile:
 
     def read(self, position: int, length: int) -> bytes:
         """See `File.read`."""
-        if CACHED_ONLY.is_on and not is_resident(FileSlice(self.fd, position, length)):
-            ahead = FileSlice(self.fd, position, max(length, WARM_BYTES), self.descriptor)
-            raise NotResident(partial(warm, ahead))
+        if CACHED_ONLY.is_on:
+            cached = _read_cached(self.fd, position, length)
+            if cached is not None:
+                return cached
+            if not is_resident(FileSlice(self.fd, position, length)):
+                ahead = FileSlice(self.fd, position, max(length, WARM_BYTES), self.descriptor)
+                raise NotResident(partial(warm, ahead))
         data = os.pread(self.fd, length, position)
         if len(data) == length or not data:
             return data
@@ -200,6 +205,22 @@ def read_slice(piece: FileSlice) -> bytes:
     return data
 
 
+def _read_cached(fd: int, position: int, length: int) -> bytes | None:
+    """The bytes, where all are in memory and the system can tell; else None. May raise OSError."""
+    if _NO_WAIT is None:
+        return None
+    buffer = bytearray(length)
+    try:
+        got = os.preadv(fd, (buffer,), position, _NO_WAIT)
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        if error.errno not in _CANNOT_TELL:
+            raise
+        return None
+    return bytes(buffer) if got == length else None
+
+
 def is_resident(piece: FileSlice) -> bool:
     """Whether the slice's pages are in memory, so that sending it waits for no disk. A page in
     ``PROBE_BYTES`` is looked at; True where the system cannot tell. May raise OSError.
@@ -214,7 +235,7 @@ def is_resident(piece: FileSlice) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+        if error.errno not in _CANNOT_TELL:
             raise
     return True
 

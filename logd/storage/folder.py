@@ -6,28 +6,25 @@ import logging
 import shutil
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from logd.config.topic import TopicConfig
 from logd.errors import CorruptRecordBatch, KafkaError
 from logd.storage.checkpoints import (
-    PartitionKey,
-    decode_uuid,
     encode_offsets,
-    encode_properties,
     encode_uuid,
     read_offsets,
-    read_properties,
 )
 from logd.storage.disk import Disk, PosixDisk, write_atomically
-from logd.storage.errors import FolderMismatch, StorageError
+from logd.storage.errors import StorageError
 from logd.storage.health import Health
+from logd.storage.identity import FolderIdentity
 from logd.storage.jobs import Deletion
 from logd.storage.lock import FolderLock
-from logd.storage.log.flusher import write_id
-from logd.storage.log.loader import Opening, open_log
+from logd.storage.log.loader import Opening, new_log, open_log
 from logd.storage.log.log import Log
 from logd.storage.names import (
     CLEAN_SHUTDOWN,
@@ -35,7 +32,6 @@ from logd.storage.names import (
     DELETED_FOLDER_SUFFIX,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
-    META_PROPERTIES,
     RECOVERY_POINTS,
     deleted_folder,
     parse_future_folder,
@@ -44,6 +40,8 @@ from logd.storage.names import (
     stray_folder,
 )
 from logd.storage.read_ahead import read_ahead
+from logd.storage.recovery_epoch import RecoveryEpoch
+from logd.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -63,26 +61,42 @@ class LogFolder:
     """
 
     def __init__(
-        self, path: Path, lock: FolderLock, disk: Disk, on_offline: Callable[[str], None] | None
+        self,
+        path: Path,
+        lock: FolderLock,
+        disk: Disk,
+        on_offline: Callable[[str], None] | None,
+        known: FolderIdentity,
     ) -> None:
         self.path = path
-        self.node_id = -1
-        self.cluster_id = ""
-        self.directory_id = bytes(16)
-        self.logs: dict[PartitionKey, Log] = {}
-        self.high_watermarks: dict[PartitionKey, int] = {}
-        self.cleaner_offsets: dict[PartitionKey, int] = {}
+        self.identity = known
+        self.directory_id = known.directory_id or uuid.uuid4().bytes
+        self.logs: dict[TopicPartition, Log] = {}
+        self.high_watermarks: dict[TopicPartition, int] = {}
+        self.cleaner_offsets: dict[TopicPartition, int] = {}
         self.deletions: list[Deletion] = []
-        self.futures: dict[PartitionKey, list[Path]] = {}
-        self.arriving: dict[PartitionKey, Log] = {}
-        self.start_offsets: dict[PartitionKey, int] = {}
+        self.futures: dict[TopicPartition, list[Path]] = {}
+        self.arriving: dict[TopicPartition, Log] = {}
+        self.start_offsets: dict[TopicPartition, int] = {}
+        self._recovery_epoch = RecoveryEpoch(disk, path)
         self._lock = lock
         self._disk = disk
         self._health = Health(path, on_offline)
         self._written: dict[str, bytes] = {}
-        self._checkpointed: set[PartitionKey] = set()
+        self._checkpointed: set[TopicPartition] = set()
         self._checkpoint_number = self._checkpoint_written = 0
         self._checkpointing = threading.Lock()
+        self._is_open = False
+
+    @property
+    def node_id(self) -> int:
+        """The node whose folder it is."""
+        return -1 if self.identity.node_id is None else self.identity.node_id
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster whose folder it is; empty for a new one that was not identified yet."""
+        return self.identity.cluster_id or ""
 
     @property
     def failure(self) -> str | None:
@@ -122,54 +136,163 @@ class LogFolder:
         settings. `on_offline` is called once with the reason, from whichever thread met the disk error.
         Blocks. Raises FolderLocked, FolderMismatch, StorageError.
         """
-        disk = disk or PosixDisk()
+        folder = cls.lock(path, node_id=node_id, on_offline=on_offline, disk=disk)
+        try:
+            folder.identify(cluster_id)
+        except BaseException:
+            folder.unlock()
+            raise
+        folder.open_logs(config_for, now_ms)
+        return folder
+
+    @classmethod
+    def lock(
+        cls,
+        path: Path,
+        *,
+        node_id: int,
+        on_offline: Callable[[str], None] | None = None,
+        disk: Disk | None = None,
+    ) -> LogFolder:
+        """Lock the folder, made if missing, and read whose it is; `identify` comes next, then `open_logs`.
+
+        Raises FolderLocked, FolderMismatch, StorageError.
+        """
         try:
             path.mkdir(parents=True, exist_ok=True)
-            folder = cls(path, FolderLock(path), disk, on_offline)
+            lock = FolderLock(path)
         except OSError as error:
             raise StorageError(path, f"cannot be used: {error.strerror}") from error
         try:
-            folder._identify(node_id, cluster_id)
-            folder._open_logs(config_for, now_ms)
-        except (OSError, CorruptRecordBatch) as error:
-            folder._lock.release()
+            known = FolderIdentity.read(path)
+            known.check(path, node_id=node_id, cluster_id=None)
+        except OSError as error:
+            lock.release()
             raise StorageError(path, f"cannot be opened: {error}") from error
         except BaseException:
-            folder._lock.release()
+            lock.release()
             raise
-        return folder
+        return cls(path, lock, disk or PosixDisk(), on_offline, replace(known, node_id=node_id))
+
+    def identify(self, cluster_id: str | None, *, journal_id: bytes | None = None) -> None:
+        """Have the folder say whose it is, and which folder of its cluster keeps the journal.
+
+        Without a `cluster_id` it takes the one that the folder knows, or makes one up. Blocks. Raises
+        FolderMismatch, StorageError.
+        """
+        known = self.identity
+        self.identity = known.completed(
+            node_id=self.node_id,
+            cluster_id=cluster_id or known.cluster_id or encode_uuid(uuid.uuid4().bytes),
+            directory_id=self.directory_id,
+            journal_id=journal_id,
+        )
+        known.check(self.path, node_id=self.node_id, cluster_id=self.cluster_id)
+        try:
+            self.identity.write(self.path, self._disk)
+        except OSError as error:
+            raise StorageError(self.path, f"cannot be opened: {error}") from error
+
+    def open_logs(self, config_for: Callable[[str], TopicConfig], now_ms: int) -> None:
+        """Open every log in the folder, with recovery after an unclean stop; `identify` comes before.
+
+        Blocks. Raises StorageError; the folder is unlocked then.
+        """
+        try:
+            self._open_logs(config_for, now_ms)
+        except (OSError, CorruptRecordBatch) as error:
+            self._lock.release()
+            raise StorageError(self.path, f"cannot be opened: {error}") from error
+        except BaseException:
+            self._lock.release()
+            raise
+        self._is_open = True
+
+    def unlock(self) -> None:
+        """Let others in, leaving everything as it is: for a folder whose logs were not opened."""
+        self._lock.release()
 
     def create_log(
         self, topic: str, partition: int, *, topic_id: bytes | None, config: TopicConfig, now_ms: int
     ) -> Log:
-        """A new, empty log. Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """A new, empty log, here and now. Blocks. Raises KafkaError(KAFKA_STORAGE_ERROR).
 
         Nothing is forced to the disk: whoever keeps the topics creates the log again if a power loss took it.
+        But see `start_forgetting`, which is done here if nobody has done it.
         """
         if self._health.failure is not None:
             raise self._health.error()
-        key = (topic, partition)
-        assert key not in self.logs, f"{topic}-{partition} exists"
-        folder = self.path / partition_folder(topic, partition)
+        if (job := self.start_forgetting([TopicPartition(topic, partition)])) is not None:
+            job()
+        if (self.path / partition_folder(topic, partition)).exists():
+            error = FileExistsError("its folder exists already")
+            raise self._health.fail(f"creating {topic}-{partition}", error) from error
+        log = self.new_log(topic, partition, topic_id=topic_id, config=config, now_ms=now_ms)
         try:
-            if key in self._checkpointed:
-                # A deleted log of this name: its recovery point must not be taken for the new one's.
-                self.start_checkpoint()()
-            folder.mkdir()
-            if topic_id is not None:
-                # Before anything else: a log whose folder does not say so was not made by us.
-                write_id(self._disk, folder, topic_id)
-            opening = Opening(clean=True, recovery_point=0, log_start_offset=-1)
-            log, _ = open_log(
-                folder, topic, partition, config, opening, disk=self._disk, health=self._health, now_ms=now_ms
-            )
-            log.is_id_unsynced = topic_id is not None
-        except OSError as error:
-            if not isinstance(error, FileExistsError):
-                shutil.rmtree(folder, ignore_errors=True)  # it may be created in another folder now
-            raise self._health.fail(f"creating {folder.name}", error) from error
-        self.logs[key] = log
+            self.placing([log])()
+        except KafkaError:
+            del self.logs[log.tp]
+            shutil.rmtree(log.folder, ignore_errors=True)  # it may be created in another folder now
+            raise
         return log
+
+    def new_log(
+        self, topic: str, partition: int, *, topic_id: bytes | None, config: TopicConfig, now_ms: int
+    ) -> Log:
+        """A new, empty log, which is in memory until `placing` or its first record puts it on the disk.
+
+        `start_forgetting` comes before. Raises KafkaError(KAFKA_STORAGE_ERROR) when the folder has failed.
+        """
+        if self._health.failure is not None:
+            raise self._health.error()
+        assert (topic, partition) not in self.logs, f"{topic}-{partition} exists"
+        folder = self.path / partition_folder(topic, partition)
+        disk, health = self._disk, self._health
+        log = new_log(
+            folder, topic, partition, config, topic_id=topic_id, disk=disk, health=health, now_ms=now_ms
+        )
+        self.logs[log.tp] = log
+        return log
+
+    def start_forgetting(self, keys: Iterable[TopicPartition]) -> Callable[[], None] | None:
+        """A job to be run before logs of these names are created; None if there is nothing to do.
+
+        The checkpoint may know deleted logs of these names: their recovery points must not be taken for those
+        of the new ones. It blocks, and raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        if self._checkpointed.isdisjoint(keys):
+            return None
+        return self.start_checkpoint()
+
+    def placing(self, logs: Sequence[Log]) -> Callable[[], None]:
+        """A job that puts new logs on the disk. It raises KafkaError(KAFKA_STORAGE_ERROR): some are not."""
+        return lambda: self._place(logs)
+
+    def _place(self, logs: Sequence[Log]) -> None:
+        for log in logs:
+            if self._health.failure is not None:
+                raise self._health.error()
+            try:
+                log.place()
+            except OSError as error:
+                raise self._health.fail(f"creating {log.folder.name}", error) from error
+
+    @property
+    def announced_epoch(self) -> int:
+        """The largest leader epoch that logs in here began after an unclean stop, as of the last start."""
+        return self._recovery_epoch.announced
+
+    def begin_epoch(self, logs: Iterable[Log], *, above: int = 0) -> None:
+        """Have logs that may have lost records begin a leader epoch nobody has heard of, larger than `above`.
+
+        Before they serve. Blocks. Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        if self._health.failure is not None:
+            raise self._health.error()
+        try:
+            self._recovery_epoch.begin(logs, above=above)
+        except OSError as error:
+            raise self._health.fail("beginning a leader epoch", error) from error
 
     def delete_log(self, topic: str, partition: int) -> Deletion:
         """Take a log out: its folder is renamed away; run the deletion (in a thread) after its delay.
@@ -185,20 +308,27 @@ class LogFolder:
 
         No log of that name can be created before. Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
+        delay_ms = self.logs[TopicPartition(topic, partition)].config.file_delete_delay_ms
+        return self.deletion([self.take_out(topic, partition)], delay_ms)
+
+    def take_out(self, topic: str, partition: int) -> tuple[Path, Path]:
+        """Take a log out; what its folder is to be renamed from and to. KafkaError(KAFKA_STORAGE_ERROR)."""
         if self._health.failure is not None:
             raise self._health.error()
-        log = self.logs.pop((topic, partition))
+        log = self.logs.pop(TopicPartition(topic, partition))
         log.retire()
-        renames = [(log.folder, self.path / deleted_folder(topic, partition))]
-        delay_ms = log.config.file_delete_delay_ms
-        return Deletion(self._disk, [], delay_ms, renames=renames, health=self._health)
+        return log.folder, self.path / deleted_folder(topic, partition)
+
+    def deletion(self, taken_out: Sequence[tuple[Path, Path]], delay_ms: int) -> Deletion:
+        """The end of logs that were taken out; their folders are there until its `hide` is run."""
+        return Deletion(self._disk, [], delay_ms, renames=taken_out, health=self._health)
 
     def set_aside(self, topic: str, partition: int) -> Path:
         """Take out a log that has no place here and nobody may delete unasked; where it is now.
 
         Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
-        log = self.logs.pop((topic, partition))
+        log = self.logs.pop(TopicPartition(topic, partition))
         log.retire()
         target = self.path / stray_folder(topic, partition)
         try:
@@ -208,7 +338,7 @@ class LogFolder:
         return target
 
     def start_checkpoint(
-        self, high_watermarks: Mapping[PartitionKey, int] | None = None
+        self, high_watermarks: Mapping[TopicPartition, int] | None = None
     ) -> Callable[[], None]:
         """A job that writes recovery points, log start offsets and high watermarks (if given) as of now.
 
@@ -219,7 +349,7 @@ class LogFolder:
         self._checkpointed = set(self.logs) | set(self.arriving)
         self._checkpoint_number += 1
         number = self._checkpoint_number
-        files: dict[str, Mapping[PartitionKey, int]] = {
+        files: dict[str, Mapping[TopicPartition, int]] = {
             RECOVERY_POINTS: {key: log.recovery_point for key, log in logs},
             LOG_START_OFFSETS: {key: log.log_start_offset for key, log in logs},
         }
@@ -236,7 +366,7 @@ class LogFolder:
         except OSError as error:
             raise self._health.fail("keeping names", error) from error
 
-    def cleaner_checkpoint(self, first_dirty: Mapping[PartitionKey, int]) -> Callable[[], None]:
+    def cleaner_checkpoint(self, first_dirty: Mapping[TopicPartition, int]) -> Callable[[], None]:
         """A job that writes up to where logs are compacted; one at a time.
 
         It raises KafkaError(KAFKA_STORAGE_ERROR).
@@ -244,11 +374,13 @@ class LogFolder:
         data = encode_offsets(first_dirty)
         return lambda: self._write(CLEANER_OFFSETS, data)
 
-    def close(self, high_watermarks: Mapping[PartitionKey, int] | None = None) -> None:
+    def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
         """Flush, take producer snapshots, write checkpoints and the clean-shutdown marker, unlock. Blocks.
 
-        An offline folder is only unlocked: the next start recovers it.
+        An offline folder is only unlocked: the next start recovers it. So is one whose logs were not opened.
         """
+        if not self._is_open:
+            return self._lock.release()
         try:
             self._close_logs()
             self.start_checkpoint(high_watermarks)()
@@ -259,35 +391,6 @@ class LogFolder:
                 log.release()
         finally:
             self._lock.release()
-
-    def _identify(self, node_id: int, cluster_id: str | None) -> None:
-        """Read `meta.properties`, or write it into a new folder."""
-        path = self.path / META_PROPERTIES
-        properties = read_properties(path)
-        known_node = properties.get("node.id", properties.get("broker.id"))
-        known_cluster = properties.get("cluster.id")
-        if properties.get("version", "1") not in ("0", "1"):
-            raise FolderMismatch(
-                self.path, f"meta.properties has version {properties['version']}, not 0 or 1"
-            )
-        if known_node is not None and known_node != str(node_id):
-            raise FolderMismatch(self.path, f"belongs to node {known_node}, not to node {node_id}")
-        if known_cluster is not None and cluster_id is not None and known_cluster != cluster_id:
-            raise FolderMismatch(
-                self.path, f"belongs to cluster {known_cluster}, not to cluster {cluster_id}"
-            )
-        self.node_id = node_id
-        self.cluster_id = known_cluster or cluster_id or encode_uuid(uuid.uuid4().bytes)
-        known_directory = properties.get("directory.id")
-        self.directory_id = decode_uuid(known_directory) if known_directory else uuid.uuid4().bytes
-        wanted = {
-            "version": "1",
-            "cluster.id": self.cluster_id,
-            "node.id": str(node_id),
-            "directory.id": encode_uuid(self.directory_id),
-        }
-        if properties != wanted:
-            write_atomically(self._disk, path, encode_properties(wanted))
 
     def _open_logs(self, config_for: Callable[[str], TopicConfig], now_ms: int) -> None:
         marker = self.path / CLEAN_SHUTDOWN
@@ -303,27 +406,40 @@ class LogFolder:
         self.high_watermarks = read_offsets(self.path / HIGH_WATERMARKS)
         self.cleaner_offsets = read_offsets(self.path / CLEANER_OFFSETS)
         leftovers: list[Path] = []
+        losers: list[Log] = []
         for entry in read_ahead(sorted(path for path in self.path.iterdir() if path.is_dir())):
             key = parse_partition_folder(entry.name)
             if entry.name.endswith(DELETED_FOLDER_SUFFIX):
                 leftovers.append(entry)
             elif (moved := parse_future_folder(entry.name)) is not None:
                 self.futures.setdefault(moved, []).append(entry)
-            if key is None or key[0] == METADATA_TOPIC:
+            if key is None or key.topic == METADATA_TOPIC:
                 continue
             opening = Opening(
                 clean=clean,
                 recovery_point=recovery_points.get(key, -1),
                 log_start_offset=start_offsets.get(key, -1),
+                compacted_to=self.cleaner_offsets.get(key, -1),
             )
-            log, strays = open_log(
-                entry, *key, config_for(key[0]), opening, disk=self._disk, health=self._health, now_ms=now_ms
+            log, strays, has_lost = open_log(
+                entry,
+                key.topic,
+                key.partition,
+                config_for(key.topic),
+                opening,
+                disk=self._disk,
+                health=self._health,
+                now_ms=now_ms,
             )
-            if log.needs_flush(now_ms):
+            if has_lost:
+                losers.append(log)
+            if log.flusher.needs_flush(now_ms):
                 # A killed broker left it to the kernel's cache. It is going to be read and acted on.
-                log.sync()
-            self.logs[key] = log
+                log.flusher.sync()
+            self.logs[log.tp] = log
             leftovers += strays
+        if losers:
+            self._recovery_epoch.begin(losers)
         if leftovers:
             self.deletions.append(Deletion(self._disk, leftovers))
 
@@ -338,7 +454,7 @@ class LogFolder:
             for _ in pool.map(Log.close, logs):
                 pass
 
-    def _write_checkpoints(self, number: int, files: Mapping[str, Mapping[PartitionKey, int]]) -> None:
+    def _write_checkpoints(self, number: int, files: Mapping[str, Mapping[TopicPartition, int]]) -> None:
         with self._checkpointing:
             if number < self._checkpoint_written:
                 return

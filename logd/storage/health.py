@@ -41,12 +41,24 @@ class Health:
         self.failure: str | None = None
         self._on_offline = on_offline
 
-    def fail(self, doing: str, error: OSError) -> KafkaError:
-        """Take the folder offline; returns the error to raise. Called from whichever thread met the error."""
+    def fail(self, doing: str, error: Exception) -> KafkaError:
+        """Take the folder offline; returns the error to raise. Called from whichever thread met the error.
+
+        An OSError is the disk's. Any other is a mistake of ours, in the midst of a change that is not to be
+        gone on with.
+        """
         if self.failure is None:
-            self.failure = f"log folder {self.folder} is offline: {doing}: {error.strerror or error}"
-            logger.error("%s; its partitions are not served until a restart", self.failure)
-            logger.error("what to do about %s: %s, then restart the broker", self.folder, remedy(error))
+            offline, restart = (
+                f"log folder {self.folder} is offline: {doing}",
+                "are not served until a restart",
+            )
+            if isinstance(error, OSError):
+                self.failure = f"{offline}: {error.strerror or error}"
+                logger.error("%s; its partitions %s", self.failure, restart)
+                logger.error("what to do about %s: %s, then restart the broker", self.folder, remedy(error))
+            else:
+                self.failure = f"{offline}: {error!r}"
+                logger.error("%s; its partitions %s", self.failure, restart, exc_info=error)
             if self._on_offline is not None:
                 self._on_offline(self.failure)
         return self.error()

@@ -12,10 +12,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from logd.errors import KafkaError
 from logd.storage.disk import Disk, File, write_atomically
 from logd.storage.health import Health
+from logd.storage.producers.snapshots import SnapshotWrite
 
 logger = logging.getLogger(__name__)
+
+
+class DiskWrite(Protocol):
+    """Something to be written and forced to the disk."""
+
+    def run(self) -> None:
+        """Do so. Blocks. May raise OSError."""
 
 
 class FileWrite(NamedTuple):
@@ -24,6 +33,13 @@ class FileWrite(NamedTuple):
     file: File
     position: int
     data: bytes
+
+    def run(self) -> None:
+        """See `DiskWrite`."""
+        if self.data:
+            self.file.write(self.position, [self.data])
+        self.file.sync()
+        self.file.close()
 
 
 class Saved(Protocol):
@@ -37,7 +53,7 @@ class Saved(Protocol):
 
 
 class Flush:
-    """The fsyncs of one log up to `end_offset`. Run it, then hand it to `Log.finish_flush`.
+    """The fsyncs of one log up to `end_offset`. Run it, then hand it to `LogFlusher.finish_flush`.
 
     `files` are synced, and `writes` made and synced; then `folders`, where names have changed. `epochs` is
     the leader epoch checkpoint to write, None if the one on the disk is right. `turn` is the log's: a flush
@@ -56,6 +72,7 @@ class Flush:
         "_writes",
         "end_offset",
         "segments",
+        "snapshots",
     )
 
     def __init__(
@@ -64,7 +81,8 @@ class Flush:
         disk: Disk,
         *,
         files: Sequence[File],
-        writes: Sequence[FileWrite] = (),
+        writes: Sequence[DiskWrite] = (),
+        snapshots: Sequence[SnapshotWrite] = (),
         folders: Sequence[Path],
         epochs: tuple[Path, bytes] | None = None,
         end_offset: int,
@@ -75,7 +93,8 @@ class Flush:
         self._health = health
         self._disk = disk
         self._files = files
-        self._writes = writes
+        self._writes = (*writes, *snapshots)
+        self.snapshots = snapshots
         self._folders = folders
         self._epochs = epochs
         self.end_offset = end_offset
@@ -102,7 +121,7 @@ class Flush:
             for file in self._files:
                 file.sync()
             for write in self._writes:
-                self._write(write)
+                write.run()
             if self._epochs is not None:
                 write_atomically(self._disk, *self._epochs)
             for folder in self._folders:
@@ -115,21 +134,15 @@ class Flush:
         except OSError as error:
             raise self._health.fail("flushing", error) from error
 
-    @staticmethod
-    def _write(write: FileWrite) -> None:
-        if write.data:
-            write.file.write(write.position, [write.data])
-        write.file.sync()
-        write.file.close()
-
 
 class Deletion:
     """Files or folders to be renamed away at once and unlinked after `delay_ms` (file.delete.delay.ms).
 
-    `paths` have been renamed already; `renames`, (from, to), `hide` carries out. Both methods may block.
+    `paths` have been renamed already; `renames`, (from, to), `hide` carries out, once the `writes` are on the
+    disk that say what the deleted files said. Both methods may block.
     """
 
-    __slots__ = ("_disk", "_health", "_hiding", "_renames", "delay_ms", "paths")
+    __slots__ = ("_disk", "_health", "_hiding", "_renames", "_writes", "delay_ms", "paths")
 
     def __init__(
         self,
@@ -138,12 +151,14 @@ class Deletion:
         delay_ms: int = 0,
         *,
         renames: Sequence[tuple[Path, Path]] = (),
+        writes: Sequence[DiskWrite] = (),
         health: Health | None = None,
     ) -> None:
         self._disk = disk
         self.paths = [*paths, *(target for _, target in renames)]
         self.delay_ms = delay_ms
         self._renames = renames
+        self._writes = writes
         self._health = health
         self._hiding = threading.Lock()
 
@@ -151,14 +166,23 @@ class Deletion:
         """Rename what is to be renamed, if that was not done. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
         with self._hiding:
             renames, self._renames = self._renames, ()
+            writes, self._writes = self._writes, ()
+            for write in writes:
+                try:
+                    write.run()
+                except OSError as error:
+                    raise self._failed("writing what is needed without deleted segments", error) from error
             for source, target in renames:
                 try:
                     self._disk.rename(source, target)
                 except FileNotFoundError:
                     continue  # not every segment has every file
                 except OSError as error:
-                    assert self._health is not None, "whoever leaves renames to us says whose disk it is"
-                    raise self._health.fail(f"deleting {source.name}", error) from error
+                    raise self._failed(f"deleting {source.name}", error) from error
+
+    def _failed(self, doing: str, error: OSError) -> KafkaError:
+        assert self._health is not None, "whoever leaves work to us says whose disk it is"
+        return self._health.fail(doing, error)
 
     def run(self) -> None:
         """Unlink them. A failure is logged only: the next start deletes what is left."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import uuid
 
+from logd.topic_partition import TopicPartition
+
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
@@ -28,6 +30,8 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+RECOVERY_EPOCH = "recovery-leader-epoch-checkpoint"
+"""Not Kafka's, which leaves it alone: its controller hands out leader epochs."""
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
@@ -52,14 +56,14 @@ def partition_folder(topic: str, partition: int) -> str:
     return f"{topic}-{partition}"
 
 
-def parse_partition_folder(name: str) -> tuple[str, int] | None:
+def parse_partition_folder(name: str) -> TopicPartition | None:
     """Topic and partition of a folder name, None if it is no log's."""
     topic, dash, partition = name.rpartition("-")
-    return (topic, int(partition)) if dash and topic and partition.isdecimal() else None
+    return TopicPartition(topic, int(partition)) if dash and topic and partition.isdecimal() else None
 
 
 def deleted_folder(topic: str, partition: int) -> str:
-    """A fresh name for a deleted log's folder; the topic is cut so that the name fits the file system."""
+    """A fresh name for a deleted log's folder; its topic is shortened to fit the file system."""
     return _fresh_folder(topic, partition, DELETED_FOLDER_SUFFIX)
 
 
@@ -76,7 +80,7 @@ def future_folder(topic: str, partition: int) -> str:
     return name
 
 
-def parse_future_folder(name: str) -> tuple[str, int] | None:
+def parse_future_folder(name: str) -> TopicPartition | None:
     """Topic and partition of a log that is being moved into this folder, None if it is no such folder."""
     stem, dot, unique = name.removesuffix(FUTURE_FOLDER_SUFFIX).rpartition(".")
     if not name.endswith(FUTURE_FOLDER_SUFFIX) or not dot or len(unique) != 32:

@@ -14,6 +14,9 @@ from logd.storage.disk import File
 
 HEADER_CHUNK = 16 * 1024
 BATCH_CHUNK = 1024 * 1024
+EMPTY_CHUNK = 1024 * HEADER_SIZE
+EMPTY_LENGTH = (HEADER_SIZE - LOG_OVERHEAD).to_bytes(4, "big")
+"""The length field of a batch without records."""
 
 
 _REACH = struct.Struct(">qi4xb4x2xi")
@@ -44,6 +47,29 @@ def find_batch(file: File, position: int, end: int, offset: int) -> tuple[int, i
         size = HEADER_CHUNK if 4 * length < HEADER_CHUNK else HEADER_SIZE
         position += length
     return None
+
+
+def end_of_empty(file: File, position: int, end: int, bytes_max: int | None = None) -> int:
+    """Where the batches without records end that begin at `position`, or `end` if they go on up to there.
+
+    After `bytes_max` it stops looking: the batch it leads to may be one of them as well. Such batches are
+    bare headers, one like the other, so their lengths are looked at a column at a time.
+    """
+    stop = end if bytes_max is None else min(end, position + bytes_max)
+    while stop - position >= HEADER_SIZE:
+        chunk = file.read(position, min(EMPTY_CHUNK, end - position))
+        count = len(chunk) // HEADER_SIZE
+        if not count:
+            break  # the file is shorter than it should be: who reads on is told
+        lengths = [chunk[at : count * HEADER_SIZE : HEADER_SIZE] for at in range(8, 12)]
+        empty = min(
+            count - len(column.lstrip(bytes([wanted])))
+            for column, wanted in zip(lengths, EMPTY_LENGTH, strict=True)
+        )
+        position += empty * HEADER_SIZE
+        if empty < count:
+            break
+    return position
 
 
 def scan_headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:

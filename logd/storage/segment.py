@@ -13,8 +13,10 @@ from pathlib import Path
 
 from logd.errors import CorruptRecordBatch
 from logd.records.decode import decode_records
+from logd.records.header import HEADER_SIZE
 from logd.records.slice import FileSlice
 from logd.storage.disk import Buffer, Disk, File
+from logd.storage.empty_runs import EmptyRuns
 from logd.storage.index.offset import OffsetIndex
 from logd.storage.index.time import NO_TIMESTAMP, TimeIndex
 from logd.storage.index.transaction import TransactionIndex
@@ -28,6 +30,7 @@ from logd.storage.names import (
     TXN_INDEX_SUFFIX,
     offset_name,
 )
+from logd.storage.new_log import Placement
 from logd.storage.open_files import OPEN_FILES
 from logd.storage.scan import find_batch, scan_headers
 
@@ -44,10 +47,12 @@ class Segment:
     __slots__ = (
         "_bytes_since_index",
         "_disk",
+        "_empty_runs",
         "_file",
         "_first_timestamp",
         "_max_timestamp",
         "_max_timestamp_offset",
+        "_placement",
         "_recent_offsets",
         "_recent_positions",
         "_size_seen",
@@ -71,6 +76,7 @@ class Segment:
         self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX), base_offset)
         self.txn_index = TransactionIndex(disk, self.path(TXN_INDEX_SUFFIX), base_offset)
         self._file: File | None = None
+        self._placement: Placement | None = None
         self._used = False
         self._size_seen = size
         self._bytes_since_index = 0
@@ -79,6 +85,7 @@ class Segment:
         self._max_timestamp_offset = base_offset
         self._recent_offsets = array("q")
         self._recent_positions = array("q")
+        self._empty_runs = EmptyRuns()
 
     @classmethod
     def create(cls, disk: Disk, folder: Path, base_offset: int, created_ms: int) -> Segment:
@@ -86,6 +93,10 @@ class Segment:
         segment = cls(disk, folder, base_offset, 0, created_ms)
         segment.file.truncate(0)
         return segment
+
+    def placed_by(self, placement: Placement) -> None:
+        """The files may not be there yet: whoever opens the first one has to see to it."""
+        self._placement = placement
 
     def path(self, suffix: str) -> Path:
         """One of the segment's files."""
@@ -102,6 +113,9 @@ class Segment:
         self._used = True
         file = self._file
         if file is None:
+            if self._placement is not None:
+                self._placement.carry_out()
+                self._placement = None
             file = self._file = self._disk.open(self.path(LOG_SUFFIX))
             OPEN_FILES.opened(self)
         return file
@@ -118,6 +132,16 @@ class Segment:
         self.unload()
 
     # Writing
+
+    def expect_appends(self) -> None:
+        """Read what the first append has to know, so that it does not wait for the disk."""
+        if self.size:
+            try:
+                self._first_timestamp, self._max_timestamp = self.first_timestamp, self.largest_timestamp
+            except CorruptRecordBatch:
+                return  # whoever appends is told
+        self.index.last()
+        self.time_index.last()
 
     def append(
         self,
@@ -245,6 +269,7 @@ class Segment:
         self.index.unload()
         self.time_index.unload()
         self.txn_index.unload()
+        self._empty_runs = EmptyRuns()
         self._recent_offsets, self._recent_positions = array("q"), array("q")
 
     def truncate(self, size: int, end_offset: int) -> None:
@@ -255,6 +280,7 @@ class Segment:
         self.file.truncate(size)
         self.size = size
         self._bytes_since_index = 0
+        self._empty_runs = EmptyRuns()
         self._recent_offsets, self._recent_positions = array("q"), array("q")
         self._first_timestamp = self._max_timestamp = NOT_READ if size else NO_TIMESTAMP
         if size:
@@ -267,7 +293,7 @@ class Segment:
         self._used, self._size_seen = False, self.size
 
     def relocate(self, disk: Disk, folder: Path) -> None:
-        """The files are in another folder now; see `LogFlusher.relocate`."""
+        """The files are in another folder now; see `Log.relocate`."""
         self.close()
         self._disk, self.folder = disk, folder
         self.index.relocate(disk, folder)
@@ -311,11 +337,15 @@ class Segment:
             return position, end - position
         return find_batch(self.file, self.index.lookup(offset), self.size, offset)
 
-    def read(self, offset: int, max_bytes: int, bound: int | None, min_one_batch: bool) -> FileSlice | None:
+    def read(
+        self, offset: int, max_bytes: int, bound: int | None, min_one_batch: bool, wants_records: bool = False
+    ) -> FileSlice | None:
         """Whole batches from the one holding `offset`, ending before the one holding `bound`; None if there
         are none.
 
-        Cut to `max_bytes` where a batch is known to begin, so up to one index interval less is returned.
+        Cut to `max_bytes` where a batch is known to begin, so up to one index interval less is returned. Who
+        `wants_records` gets batches from the first on that has some, else the last without: then the slice
+        is of `HEADER_SIZE`.
         """
         found = self.locate(offset)
         if found is None:
@@ -326,6 +356,8 @@ class Segment:
             limit = bound_found[0]
         if limit <= position:
             return None
+        if wants_records and first_size == HEADER_SIZE:
+            position, first_size = self._behind_empty(position, limit)
         length = limit - position
         if length > max_bytes:
             if first_size > max_bytes and not min_one_batch:
@@ -333,6 +365,21 @@ class Segment:
             length = max(self._boundary_before(position + max_bytes) - position, first_size)
         descriptor = self.file.descriptor
         return FileSlice(descriptor.number, position, length, descriptor)
+
+    def _behind_empty(self, position: int, limit: int) -> tuple[int, int]:
+        """(position, size) of the first batch with records from `position` on; of the last one before `limit`
+        if they all have none, as the one at `position`.
+        """
+        size = HEADER_SIZE
+        while size == HEADER_SIZE:
+            position = self._empty_runs.end(self.file, position, limit)
+            if (
+                position >= limit
+                or (found := find_batch(self.file, position, limit, self.base_offset)) is None
+            ):
+                return position - HEADER_SIZE, HEADER_SIZE
+            position, size = found
+        return position, size
 
     def _boundary_before(self, position: int) -> int:
         recent = self._recent_positions
@@ -390,7 +437,7 @@ class Segment:
         return None
 
     def _reread_timestamps(self) -> None:
-        """After a cut: the time index's last entry, and the batches no entry of either index speaks of."""
+        """After truncation: the time index's last entry, and the batches behind the last entry of either."""
         self._max_timestamp, self._max_timestamp_offset = self.time_index.last_entry()
         for _, header in scan_headers(self.file, self.index.last_position(), self.size):
             if header.max_timestamp > self._max_timestamp:

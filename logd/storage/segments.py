@@ -10,9 +10,13 @@ from bisect import bisect_right
 from operator import attrgetter
 from pathlib import Path
 
+from logd.records.header import HEADER_SIZE
 from logd.records.slice import FileSlice
 from logd.storage.disk import Disk
 from logd.storage.segment import Segment
+
+EMPTY_SEGMENTS_MAX = 16
+"""Segments without a record that one read passes over, so that it does not hold up the event loop."""
 
 _base_offset = attrgetter("base_offset")
 
@@ -45,10 +49,15 @@ class Segments:
         return self.active
 
     def relocate(self, disk: Disk, folder: Path) -> None:
-        """Their files are in another folder now; see `LogFlusher.relocate`."""
+        """Their files are in another folder now; see `Log.relocate`."""
         self._disk, self._folder = disk, folder
         for segment in self.row:
             segment.relocate(disk, folder)
+
+    def release(self) -> None:
+        """Let go of the files as they are; slices given out stay readable."""
+        for segment in self.row:
+            segment.close()
 
     def drop_oldest(self, count: int) -> list[tuple[Path, Path]]:
         """Take out the oldest segments, not all of them; returns how to rename their files away."""
@@ -56,7 +65,7 @@ class Segments:
         del self.row[:count]
         return renames
 
-    def cut(self, offset: int, now_ms: int) -> list[Path]:
+    def truncate_to(self, offset: int, now_ms: int) -> list[Path]:
         """Take out everything from the batch holding `offset` on; returns files, renamed, to be unlinked."""
         keep = bisect_right(self.row, offset - 1, key=_base_offset)
         paths = [path for segment in self.row[keep:] for path in segment.mark_deleted()]
@@ -70,18 +79,36 @@ class Segments:
         return paths
 
     def read(
-        self, offset: int, max_bytes: int, upper_bound: int, log_end_offset: int, min_one_batch: bool
+        self,
+        offset: int,
+        max_bytes: int,
+        upper_bound: int,
+        log_end_offset: int,
+        min_one_batch: bool,
+        wants_records: bool,
     ) -> FileSlice | None:
-        """See `Log.read`; moves on to the next segment where compaction took a segment's last batches."""
+        """See `LogReader.read`; moves on to the next segment where compaction took a segment's last batches,
+        or all their records.
+        """
+        empty: list[FileSlice] = []
         for index in range(self.index_of(offset), len(self.row)):
             segment = self.row[index]
             if segment.base_offset >= upper_bound:
                 break
+            if not segment.size:
+                continue
             bound = upper_bound if upper_bound < self.end_of(index, log_end_offset) else None
-            piece = segment.read(offset, max_bytes, bound, min_one_batch)
-            if piece is not None or segment.locate(offset) is not None:
+            piece = segment.read(offset, max_bytes, bound, min_one_batch, wants_records)
+            if piece is None:
+                if segment.locate(offset) is not None:
+                    break
+            elif wants_records and piece.length == HEADER_SIZE:
+                empty.append(piece)
+                if len(empty) == EMPTY_SEGMENTS_MAX:
+                    break
+            else:
                 return piece
-        return None
+        return empty[-1] if empty else None
 
     def find_timestamp(self, timestamp: int, start_offset: int) -> tuple[int, int] | None:
         """(timestamp, offset) of the first record from `start_offset` on at or after `timestamp` (ms)."""

@@ -7,8 +7,8 @@ What happens to a log, and where:
     `selection`  which log is dirtiest; a `Task`     ──►   `offset_map`  the last offset of each key of the
                  says what may be read                                   dirty section, in bounded memory
                                                            `cleaning`    groups of segments, each rewritten
-                                                           `batches`     as one: batches kept as they are,
-                                                                         shortened or dropped
+                                                           `grouping`    as one: batches kept as they are,
+                                                           `batches`     shortened or dropped
     `swap`       puts the files in, group by group   ◄──   `writing`     `.cleaned` files, on the disk
 
 The log's first part, up to the offset in `cleaner-offset-checkpoint`, is clean: it was compacted before. The
@@ -30,6 +30,10 @@ A swap, and what the loader makes of a crash in the midst of it (Kafka's names a
     X.….swap, no X.….cleaned        stopped in 3 or 4: the new       deletes the old segments the new one
                                     files are whole                  stands for, renames it: the new state
     ….deleted                       stopped in 5                     deletes it
+
+The old segments a new one stands for are told by their base offsets, which lie below its end. Of those behind
+its last batch nothing stayed: one that a crash in 3 has left is taken up again as it was, and all it holds is
+superseded or deleted elsewhere. They go oldest first, so no record comes back without what superseded it.
 
 The folder's sync in 2 keeps 3 from reaching the disk before 2. Between 3 and 5 a file system keeps renames
 within one folder in their order, as journals do; Kafka leans on that too. A record is in the old files or in

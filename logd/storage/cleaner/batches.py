@@ -7,7 +7,8 @@ copied as bytes. Two things besides the keys decide:
   `delete.retention.ms` after it was first cleaned. Until when, is written into the batch: attribute bit 6 is
   set and the base timestamp is that time, the records' deltas counting from there (KIP-534).
 - The batch with an active producer's last sequence stays, if need be without records, and so does the last
-  batch of a segment: recovery takes a segment that ends early for a damaged one.
+  one before the last stable offset: as long as nothing follows, no other tells readers how far the log goes
+  (KAFKA-17076).
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ class BatchFilter:
         self._latest = offsets.latest
         self._transactions = transactions
         self._producers = {producer: (last, epoch) for producer, last, epoch in task.producers}
+        self._last_stable_offset = task.last_stable_offset
         self._now_ms = task.now_ms
         self._horizon = task.now_ms + task.delete_retention_ms
 
-    def filter(self, header: BatchHeader, batch: memoryview, *, is_last: bool) -> Buffer | None:
+    def filter(self, header: BatchHeader, batch: memoryview) -> Buffer | None:
         """The bytes to keep of a batch, `batch` itself if all of it stays; None if nothing does.
 
-        `is_last`: it ends its segment. Raises CorruptRecordBatch.
+        Raises CorruptRecordBatch.
         """
         self.records_read += header.count
         if header.is_control:
@@ -55,7 +57,7 @@ class BatchFilter:
             kept = None if discard or not header.count else self._data(header, batch)
         if kept is not None:
             return kept
-        if is_last or (header.producer_id >= 0 and self._is_last_of_producer(header)):
+        if header.next_offset == self._last_stable_offset or self._is_last_of_producer(header):
             return batch if not header.count else _empty(header)
         return None
 
@@ -90,7 +92,8 @@ class BatchFilter:
                 has_deletions = True
             kept.append(span)
         self.records_kept += len(kept)
-        retime = has_deletions and horizon is None
+        # A deletion whose key is not in the map has not been cleaned yet: its time does not run.
+        retime = has_deletions and horizon is None and header.last_offset <= latest
         if not kept:
             return None
         if len(kept) == len(spans) and not retime:
@@ -98,7 +101,7 @@ class BatchFilter:
         return self._rebuilt(header, body, kept, retime)
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
-        last = self._producers.get(header.producer_id)
+        last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
         if last is None:
             return False
         offset, epoch = last

@@ -1,4 +1,5 @@
-"""Cleaning one log: the keys of its dirty section are noted, then its segments are rewritten group by group.
+"""Cleaning one log: the keys of its dirty section are noted, then its segments are rewritten group by group
+(`grouping`).
 
 The log is only read; what is written stands beside it, under `.cleaned` names. Every batch's CRC is checked,
 so that no damage is given a new CRC and passed on as sound.
@@ -12,16 +13,16 @@ from pathlib import Path
 
 from logd.errors import MillstreamError
 from logd.records.decode import read_body
-from logd.records.header import BatchHeader, check_crc, read_header
+from logd.records.header import NO_TIMESTAMP, BatchHeader, check_crc, read_header
 from logd.storage.cleaner.batches import BatchFilter
-from logd.storage.cleaner.grouping import groups
+from logd.storage.cleaner.grouping import Group, Held, bytes_max
 from logd.storage.cleaner.messages import Cleaned, Done, Source, Task
 from logd.storage.cleaner.offset_map import OffsetMap
 from logd.storage.cleaner.spans import record_spans
 from logd.storage.cleaner.throttle import Throttle
 from logd.storage.cleaner.transactions import Transactions
 from logd.storage.cleaner.writing import CleanedSegment, remove_cleaned
-from logd.storage.disk import Disk, File
+from logd.storage.disk import Buffer, Disk, File
 from logd.storage.names import LOG_SUFFIX, offset_name
 from logd.storage.scan import scan_batches
 
@@ -53,6 +54,7 @@ class Cleaning:
         self._is_cancelled = is_cancelled
         self._throttle = throttle
         self._bytes_read = self._bytes_written = 0
+        self._writing: CleanedSegment | None = None
 
     def run(self) -> Done:
         """Raises OSError, CorruptRecordBatch, Cancelled."""
@@ -61,13 +63,16 @@ class Cleaning:
         first_dirty = offsets.latest + 1
         sources = [source for source in task.sources if source.base_offset < first_dirty]
         batches = BatchFilter(task, offsets, transactions := Transactions(task.aborted))
-        for group in groups(
-            sources,
-            segment_bytes=task.segment_bytes,
-            segment_index_bytes=task.segment_index_bytes,
-            index_interval_bytes=task.index_interval_bytes,
-        ):
-            self._rewrite(group, batches, transactions)
+        group: Group | None = None
+        try:
+            for source in sources:
+                group = self._clean(source, group, batches, transactions)
+            if group is not None:
+                self._finish(group)
+        except BaseException:
+            if self._writing is not None:
+                self._writing.abandon()
+            raise
         return Done(
             first_dirty=first_dirty,
             bytes_read=self._bytes_read,
@@ -113,47 +118,61 @@ class Cleaning:
 
     # The segments
 
-    def _rewrite(self, group: list[Source], batches: BatchFilter, transactions: Transactions) -> None:
-        """Write what stays of a group as one segment; nothing, if all of a lone segment stays."""
-        task, first, end_offset = self._task, group[0], group[-1].end_offset
-        written = CleanedSegment(
+    def _clean(
+        self, source: Source, group: Group | None, batches: BatchFilter, transactions: Transactions
+    ) -> Group:
+        """Append what stays of a segment to `group` if it fits, else to a new one; returns which it was."""
+        if group is None or group.is_full:
+            group = self._next_group(source, group)
+        is_open = bool(group.sources) and not group.has_room(source)
+        held, is_changed = Held(self._task.buffer_bytes), False
+        for header, batch in self._batches(source):
+            kept = batches.filter(header, batch)
+            is_changed |= kept is not batch
+            if kept is None:
+                continue
+            self._wrote(len(kept))
+            (held if is_open else group).append(header, _max_timestamp(header, batch, kept), kept)
+            if is_open and not group.takes(held):
+                group, is_open = self._next_group(source, group), False
+                self._append(held, group)
+        if is_open:
+            self._append(held, group)
+        group.join(source, transactions.kept, is_changed=is_changed)
+        transactions.kept.clear()
+        return group
+
+    def _append(self, held: Held, group: Group) -> None:
+        for batch in held.batches:
+            group.append(*batch)
+
+    def _next_group(self, source: Source, group: Group | None) -> Group:
+        """End `group` and begin one with `source`."""
+        if group is not None:
+            self._finish(group)
+        task = self._task
+        self._writing = CleanedSegment(
             self._disk,
             self._folder,
-            first.base_offset,
+            source.base_offset,
             index_interval=task.index_interval_bytes,
             buffer_bytes=task.buffer_bytes,
         )
-        is_changed = len(group) > 1
-        transactions.kept.clear()
-        try:
-            for source in group:
-                for header, batch in self._batches(source):
-                    kept = batches.filter(header, batch, is_last=header.next_offset == end_offset)
-                    if kept is None:
-                        is_changed = True
-                        continue
-                    max_timestamp = header.max_timestamp
-                    if kept is not batch:
-                        is_changed = True
-                        after = read_header(kept)
-                        max_timestamp = after.max_timestamp if after.count else -1
-                    self._wrote(len(kept))
-                    written.append(header, max_timestamp, kept)
-            if not is_changed:
-                written.abandon()
-                remove_cleaned(self._disk, self._folder, first.base_offset)
-                return
-            for entry in transactions.kept:
-                written.add_aborted(entry)
-            modified_ms = self._modified_ms(group[-1])
-            suffixes = written.finish(modified_ms)
-        except BaseException:
+        return Group(self._writing, bytes_max(task))
+
+    def _finish(self, group: Group) -> None:
+        """Have a group on the disk and report it; nothing, if all of a lone segment stays."""
+        written = group.written
+        if not group.is_changed:
             written.abandon()
-            raise
+            remove_cleaned(self._disk, self._folder, written.base_offset)
+            return
+        modified_ms = self._modified_ms(group.sources[-1])
+        suffixes = written.finish(modified_ms)
         self._report(
             Cleaned(
-                base_offset=first.base_offset,
-                replaced=[source.base_offset for source in group],
+                base_offset=written.base_offset,
+                replaced=[source.base_offset for source in group.sources],
                 size=written.size,
                 modified_ms=modified_ms,
                 suffixes=suffixes,
@@ -193,3 +212,9 @@ class Cleaning:
         self._bytes_written += size
         if self._throttle is not None:
             self._throttle.count(size)
+
+
+def _max_timestamp(header: BatchHeader, batch: memoryview, kept: Buffer) -> int:
+    """The largest timestamp of the records that stay of a batch, -1 if none does."""
+    after = header if kept is batch else read_header(kept)
+    return after.max_timestamp if after.count else NO_TIMESTAMP

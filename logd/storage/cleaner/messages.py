@@ -30,14 +30,15 @@ class Source(msgspec.Struct, array_like=True, frozen=True):
 class Task(msgspec.Struct, tag=True, frozen=True, kw_only=True):
     """Clean one log; `sources` are its segments from the first on, up to where cleaning has to end.
 
-    Keys are taken from `first_dirty` on. `aborted` are the aborted transactions with records in `sources`.
-    `producers` are the active ones: id, offset of the last data (-1: none), epoch. Sizes in bytes, times in
-    ms.
+    Keys are taken from `first_dirty` on. `last_stable_offset` is the log's. `aborted` are the aborted
+    transactions with records in `sources`. `producers` are the active ones: id, offset of the last data (-1:
+    none), epoch. Sizes in bytes, times in ms.
     """
 
     folder: str
     sources: list[Source]
     first_dirty: int
+    last_stable_offset: int
     now_ms: int
     delete_retention_ms: int
     segment_bytes: int

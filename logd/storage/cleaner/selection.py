@@ -12,11 +12,13 @@ from logd.storage.segments import Segments
 class Cleanable(NamedTuple):
     """A log as the cleaner sees it: clean up to `first_dirty`, to be cleaned up to `end`, a segment's base.
 
-    `is_overdue`: a record waits for longer than max.compaction.lag.ms, so the dirty ratio does not matter.
+    `last_stable_offset` is the log's. `is_overdue`: a record waits for longer than max.compaction.lag.ms, so
+    the dirty ratio does not matter.
     """
 
     first_dirty: int
     end: int
+    last_stable_offset: int
     clean_bytes: int
     dirty_bytes: int
     is_overdue: bool
@@ -69,6 +71,7 @@ def cleanable(
     return Cleanable(
         first_dirty,
         row[end].base_offset,
+        upper_bound,
         sum(segment.size for segment in row[:begin]),
         sum(segment.size for segment in row[begin:end]),
         _is_overdue(segments, config, begin, end, now_ms),

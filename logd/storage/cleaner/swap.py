@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 
 
 class Swap:
-    """One group's. `prepare` in a thread, then `apply` by the log's owner if `is_possible`, then `settle` in
-    a thread; else `discard` in a thread.
+    """One group's. `prepare` in a thread, then `apply` by the log's owner if `is_possible`, then `sync_names`
+    in a thread; else `discard` in a thread.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Swap:
         self._segments.row[first : first + len(self._old)] = [new]
         return paths
 
-    def settle(self) -> None:
+    def sync_names(self) -> None:
         """Wait until the new names are on the disk. Blocks. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
         try:
             self._disk.sync_folder(self._folder)

@@ -57,7 +57,7 @@ class CleanedSegment:
             disk, cleaned_path(folder, base_offset, TXN_INDEX_SUFFIX), base_offset
         )
         self._has_transactions = False
-        self._pending: list[Buffer] = []
+        self._pending: list[bytes] = []
         self._pending_bytes = 0
         self._synced = 0
         self._since_index = 0
@@ -67,7 +67,7 @@ class CleanedSegment:
     def append(self, header: BatchHeader, max_timestamp: int, batch: Buffer) -> None:
         """Add a batch; its offsets are in `header`, which may be that of before it was shortened.
 
-        The buffer is to stay as it is until `finish`.
+        It is copied: a view of a few bytes would keep all in memory that was read with them.
         """
         position, last_offset = self.size, header.last_offset
         if position > POSITION_MAX:
@@ -81,7 +81,7 @@ class CleanedSegment:
         size = len(batch)
         self._since_index += size
         self.size = position + size
-        self._pending.append(batch)
+        self._pending.append(bytes(batch))
         self._pending_bytes += size
         if self._pending_bytes >= self._buffer_bytes:
             self._write()

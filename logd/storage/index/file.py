@@ -1,7 +1,11 @@
 """What the two indexes of a segment share: two rising columns of numbers in a file of fixed-size entries.
 
-An index is read whole when first needed. New entries stay in memory until `save`: what a crash takes,
-recovery builds again from the log, and no recovery point passes unsaved entries (see `Log.start_flush`).
+An index is read whole when something is first looked up. Appending needs its end only, so that no append
+waits for the disk. New entries stay in memory until `save`: what a crash takes, recovery builds again from
+the log, and no recovery point passes unsaved entries (see `LogFlusher.start_flush`).
+
+    entries of the index:  those in the file only │ those in memory: `keys`, `values`
+                                           _first ┘        0: all are in memory, -1: nobody has looked yet
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from typing import ClassVar
 from logd.storage.disk import Disk, File
 from logd.storage.jobs import FileWrite
 
+NOT_LOOKED_AT = -1
 CHECKED_ENTRIES = 4096
 """Entries at the end that are looked at one by one after a crash, if those before were flushed."""
 
@@ -21,10 +26,21 @@ CHECKED_ENTRIES = 4096
 class IndexFile(ABC):
     """Entries of one segment's index; `path` need not exist yet. Methods may raise OSError.
 
-    `keys` is searched; `values` stands beside it. Both are None until loaded.
+    `keys` is searched; `values` stands beside it. Whoever searches calls `loaded` first.
     """
 
-    __slots__ = ("_disk", "_is_known", "_saved", "_saving", "base_offset", "keys", "path", "values")
+    __slots__ = (
+        "_disk",
+        "_first",
+        "_is_known",
+        "_last",
+        "_saved",
+        "_saving",
+        "base_offset",
+        "keys",
+        "path",
+        "values",
+    )
 
     ENTRY_SIZE: ClassVar[int]
 
@@ -32,27 +48,45 @@ class IndexFile(ABC):
         self._disk = disk
         self.path = path
         self.base_offset = base_offset
-        self.keys: array[int] | None = None
-        self.values: array[int] = array("i")
+        self.keys, self.values = self._decode(b"")
+        self._first = NOT_LOOKED_AT
+        self._last: tuple[int, int] | None = None
         self._saved = 0
         self._saving = False
         self._is_known = False
 
     def __len__(self) -> int:
         """Number of entries."""
-        return len(self.loaded())
+        if self._first < 0:
+            self._look_at_end()
+        return self._first + len(self.keys)
 
     def loaded(self) -> array[int]:
-        """The keys, read from the file if they are not in memory."""
-        if self.keys is None:
-            self.keys, self.values = self._decode(self._read(0))
-            self._saved = len(self.keys)
+        """The keys, read from the file if they are not all in memory."""
+        if self._first:
+            keys, values = self._decode(self._read())
+            if self._first < 0:
+                self._saved = len(keys)
+            else:
+                del keys[self._first :], values[self._first :]
+            keys.extend(self.keys)
+            values.extend(self.values)
+            self.keys, self.values, self._first = keys, values, 0
         return self.keys
+
+    def last(self) -> tuple[int, int] | None:
+        """Key and value of the last entry, None without one. Reads no more than that."""
+        if self.keys:
+            return self.keys[-1], self.values[-1]
+        if self._first < 0:
+            self._look_at_end()
+        return self._last if self._first else None
 
     def clear(self) -> None:
         """Forget every entry, without reading them first."""
         self.keys, self.values = self._decode(b"")
-        self._cut(0)
+        self._first = 0
+        self._truncate_file(0)
 
     def rewind(self, end_offset: int) -> None:
         """Keep what was flushed before `end_offset`; what a crash left behind it goes, in the file too."""
@@ -68,7 +102,7 @@ class IndexFile(ABC):
                 break
             kept, last_key, last_value = place + 1, key, value
         del keys[kept:], values[kept:]
-        self._cut(kept)
+        self._truncate_file(kept)
 
     def save(self) -> File:
         """Write new entries to the file, which is returned for `sync` and is the caller's to close."""
@@ -86,12 +120,12 @@ class IndexFile(ABC):
         Call `saved` once it is made, and neither `truncate` nor `clear` before.
         """
         start = self._saved
-        end = len(self.keys) if self.keys is not None else start
+        end = start if self._first < 0 else self._first + len(self.keys)
         if end == start and self._is_known:
             return None
         self._saved = end
         self._saving = self._is_known = True
-        data = self._encode(start) if end > start else b""
+        data = self._encode(start - self._first) if end > start else b""
         return FileWrite(self._disk.open(self.path), start * self.ENTRY_SIZE, data)
 
     def saved(self) -> None:
@@ -106,8 +140,8 @@ class IndexFile(ABC):
         """The file is in another folder now, with the entries it had: those not saved are written there."""
         self._disk, self.path = disk, folder / self.path.name
         self._saving = self._is_known = False
-        if self.keys is not None:
-            self._saved = min(self._saved, self._entries_in_file())
+        if self.keys:
+            self._saved = max(min(self._saved, self._entries_in_file()), self._first)
 
     def _entries_in_file(self) -> int:
         try:
@@ -120,11 +154,12 @@ class IndexFile(ABC):
 
     def unload(self) -> None:
         """Drop the entries from memory if all are saved; they are read again when needed."""
-        if self.keys is not None and self._saved == len(self.keys) and not self._saving:
-            self.keys = None
-            del self.values[:]
+        if self._first >= 0 and self._saved == self._first + len(self.keys) and not self._saving:
+            self._last = self.last()
+            self._first = self._saved
+            self.keys, self.values = self._decode(b"")
 
-    def _cut(self, entries: int) -> None:
+    def _truncate_file(self, entries: int) -> None:
         """Leave no more than this many entries in the file."""
         self._saved = min(self._saved, entries)
         try:
@@ -134,16 +169,26 @@ class IndexFile(ABC):
         file.truncate(self._saved * self.ENTRY_SIZE)
         file.close()
 
-    def _read(self, entries_from_end: int) -> bytes:
-        """The file's last entries, or with 0 all of them; a partial entry at the end is left out."""
+    def _look_at_end(self) -> None:
+        """Learn how many entries the file has, and its last one."""
+        data = self._read(only_last=True)
+        keys, values = self._decode(data[-self.ENTRY_SIZE :])
+        self._last = (keys[-1], values[-1]) if keys else None
+
+    def _read(self, *, only_last: bool = False) -> bytes:
+        """The file's entries, or its last one; a partial entry at the end is left out."""
         try:
             file = self._disk.open(self.path, create=False)
         except FileNotFoundError:
+            if only_last:
+                self._first = self._saved = 0
             return b""
         count = file.size() // self.ENTRY_SIZE
-        first = max(count - entries_from_end, 0) if entries_from_end else 0
+        first = max(count - 1, 0) if only_last else 0
         data = file.read(first * self.ENTRY_SIZE, (count - first) * self.ENTRY_SIZE)
         file.close()
+        if only_last:
+            self._first = self._saved = count
         return data
 
     @abstractmethod
@@ -156,4 +201,4 @@ class IndexFile(ABC):
 
     @abstractmethod
     def _encode(self, start: int) -> bytes:
-        """The file's bytes of the entries from `start` on."""
+        """The file's bytes of the entries in memory from `start` on."""

@@ -26,13 +26,14 @@ class OffsetIndex(IndexFile):
 
     def append(self, last_offset: int, position: int) -> None:
         """A batch ending with `last_offset` begins at `position`."""
-        keys = self.keys if self.keys is not None else self.loaded()
-        keys.append(last_offset - self.base_offset)
+        if self._first < 0:
+            self._look_at_end()
+        self.keys.append(last_offset - self.base_offset)
         self.values.append(position)
 
     def lookup(self, offset: int) -> int:
         """A position at or before the batch holding `offset`; 0 if no entry helps."""
-        keys = self.keys if self.keys is not None else self.loaded()
+        keys = self.loaded() if self._first else self.keys
         index = bisect_right(keys, offset - self.base_offset)
         return self.values[index - 1] if index else 0
 
@@ -50,13 +51,13 @@ class OffsetIndex(IndexFile):
 
     def last_position(self) -> int:
         """The position in the last entry, 0 if there is none. Reads no more than that."""
-        values = self.values if self.keys is not None else self._decode(self._read(1))[1]
-        return values[-1] if values else 0
+        last = self.last()
+        return last[1] if last is not None else 0
 
     def leads_to(self, last_offset: int) -> bool:
         """Whether the last entry, if there is one, is that of the batch ending with `last_offset`."""
-        keys = self.loaded()
-        return not keys or keys[-1] == last_offset - self.base_offset
+        last = self.last()
+        return last is None or last[0] == last_offset - self.base_offset
 
     def truncate(self, size: int) -> None:
         """Forget entries of batches at or after byte `size` of the log, in the file too."""
@@ -64,7 +65,7 @@ class OffsetIndex(IndexFile):
         while self.values and self.values[-1] >= size:
             self.values.pop()
             keys.pop()
-        self._cut(len(keys))
+        self._truncate_file(len(keys))
 
     def _offsets(self) -> array[int]:
         return self.loaded()
@@ -74,7 +75,7 @@ class OffsetIndex(IndexFile):
         return rows[0::2], rows[1::2]
 
     def _encode(self, start: int) -> bytes:
-        keys = self.loaded()[start:]
+        keys = self.keys[start:]
         rows = array("i", bytes(self.ENTRY_SIZE * len(keys)))
         rows[0::2] = keys
         rows[1::2] = self.values[start:]

@@ -31,9 +31,9 @@ class TimeIndex(IndexFile):
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
         """Add an entry if `timestamp` is larger than the last one's."""
-        keys = self.keys if self.keys is not None else self.loaded()
-        if timestamp > (keys[-1] if keys else NO_TIMESTAMP):
-            keys.append(timestamp)
+        last = self.last()
+        if timestamp > (last[0] if last is not None else NO_TIMESTAMP):
+            self.keys.append(timestamp)
             self.values.append(offset - self.base_offset)
 
     def lookup(self, timestamp: int) -> int:
@@ -43,8 +43,8 @@ class TimeIndex(IndexFile):
 
     def last_entry(self) -> tuple[int, int]:
         """(timestamp, offset) of the last entry, (-1, base offset) without one. Reads no more than that."""
-        keys, values = (self.keys, self.values) if self.keys is not None else self._decode(self._read(1))
-        return (keys[-1], self.base_offset + values[-1]) if keys else (NO_TIMESTAMP, self.base_offset)
+        last = self.last()
+        return (last[0], self.base_offset + last[1]) if last is not None else (NO_TIMESTAMP, self.base_offset)
 
     def truncate(self, end_offset: int) -> None:
         """Forget entries at or after `end_offset`, in the file too."""
@@ -52,7 +52,7 @@ class TimeIndex(IndexFile):
         while self.values and self.base_offset + self.values[-1] >= end_offset:
             self.values.pop()
             keys.pop()
-        self._cut(len(keys))
+        self._truncate_file(len(keys))
 
     def _offsets(self) -> array[int]:
         return self.values
@@ -65,5 +65,5 @@ class TimeIndex(IndexFile):
         return keys, values
 
     def _encode(self, start: int) -> bytes:
-        rows = zip(self.loaded()[start:], self.values[start:], strict=True)
+        rows = zip(self.keys[start:], self.values[start:], strict=True)
         return b"".join(ENTRY.pack(*row) for row in rows)

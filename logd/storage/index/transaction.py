@@ -63,19 +63,19 @@ class TransactionIndex:
         return self._entries
 
     def relocate(self, disk: Disk, folder: Path) -> None:
-        """The file is in another folder now; see `LogFlusher.relocate`."""
+        """The file is in another folder now; see `Log.relocate`."""
         self._disk, self.path = disk, folder / self.path.name
 
     def append(self, entry: AbortedTransaction) -> None:
         """An abort marker was written at `entry.last_offset`; goes to the file at once."""
-        entries = self.entries
         if self._is_being_rebuilt:
-            entries.append(entry)
+            self.entries.append(entry)
             return
         file = self._disk.open(self.path)
-        file.write(len(entries) * ENTRY_SIZE, [_ENTRY.pack(_VERSION, *entry)])
+        file.write(file.size() // ENTRY_SIZE * ENTRY_SIZE, [_ENTRY.pack(_VERSION, *entry)])
         file.close()
-        entries.append(entry)
+        if self._entries is not None:
+            self._entries.append(entry)
         self._unsynced = True
 
     def collect(self, start: int, end: int, found: list[AbortedTransaction]) -> bool:

@@ -10,6 +10,7 @@ from logd.storage.cleaner.selection import Cleanable, cleanable
 from logd.storage.cleaner.swap import Swap
 from logd.storage.jobs import Deletion
 from logd.storage.log.reader import LogReader
+from logd.storage.log.state import LogState
 from logd.storage.segment import Segment
 
 
@@ -29,51 +30,60 @@ class Round(NamedTuple):
     segments: dict[int, tuple[Segment, int]]
 
 
-class LogCompaction(LogReader):
+class LogCompaction:
     """The part of a log that exchanges segments for cleaned ones."""
+
+    __slots__ = ("_reader", "_state")
+
+    def __init__(self, state: LogState, reader: LogReader) -> None:
+        self._state = state
+        self._reader = reader
 
     def cleanable(self, first_dirty: int, *, upper_bound: int, now_ms: int) -> Cleanable:
         """How much of the log is dirty; `first_dirty` is what the last `Done` said, -1 for none.
 
         `upper_bound` is the last stable offset. Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
-        if self._health.failure is not None:
-            raise self._health.error()
+        state = self._state
+        if state.health.failure is not None:
+            raise state.health.error()
         try:
             return cleanable(
-                self._segments,
-                self.config,
+                state.segments,
+                state.config,
                 first_dirty,
-                log_start_offset=self.log_start_offset,
+                log_start_offset=state.log_start_offset,
                 upper_bound=upper_bound,
-                recovery_point=self.recovery_point,
+                recovery_point=state.recovery_point,
                 now_ms=now_ms,
             )
         except (OSError, CorruptRecordBatch) as error:
-            raise self._failed("looking for what to compact", error) from error
+            raise state.failed("looking for what to compact", error) from error
 
     def start_compaction(self, found: Cleanable, limits: CleanerLimits, now_ms: int) -> Round:
         """A task for the cleaner; every `Cleaned` it reports goes to `start_swap`.
 
         Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
-        segments, config = self._segments, self.config
+        state = self._state
+        segments, config = state.segments, state.config
         row = segments.row[: segments.index_of(found.end)]
         sources = [
             Source(segment.base_offset, segment.size, segments.end_of(index, found.end))
             for index, segment in enumerate(row)
         ]
-        producers = self.producers.producers.items()
+        producers = state.producers.producers.items()
         task = Task(
-            folder=str(self.folder),
+            folder=str(state.folder),
             sources=sources,
             first_dirty=found.first_dirty,
+            last_stable_offset=found.last_stable_offset,
             now_ms=now_ms,
             delete_retention_ms=config.delete_retention_ms,
             segment_bytes=config.segment_bytes,
             segment_index_bytes=config.segment_index_bytes,
             index_interval_bytes=config.index_interval_bytes,
-            aborted=list(self.aborted(row[0].base_offset, found.end)) if row else [],
+            aborted=list(self._reader.aborted(row[0].base_offset, found.end)) if row else [],
             producers=[
                 (number, known.batches[-1].last_offset if known.batches else -1, known.epoch)
                 for number, known in producers
@@ -84,22 +94,27 @@ class LogCompaction(LogReader):
 
     def start_swap(self, compaction: Round, cleaned: Cleaned) -> Swap:
         """The exchange of one group: `prepare` it in a thread, then call `finish_swap`."""
+        state = self._state
         old = [compaction.segments[base] for base in cleaned.replaced]
-        return Swap(self._disk, self._health, self._segments, old, cleaned)
+        return Swap(state.disk, state.health, state.segments, old, cleaned)
 
     def finish_swap(self, swap: Swap) -> Deletion | None:
         """Exchange the segments, after `prepare`; None if the old ones are no longer what they were:
-        `discard` it in a thread then. Else `settle` it in a thread, and run the deletion after its delay.
+        `discard` it in a thread then. Else `sync_names` it in a thread, and run the deletion after its delay.
 
         Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
-        if self._health.failure is not None:
-            raise self._health.error()
+        state = self._state
+        if state.health.failure is not None:
+            raise state.health.error()
         if not swap.is_possible:
             return None
         try:
             paths = swap.apply()
         except OSError as error:
-            raise self._failed("swapping in segments", error) from error
-        paths += self._snapshots.drop_between({segment.base_offset for segment in self._segments.row})
-        return Deletion(self._disk, paths, self.config.file_delete_delay_ms)
+            raise state.failed("swapping in segments", error) from error
+        except Exception as error:
+            # Some files have their new names and some do not: a restart brings that to its end, nobody else.
+            raise state.health.fail(f"swapping in segments of {state.folder.name}", error) from error
+        paths += state.snapshots.drop_between({segment.base_offset for segment in state.segments.row})
+        return Deletion(state.disk, paths, state.config.file_delete_delay_ms)

@@ -20,15 +20,17 @@ _start = itemgetter(1)
 class LeaderEpochs:
     """(epoch, start offset) pairs, oldest first. `dirty` when the file is behind; flushing the log writes it.
 
-    It need not be written at once: recovery reads epochs newer than the file out of the batches.
+    It need not be written at once: recovery reads epochs newer than the file out of the batches. An epoch of
+    which there is no batch yet is not worth a flush of its own: it `is_begun` until the next flush writes it,
+    and the folder's `recovery_epoch` remembers that it was. `highest` is the largest epoch there ever was.
     """
 
-    __slots__ = ("dirty", "entries", "latest")
+    __slots__ = ("dirty", "entries", "highest", "is_begun", "latest")
 
     def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
         self.entries = entries or []
-        self.latest = self.entries[-1][0] if self.entries else NO_EPOCH
-        self.dirty = False
+        self.latest = self.highest = self.entries[-1][0] if self.entries else NO_EPOCH
+        self.dirty = self.is_begun = False
 
     @classmethod
     def read(cls, path: Path) -> LeaderEpochs:
@@ -51,6 +53,19 @@ class LeaderEpochs:
         self.entries.append((epoch, start_offset))
         self._changed()
 
+    def begin(self, epoch: int, end_offset: int) -> None:
+        """A new epoch begins at the end of the log, with no batch yet."""
+        dirty = self.dirty
+        self.assign(epoch, end_offset)
+        self.dirty, self.is_begun = dirty, True
+
+    def start_write(self) -> bytes | None:
+        """What is to be written now, None if the file is right."""
+        if not (self.dirty or self.is_begun):
+            return None
+        self.dirty = self.is_begun = False
+        return self.encode()
+
     def epoch_of(self, offset: int) -> int:
         """The epoch a record was written in, -1 if unknown."""
         index = bisect_right(self.entries, offset, key=_start)
@@ -66,8 +81,12 @@ class LeaderEpochs:
         found = self.entries[index - 1][0] if index else epoch
         return found, self.entries[index][1]
 
+    def begin_behind(self, end_offset: int) -> bool:
+        """Whether an epoch began behind `end_offset`: a log that ends there has lost records."""
+        return bool(self.entries) and self.entries[-1][1] > end_offset
+
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget epochs that begin at or after `end_offset`: the log was cut there."""
+        """Forget epochs that begin at or after `end_offset`: the log was truncated there."""
         kept = [entry for entry in self.entries if entry[1] < end_offset]
         if len(kept) != len(self.entries):
             self.entries = kept
@@ -82,4 +101,5 @@ class LeaderEpochs:
 
     def _changed(self) -> None:
         self.latest = self.entries[-1][0] if self.entries else NO_EPOCH
+        self.highest = max(self.highest, self.latest)
         self.dirty = True

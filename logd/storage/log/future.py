@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
 from logd.storage.checkpoints import encode_partition_metadata
 from logd.storage.disk import File, write_atomically
@@ -44,6 +45,7 @@ from logd.storage.names import (
     partition_folder,
 )
 from logd.storage.segment import Segment
+from logd.topic_partition import TopicPartition
 
 CHUNK_BYTES = 1024 * 1024
 """Read and written at a time."""
@@ -85,7 +87,7 @@ class FutureLog:
         self._copied: dict[str, Copied] = {}
         self._unsynced: set[str] = set()
         self._files: Iterator[int] = iter(())
-        self._row: list[Segment] = []
+        self._row: Sequence[Segment] = ()
         self._unsaved_from = 0
         self._round_end = 0
         self._synced_end = -1
@@ -95,6 +97,10 @@ class FutureLog:
 
     def create(self) -> None:
         """Make the folder: from now on a crash does not forget the move. KafkaError, NoRoom."""
+        try:
+            self.log.place()
+        except OSError as error:
+            raise self.source.health.fail(f"creating {self.log.folder.name}", error) from error
         try:
             self.path.mkdir()
             if self.log.topic_id is not None:
@@ -199,8 +205,8 @@ class FutureLog:
     def begin_round(self) -> None:
         """Look at what is to be copied; `copy` it next."""
         log = self.log
-        self._row = list(log._segments.row)
-        self._unsaved_from = log._segments.index_of(log.recovery_point - 1)
+        self._row = log.files.segments
+        self._unsaved_from = log.files.unsaved_from
         self._round_end = log.log_end_offset
         self._epochs = log.epochs.encode()
         self._files = self._round()
@@ -216,13 +222,13 @@ class FutureLog:
         for name in self._changing_names():
             for _ in self._catch_up(name):
                 pass
-        assert all(self._copied_of(segment) == segment.size for segment in self.log._segments.row)
+        assert all(self._copied_of(segment) == segment.size for segment in self.log.files.segments)
         return self._swap()
 
     @property
     def is_near(self) -> bool:
         """Whether all but the last bytes are copied, and no older file went or was replaced meanwhile."""
-        row = self.log._segments.row
+        row = self.log.files.segments
         missing = sum(segment.size - self._copied_of(segment) for segment in row[self._unsaved_from :])
         return row[: len(self._row)] == self._row and missing <= LAST_BYTES_MAX
 
@@ -233,18 +239,22 @@ class FutureLog:
     def _is_flushed_there(self) -> bool:
         """Whether what the old folder has on the disk the new one has as well."""
         log = self.log
-        return not log.is_flushing and max(log.recovery_point, log.synced_offset) <= self._synced_end
+        return (
+            not log.flusher.is_flushing
+            and max(log.recovery_point, log.flusher.synced_offset) <= self._synced_end
+        )
 
     def _changing_names(self) -> Iterator[str]:
         """Files that may have changed since the round: those a flush was still to write, and snapshots."""
-        for segment in self.log._segments.row[self._unsaved_from :]:
+        files = self.log.files
+        for segment in files.segments[self._unsaved_from :]:
             for suffix in SEGMENT_SUFFIXES:
                 yield offset_name(segment.base_offset, suffix)
-        for offset in self.log._snapshots.offsets:
+        for offset in files.snapshots:
             yield offset_name(offset, SNAPSHOT_SUFFIX)
 
     def _swap(self) -> Deletion:
-        log, key = self.log, (self.log.topic, self.log.partition)
+        log, key = self.log, self.log.tp
         gone = self.source.path / deleted_folder(*key)
         place = self.target.path / partition_folder(*key)
         try:
@@ -276,7 +286,7 @@ class FutureLog:
 
     def discard(self) -> Deletion:
         """The move is given up: the copy's folder is renamed away, to be deleted. KafkaError."""
-        self.target.arriving.pop((self.log.topic, self.log.partition), None)
+        self.target.arriving.pop(self.log.tp, None)
         return discard_future(self.target, self.path)
 
 
@@ -301,17 +311,21 @@ def promote(
     """
     place = folder.path / partition_folder(topic, partition)
     opening = Opening(
-        clean=False, recovery_point=0, log_start_offset=folder.start_offsets.get((topic, partition), -1)
+        clean=False,
+        recovery_point=0,
+        log_start_offset=folder.start_offsets.get(TopicPartition(topic, partition), -1),
+        compacted_to=LONG_MAX,  # the copy was whole: where a segment ends early, the old one did
     )
     try:
         folder.disk.rename(path, place)
         folder.disk.sync_folder(folder.path)
-        log, strays = open_log(
+        log, strays, _ = open_log(
             place, topic, partition, config, opening, disk=folder.disk, health=folder.health, now_ms=now_ms
         )
     except OSError as error:
         raise folder.health.fail(f"putting {path.name} in place", error) from error
-    folder.logs[topic, partition] = log
+    folder.begin_epoch([log])
+    folder.logs[log.tp] = log
     if strays:
         folder.deletions.append(Deletion(folder.disk, strays))
     return log

@@ -7,6 +7,7 @@ import os
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from logd.config.topic import TopicConfig
 from logd.errors import CorruptRecordBatch
@@ -32,7 +33,9 @@ from logd.storage.names import (
     offset_name,
     parse_offset,
 )
+from logd.storage.new_log import Placement
 from logd.storage.producers.snapshots import Snapshots
+from logd.storage.producers.state import ProducerState
 from logd.storage.segment import Segment
 from logd.storage.segments import Segments
 
@@ -59,11 +62,23 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What the folder knows of a log before it is opened; -1 where a checkpoint says nothing."""
+    """What the folder knows of a log before it is opened; -1 where a checkpoint says nothing.
+
+    Below `compacted_to` a segment may end before the next one begins: compaction took its last batches.
+    """
 
     clean: bool
     recovery_point: int
     log_start_offset: int
+    compacted_to: int = -1
+
+
+class Opened(NamedTuple):
+    """A log, the files in its folder that are to be deleted, and whether it may lack records it once had."""
+
+    log: Log
+    strays: list[Path]
+    has_lost: bool
 
 
 def find_files(folder: Path, disk: Disk) -> Found:
@@ -112,10 +127,9 @@ def open_log(
     disk: Disk,
     health: Health,
     now_ms: int,
-) -> tuple[Log, list[Path]]:
-    """Open the log in `folder`, an empty one if there is none; also the files that are to be deleted.
-
-    May raise OSError.
+) -> Opened:
+    """Open the log in `folder`, an empty one if there is none. One that `has_lost` has to begin a new leader
+    epoch before it serves. May raise OSError.
     """
     found = find_files(folder, disk)
     for base in found.aborted - found.logs.keys():
@@ -128,14 +142,18 @@ def open_log(
     if not row:
         row.append(Segment.create(disk, folder, max(opening.log_start_offset, 0), now_ms))
     end = _end_offset(row[-1], config, epochs)
+    # After a clean stop the recovery point is where the log ended.
+    has_lost = not opening.clean or end < max(opening.recovery_point, opening.log_start_offset)
+    has_lost = has_lost or epochs.begin_behind(end)
     if opening.log_start_offset > end:
         logger.warning("%s ends at %d before its start %d: emptied", folder, end, opening.log_start_offset)
         strays += [path for segment in row for path in segment.mark_deleted()]
         end = opening.log_start_offset
         row = [Segment.create(disk, folder, end, now_ms)]
     start = max(opening.log_start_offset, row[0].base_offset)
-    epochs.truncate_from_end(end)
+    epochs.truncate_from_end(end + 1)  # one that has begun at the end stays
     epochs.truncate_from_start(start)
+    row[-1].expect_appends()
     segments, snapshots = Segments(disk, folder, row), Snapshots(disk, folder, found.snapshots)
     recovery_point = end if opening.clean else min(recovery_point, end)
     log = Log(
@@ -157,7 +175,39 @@ def open_log(
         topic_id=read_partition_metadata(folder / PARTITION_METADATA),
     )
     log.release()  # opened to look at; opened again when somebody writes or reads
-    return log, strays
+    return Opened(log, strays, has_lost)
+
+
+def new_log(
+    folder: Path,
+    topic: str,
+    partition: int,
+    config: TopicConfig,
+    *,
+    topic_id: bytes | None,
+    disk: Disk,
+    health: Health,
+    now_ms: int,
+) -> Log:
+    """A new, empty log that is to be in `folder`; nothing is on the disk yet (`Log.place`)."""
+    log = Log(
+        topic,
+        partition,
+        folder,
+        config,
+        disk=disk,
+        health=health,
+        segments=Segments(disk, folder, [Segment(disk, folder, 0, 0, now_ms)]),
+        snapshots=Snapshots(disk, folder, []),
+        producers=ProducerState(),
+        epochs=LeaderEpochs(),
+        log_start_offset=0,
+        log_end_offset=0,
+        recovery_point=0,
+        topic_id=topic_id,
+    )
+    log.begin_in_memory(Placement(disk, folder, topic_id))
+    return log
 
 
 def _recover(
@@ -168,7 +218,8 @@ def _recover(
     config: TopicConfig,
     epochs: LeaderEpochs,
 ) -> list[Path]:
-    """Scan what may be damaged, and segments without indexes; returns files behind a cut, renamed away."""
+    """Scan what may be damaged, and segments without indexes; returns files behind the new end, renamed
+    away."""
     scanned = 0
     strays: list[Path] = []
     bases = [segment.base_offset for segment in row]
@@ -187,8 +238,9 @@ def _recover(
         _save_indexes(segment, sync=index < unflushed)
         due = row[index + 1].base_offset if index + 1 < len(row) else recovered.end_offset
         # A power loss may take the end of a segment that a later one follows. What compaction took away looks
-        # the same, but only stands below the recovery point.
-        if recovered.lost or (index >= unflushed and recovered.end_offset != due):
+        # the same; ours only stands below the recovery point, Apache Kafka writes that down a minute later.
+        is_short = recovered.end_offset != due > opening.compacted_to
+        if recovered.lost or (index >= unflushed and is_short):
             strays = [path for later in row[index + 1 :] for path in later.mark_deleted()]
             del row[index + 1 :]
             break

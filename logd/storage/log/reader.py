@@ -9,7 +9,8 @@ from typing import NamedTuple
 from logd.errors import CorruptRecordBatch
 from logd.records.header import iter_batches
 from logd.records.slice import FileSlice
-from logd.storage.disk import read_slice
+from logd.storage.disk import CACHED_ONLY, read_slice
+from logd.storage.errors import NotResident
 from logd.storage.index.transaction import AbortedTransaction
 from logd.storage.log.state import LogState
 
@@ -26,37 +27,51 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
-class LogReader(LogState):
+class LogReader:
     """The part of a log that reads."""
 
+    __slots__ = ("_state",)
+
+    def __init__(self, state: LogState) -> None:
+        self._state = state
+
     def read(
-        self, offset: int, max_bytes: int, *, upper_bound: int | None = None, min_one_batch: bool = True
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        upper_bound: int | None = None,
+        min_one_batch: bool = True,
+        wants_records: bool = False,
     ) -> FileSlice | None:
         """Whole batches from the one holding `offset`, below `upper_bound`; None if there are none (yet).
 
-        At most `max_bytes`, except that the first batch is returned whole if `min_one_batch`. Keep the slice
-        itself until it is sent. Raises OffsetOutOfRange, KafkaError(KAFKA_STORAGE_ERROR).
+        At most `max_bytes`, except that the first batch is returned whole if `min_one_batch`. A consumer
+        `wants_records`: batches without any in front of some are passed over; whoever copies the log wants
+        those too. Keep the slice itself until it is sent. Raises OffsetOutOfRange,
+        KafkaError(KAFKA_STORAGE_ERROR).
         """
-        if self._health.failure is not None:
-            raise self._health.error()
-        end = self.log_end_offset
-        if not self.log_start_offset <= offset <= end:
-            raise self._out_of_range(offset)
+        state = self._state
+        if state.health.failure is not None:
+            raise state.health.error()
+        end = state.log_end_offset
+        if not state.log_start_offset <= offset <= end:
+            raise state.out_of_range(offset)
         if upper_bound is None or upper_bound > end:
             upper_bound = end
         if offset >= upper_bound:
             return None
-        segment = self._segments.active
+        segment = state.segments.active
         try:
             if upper_bound == end and offset >= segment.base_offset:
-                return segment.read(offset, max_bytes, None, min_one_batch)
-            return self._segments.read(offset, max_bytes, upper_bound, end, min_one_batch)
+                return segment.read(offset, max_bytes, None, min_one_batch, wants_records)
+            return state.segments.read(offset, max_bytes, upper_bound, end, min_one_batch, wants_records)
         except (OSError, CorruptRecordBatch) as error:
-            raise self._failed("reading", error) from error
+            raise state.failed("reading", error) from error
 
     def is_recent(self, offset: int) -> bool:
         """Whether what stands at `offset` was appended lately, so that its pages are in memory."""
-        return self._segments.active.is_recent(offset)
+        return self._state.segments.active.is_recent(offset)
 
     def end_of(self, piece: FileSlice, offset: int) -> int:
         """An offset that no record reaches in `piece`, which `read` has just given for `offset`: not far
@@ -64,52 +79,64 @@ class LogReader(LogState):
 
         Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
-        segments = self._segments
+        state = self._state
+        segments = state.segments
         try:
             for index in range(segments.index_of(offset), len(segments.row)):
                 segment = segments.row[index]
                 if segment.file.descriptor is piece.owner:
                     end = segment.offset_behind(piece.position + piece.length)
-                    return segments.end_of(index, self.log_end_offset) if end is None else end
+                    return segments.end_of(index, state.log_end_offset) if end is None else end
         except (OSError, CorruptRecordBatch) as error:
-            raise self._failed("reading", error) from error
-        return self.log_end_offset
+            raise state.failed("reading", error) from error
+        return state.log_end_offset
 
     def batches(self, start: int, end: int | None = None) -> Iterator[memoryview]:
         """Chunks of whole batches of [start, end), for loading a coordinator's partition.
 
-        Raises OffsetOutOfRange, KafkaError(KAFKA_STORAGE_ERROR).
+        They have been read in before; what did not stay in memory is waited for. Raises OffsetOutOfRange,
+        KafkaError(KAFKA_STORAGE_ERROR).
         """
-        while (piece := self.read(start, CHUNK_BYTES, upper_bound=end)) is not None:
+        while (piece := self._read_resident(start, end)) is not None:
             try:
                 chunk = memoryview(read_slice(piece))
             except (OSError, CorruptRecordBatch) as error:
-                raise self._failed("reading", error) from error
+                raise self._state.failed("reading", error) from error
             for _, header in iter_batches(chunk):
                 start = header.next_offset
             yield chunk
+
+    def _read_resident(self, start: int, end: int | None) -> FileSlice | None:
+        try:
+            with CACHED_ONLY:
+                return self.read(start, CHUNK_BYTES, upper_bound=end)
+        except NotResident as cold:
+            cold.job()
+        return self.read(start, CHUNK_BYTES, upper_bound=end)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record whose timestamp is `timestamp` (ms) or later. Decodes one batch.
 
         Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
-        if self._health.failure is not None:
-            raise self._health.error()
+        state = self._state
+        if state.health.failure is not None:
+            raise state.health.error()
         try:
-            found = self._segments.find_timestamp(timestamp, self.log_start_offset)
+            found = state.segments.find_timestamp(timestamp, state.log_start_offset)
         except (OSError, CorruptRecordBatch) as error:
-            raise self._failed("reading", error) from error
-        return None if found is None else TimestampOffset(*found, self.epochs.epoch_of(found[1]))
+            raise state.failed("reading", error) from error
+        return None if found is None else TimestampOffset(*found, state.epochs.epoch_of(found[1]))
 
     def offset_of_max_timestamp(self) -> TimestampOffset | None:
         """The first record with the largest timestamp (ListOffsets -3); None if there are no timestamps."""
-        if self._health.failure is not None:
-            raise self._health.error()
+        state = self._state
+        if state.health.failure is not None:
+            raise state.health.error()
         try:
-            largest = self._segments.largest_timestamp
+            largest = state.segments.largest_timestamp
         except (OSError, CorruptRecordBatch) as error:
-            raise self._failed("reading", error) from error
+            raise state.failed("reading", error) from error
         return self.offset_for_timestamp(largest) if largest >= 0 else None
 
     def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
@@ -118,15 +145,16 @@ class LogReader(LogState):
 
         Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
-        if self._health.failure is not None:
-            raise self._health.error()
+        state = self._state
+        if state.health.failure is not None:
+            raise state.health.error()
         found: list[AbortedTransaction] = []
-        row = self._segments.row
+        row = state.segments.row
         try:
-            for index in range(self._segments.index_of(start), len(row)):
+            for index in range(state.segments.index_of(start), len(row)):
                 if row[index].txn_index.collect(start, end, found):
                     break
         except (OSError, CorruptRecordBatch) as error:
-            raise self._failed("reading", error) from error
+            raise state.failed("reading", error) from error
         found.sort(key=_first_offset)
         return found

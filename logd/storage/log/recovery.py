@@ -1,7 +1,7 @@
 """Finding out what a log really holds: the scan after an unclean stop, the producers, what they aborted.
 
 Recovery believes nothing behind the recovery point: every batch is read, its CRC and its place in the order
-are checked, the indexes are built again from there, and the log is cut at the first batch that does not hold.
+are checked, the indexes are built again from there, and the log is truncated where one does not hold.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Recovered(NamedTuple):
 def recover_segment(
     segment: Segment, index_interval: int, epochs: LeaderEpochs, *, recovery_point: int = -1
 ) -> Recovered:
-    """Check a segment batch by batch from the recovery point on, build the indexes again, cut what does not
-    hold.
+    """Check a segment batch by batch from the recovery point on, build the indexes again, truncate what does
+    not hold.
 
     Leader epochs newer than the checkpoint's are learned from the batches. May raise OSError.
     """
@@ -60,7 +60,7 @@ def recover_segment(
         logger.warning("%s: damaged at byte %d: %s", segment.file_name, segment.size, error)
     lost = end - segment.size
     if lost:
-        logger.warning("%s: cut off %d bytes behind offset %d", segment.file_name, lost, due)
+        logger.warning("%s: truncated by %d bytes behind offset %d", segment.file_name, lost, due)
         segment.file.truncate(segment.size)
     segment.finish()
     return Recovered(end - start, lost, due)
@@ -117,6 +117,8 @@ def rebuild_producers(
     if indexed_to is None:
         indexed_to = end_offset
     else:
+        # Of what retention took before it was flushed, only the snapshot behind it is left.
+        indexed_to = max(indexed_to, segments.row[0].base_offset)
         for segment in segments.row[segments.index_of(indexed_to) :]:
             segment.txn_index.truncate(indexed_to)
     snapshots.drop_after(end_offset)

@@ -1,8 +1,6 @@
-"""Which segments a log no longer has to keep, and when the one being written has had its time."""
+"""Which segments a log no longer has to keep."""
 
 from __future__ import annotations
-
-import zlib
 
 from logd.config.topic import TopicConfig
 from logd.storage.segment import Segment
@@ -48,23 +46,3 @@ def _age_from(segment: Segment) -> int:
     """The largest timestamp, or for records without one the file's time."""
     timestamp = segment.largest_timestamp
     return timestamp if timestamp >= 0 else segment.created_ms
-
-
-def roll_is_due(segment: Segment, config: TopicConfig, max_timestamp: int, now_ms: int) -> bool:
-    """Whether the segment is too old for a batch with this largest timestamp: by segment.ms.
-
-    A compacted log rolls by max.compaction.lag.ms if that is less, since no active segment is compacted. May
-    raise OSError and CorruptRecordBatch.
-    """
-    limit = config.segment_ms
-    if config.max_compaction_lag_ms < limit and config.is_compacted:
-        limit = config.max_compaction_lag_ms
-    if config.segment_jitter_ms:
-        limit -= roll_jitter_ms(segment, config)
-    return segment.open_for(max_timestamp, now_ms) > limit
-
-
-def roll_jitter_ms(segment: Segment, config: TopicConfig) -> int:
-    """Time taken off segment.ms, up to segment.jitter.ms: any, but the same for a segment whenever asked."""
-    chance = zlib.crc32(segment.file_name.encode())
-    return chance % min(config.segment_jitter_ms, config.segment_ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from logd.config.topic import TopicConfig
 from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, OffsetOutOfRange, error_for
@@ -11,14 +12,46 @@ from logd.storage.health import Health
 from logd.storage.log.epochs import LeaderEpochs
 from logd.storage.producers.snapshots import Snapshots
 from logd.storage.producers.state import ProducerState
+from logd.storage.segment import Segment
 from logd.storage.segments import Segments
+from logd.topic_partition import TopicPartition
+
+
+class LogFiles(NamedTuple):
+    """What is in a log's folder, for whoever copies it while the log serves.
+
+    Segments and their indexes grow at their end. Those from `unsaved_from` on have indexes that a flush is
+    still to write; of the `snapshots`, by offset, the latest may not be written yet.
+    """
+
+    segments: tuple[Segment, ...]
+    unsaved_from: int
+    snapshots: tuple[int, ...]
 
 
 class LogState:
-    """One partition's log as data.
+    """One partition's log as data: what its parts read and change.
 
     log start offset ≤ log end offset; recovery point ≤ log end offset
     """
+
+    __slots__ = (
+        "config",
+        "disk",
+        "epochs",
+        "folder",
+        "health",
+        "log_end_offset",
+        "log_start_offset",
+        "partition",
+        "producers",
+        "recovery_point",
+        "segments",
+        "snapshots",
+        "topic",
+        "topic_id",
+        "tp",
+    )
 
     def __init__(
         self,
@@ -40,23 +73,32 @@ class LogState:
     ) -> None:
         self.topic = topic
         self.partition = partition
+        self.tp = TopicPartition(topic, partition)
         self.folder = folder
         self.config = config
         self.topic_id = topic_id
+        self.disk = disk
+        self.health = health
+        self.segments = segments
+        self.snapshots = snapshots
         self.producers = producers
         self.epochs = epochs
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
         self.recovery_point = recovery_point
-        self._segments = segments
-        self._disk = disk
-        self._health = health
-        self._snapshots = snapshots
 
     @property
     def size(self) -> int:
         """Bytes of all segments."""
-        return self._segments.size
+        return self.segments.size
+
+    @property
+    def files(self) -> LogFiles:
+        """What there is now."""
+        row = tuple(self.segments.row)
+        # A flush takes along the segment of the last flushed record.
+        unsaved_from = self.segments.index_of(self.recovery_point - 1)
+        return LogFiles(row, unsaved_from, tuple(self.snapshots.offsets))
 
     @property
     def first_unstable_offset(self) -> int | None:
@@ -74,6 +116,15 @@ class LogState:
         """The last leader epoch written, -1 if none."""
         return self.epochs.latest
 
+    @property
+    def highest_epoch(self) -> int:
+        """The largest leader epoch found, also if nothing that was written in it is left; -1 if none."""
+        return self.epochs.highest
+
+    def begin_epoch(self, epoch: int) -> None:
+        """From the log end offset on it is in this leader epoch, larger than any there was."""
+        self.epochs.begin(epoch, self.log_end_offset)
+
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """(epoch, end offset) as OffsetForLeaderEpoch answers; (-1, -1) if unknown (KIP-101, KIP-279)."""
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
@@ -84,13 +135,13 @@ class LogState:
 
     # What to raise
 
-    def _failed(self, doing: str, error: OSError | CorruptRecordBatch) -> KafkaError:
+    def failed(self, doing: str, error: OSError | CorruptRecordBatch) -> KafkaError:
         """What to raise: a failing disk takes the folder offline, a damaged batch concerns this log alone."""
         if isinstance(error, OSError):
-            return self._health.fail(f"{doing} {self.folder.name}", error)
+            return self.health.fail(f"{doing} {self.folder.name}", error)
         return error_for(ErrorCode.CORRUPT_MESSAGE, f"{doing} {self.folder.name}: {error}")
 
-    def _out_of_range(self, offset: int) -> OffsetOutOfRange:
+    def out_of_range(self, offset: int) -> OffsetOutOfRange:
         return OffsetOutOfRange(
             message=f"offset {offset} is outside {self.log_start_offset}…{self.log_end_offset}",
             topic=self.topic,

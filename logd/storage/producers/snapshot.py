@@ -3,48 +3,36 @@
     offset  bytes  field
          0      2  version = 1
          2      4  CRC-32C of bytes 6…
-         6      4  number of entries, then each:
-                   int64 producer id · int16 epoch · int32 last sequence · int64 last offset · int32 offset
-                   delta · int64 timestamp · int32 coordinator epoch · int64 first offset of the open
-                   transaction, -1 none
+         6      4  number of entries
+        10    46…  the entries (`row`)
 
-Of each producer's batches only the last is kept. Ended transactions are not: whoever reads a snapshot reads
-on from its offset, and comes by the markers again.
+Ended transactions are not kept: whoever reads a snapshot reads on from its offset, and comes by the markers
+again.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 import crc32c
 
 from logd.records.header import NO_SEQUENCE
-from logd.storage.producers.state import SEQUENCE_MASK, BatchMemo, Producer, ProducerState
+from logd.storage.producers.producer import SEQUENCE_MASK, BatchMemo, Producer
+from logd.storage.producers.row import ROW
+from logd.storage.producers.state import ProducerState
 
 SNAPSHOT_VERSION = 1
 _HEAD = struct.Struct(">hIi")
-_ENTRY = struct.Struct(">qhiqiqiq")
 _ENTRIES_START = 6
 
 
-def encode_snapshot(state: ProducerState) -> bytes:
-    """The snapshot file's content."""
-    rows = bytearray()
-    for producer_id, producer in state.producers.items():
-        last = producer.batches[-1] if producer.batches else None
-        rows += _ENTRY.pack(
-            producer_id,
-            producer.epoch,
-            last.last_sequence if last else NO_SEQUENCE,
-            last.last_offset if last else -1,
-            last.offset_delta if last else 0,
-            producer.timestamp,
-            producer.coordinator_epoch,
-            producer.txn_first_offset,
-        )
-    count = struct.pack(">i", len(state.producers))
-    crc = crc32c.crc32c(rows, crc32c.crc32c(count))
-    return _HEAD.pack(SNAPSHOT_VERSION, crc, len(state.producers)) + rows
+def encode_snapshot(rows: Sequence[bytes]) -> bytes:
+    """The snapshot file's content, from `ProducerState.rows`."""
+    entries = b"".join(rows)
+    count = struct.pack(">i", len(rows))
+    crc = crc32c.crc32c(entries, crc32c.crc32c(count))
+    return _HEAD.pack(SNAPSHOT_VERSION, crc, len(rows)) + entries
 
 
 def decode_snapshot(data: bytes) -> ProducerState:
@@ -55,9 +43,14 @@ def decode_snapshot(data: bytes) -> ProducerState:
     version, crc, count = _HEAD.unpack_from(data)
     if version != SNAPSHOT_VERSION:
         raise ValueError(f"producer snapshot of version {version}")
-    if len(data) != size + count * _ENTRY.size or crc32c.crc32c(data[_ENTRIES_START:]) != crc:
+    if len(data) != size + count * ROW.size or crc32c.crc32c(data[_ENTRIES_START:]) != crc:
         raise ValueError("producer snapshot is damaged")
-    return ProducerState({row[0]: _producer(*row[1:]) for row in _ENTRY.iter_unpack(data[size:])})
+    producers = {row[0]: _producer(*row[1:]) for row in ROW.iter_unpack(data[size:])}
+    starts = range(size, len(data), ROW.size)
+    if len(producers) != count:
+        return ProducerState(producers)
+    rows = (data[start : start + ROW.size] for start in starts)
+    return ProducerState(producers, dict(zip(producers, rows, strict=True)))
 
 
 def _producer(

@@ -1,14 +1,15 @@
 """The producer snapshots of one log: `<offset>.snapshot` holds the state before the record at that offset.
 
 One is taken when a segment is rolled, by the flush of a log that has grown, and at a clean stop, so that
-opening the log replays little. A torn one is found out by its CRC and the one before it serves.
+opening the log replays little. It is noted in memory and written by the next flush, in its thread: there may
+be many producers. A torn one is found out by its CRC and the one before it serves.
 """
 
 from __future__ import annotations
 
 import logging
 from bisect import bisect_right, insort
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from logd.storage.disk import Disk, File
@@ -19,19 +20,41 @@ from logd.storage.producers.state import ProducerState
 logger = logging.getLogger(__name__)
 
 
-class Snapshots:
-    """The snapshot files in one log's folder, by offset. Methods may raise OSError.
+class SnapshotWrite:
+    """A snapshot to be written, forced to the disk and closed; without `rows` it is written already."""
 
-    `unsynced` are the offsets of those not forced to the disk yet.
+    __slots__ = ("_file", "_rows", "offset")
+
+    def __init__(self, offset: int, file: File, rows: Sequence[bytes] | None) -> None:
+        self.offset = offset
+        self._file = file
+        self._rows = rows
+
+    def run(self) -> None:
+        """Do so. Blocks. May raise OSError."""
+        if self._rows is not None:
+            data = encode_snapshot(self._rows)
+            self._file.truncate(len(data))
+            self._file.write(0, [data])
+        self._file.sync()
+        self._file.close()
+
+
+class Snapshots:
+    """The snapshots of one log, by offset. Methods may raise OSError.
+
+    `unsynced` are the offsets of those that the next flush has to write or to force to the disk; what is not
+    known to be in its file stays in `_unwritten`.
     """
 
-    __slots__ = ("_disk", "folder", "offsets", "unsynced")
+    __slots__ = ("_disk", "_unwritten", "folder", "offsets", "unsynced")
 
     def __init__(self, disk: Disk, folder: Path, offsets: list[int]) -> None:
         self._disk = disk
         self.folder = folder
         self.offsets = sorted(offsets)
         self.unsynced: set[int] = set()
+        self._unwritten: dict[int, Sequence[bytes]] = {}
 
     @property
     def latest(self) -> int:
@@ -43,25 +66,34 @@ class Snapshots:
         return self.folder / offset_name(offset, SNAPSHOT_SUFFIX)
 
     def relocate(self, disk: Disk, folder: Path, unsynced: set[int]) -> None:
-        """The files are in another folder now; see `LogFlusher.relocate`."""
-        self._disk, self.folder, self.unsynced = disk, folder, unsynced
+        """The files are in another folder now; see `Log.relocate`."""
+        self._disk, self.folder, self.unsynced = disk, folder, {*unsynced, *self._unwritten}
 
     def take(self, offset: int, state: ProducerState) -> None:
-        """Write the state before `offset`; the next flush forces it to the disk."""
-        file = self._disk.open(self.path(offset))
-        data = encode_snapshot(state)
-        file.truncate(len(data))
-        file.write(0, [data])
-        file.close()
+        """Note the state before `offset`; the next flush writes it."""
+        self._unwritten[offset] = state.rows()
         if offset not in self.offsets:
             insort(self.offsets, offset)
         self.unsynced.add(offset)
 
-    def start_sync(self) -> list[File]:
-        """The unsynced files, to be synced and closed."""
-        files = [self._disk.open(self.path(offset)) for offset in self.unsynced.intersection(self.offsets)]
+    def start_sync(self) -> list[SnapshotWrite]:
+        """What the next flush has to do. Once it has, call `synced`."""
+        writes = self.writes(self.unsynced)
         self.unsynced.clear()
-        return files
+        return writes
+
+    def writes(self, offsets: Iterable[int]) -> list[SnapshotWrite]:
+        """How to force these to the disk, as far as they are there."""
+        return [
+            SnapshotWrite(offset, self._disk.open(self.path(offset)), self._unwritten.get(offset))
+            for offset in self.unsynced.union(self._unwritten).intersection(self.offsets, offsets)
+        ]
+
+    def synced(self, writes: Iterable[SnapshotWrite]) -> None:
+        """These were run."""
+        for write in writes:
+            if write.offset not in self.unsynced:  # else it was taken again meanwhile
+                self._unwritten.pop(write.offset, None)
 
     def newest(self, upto: int) -> tuple[int, ProducerState]:
         """(offset, state) of the newest whole snapshot at or before `upto`; (-1, empty) without one.
@@ -70,6 +102,8 @@ class Snapshots:
         """
         for offset in reversed(self.offsets[: bisect_right(self.offsets, upto)]):
             try:
+                if (rows := self._unwritten.get(offset)) is not None:
+                    return offset, decode_snapshot(encode_snapshot(rows))
                 return offset, decode_snapshot(self.path(offset).read_bytes())
             except ValueError as error:
                 logger.warning("ignoring %s: %s", self.path(offset), error)
@@ -80,18 +114,23 @@ class Snapshots:
     def drop_after(self, end_offset: int) -> None:
         """Remove the snapshots of what the log no longer has, or will have anew."""
         while self.offsets and self.offsets[-1] > end_offset:
-            self._disk.unlink(self.path(self.offsets.pop()))
+            offset = self.offsets.pop()
+            self._unwritten.pop(offset, None)
+            self._disk.unlink(self.path(offset))
 
     def drop_between(self, kept: Collection[int]) -> list[Path]:
         """Take out all snapshots but the latest and those at the offsets `kept`; files, to be unlinked."""
         dropped = [offset for offset in self.offsets[:-1] if offset not in kept]
         self.offsets = [offset for offset in self.offsets if offset not in dropped]
+        for offset in dropped:
+            self._unwritten.pop(offset, None)
         return [self.path(offset) for offset in dropped]
 
     def drop_before(self, offset: int) -> list[tuple[Path, Path]]:
         """Take out the snapshots before `offset`; returns how to rename their files away."""
         renames = []
         while self.offsets and self.offsets[0] < offset:
-            path = self.path(self.offsets.pop(0))
+            path = self.path(dropped := self.offsets.pop(0))
+            self._unwritten.pop(dropped, None)
             renames.append((path, path.with_name(path.name + DELETED_SUFFIX)))
         return renames

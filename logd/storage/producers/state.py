@@ -12,7 +12,8 @@ of committed records are held back at the first offset of the first such one.
     open transactions  =  producers with a txn_first_offset  ⊆  unstable transactions
     unstable transactions stand in the order of their first offsets, since they are entered as they begin
 
-Left to others: the snapshot's bytes (`snapshot`), allotting producer ids and deciding how
+The rows of a snapshot are kept packed, so that taking one packs what has changed since the last. Left to
+others: a row's bytes (`row`), the snapshot's (`snapshot`), allotting producer ids and deciding how
 transactions end (the broker), when snapshots are taken (`snapshots`, `log`), the transaction index.
 """
 
@@ -23,27 +24,13 @@ from typing import NamedTuple
 
 from logd.errors import ErrorCode, KafkaError, error_for
 from logd.records.header import NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader
+from logd.storage.producers.producer import NO_TRANSACTION, SEQUENCE_MASK, BatchMemo, Producer
+from logd.storage.producers.row import pack_row
 
-REMEMBERED_BATCHES = 5
-SEQUENCE_MASK = 0x7FFF_FFFF
-NO_TRANSACTION = -1
 EPOCH_BUMP_VERSION = 2
 """The transaction version (KIP-890) from which on every marker carries an epoch newer than its records'."""
-
-
-class BatchMemo(NamedTuple):
-    """A batch an idempotent producer wrote; `timestamp` is when, in ms."""
-
-    first_sequence: int
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp: int
-
-    @property
-    def base_offset(self) -> int:
-        """Where the batch begins in the log."""
-        return self.last_offset - self.offset_delta
+PACKED_AT = 256
+"""So many producers that have changed are packed at a time: a snapshot never has to pack more."""
 
 
 class EndedTransaction(NamedTuple):
@@ -53,46 +40,21 @@ class EndedTransaction(NamedTuple):
     last_stable_offset: int
 
 
-class Producer:
-    """One producer id. `next_sequence` is the base sequence its next batch must have.
-
-    `coordinator_epoch` is that of its last marker, `txn_first_offset` where its open transaction began; both
-    are -1 if there is none.
-    """
-
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "next_sequence", "timestamp", "txn_first_offset")
-
-    def __init__(self, epoch: int) -> None:
-        self.epoch = epoch
-        self.next_sequence = 0
-        self.batches: deque[BatchMemo] = deque(maxlen=REMEMBERED_BATCHES)
-        self.timestamp = -1
-        self.coordinator_epoch = -1
-        self.txn_first_offset = NO_TRANSACTION
-
-    @property
-    def last_sequence(self) -> int:
-        """The last record's sequence number, -1 if nothing was written in this epoch."""
-        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
-
-    def enter(self, epoch: int) -> None:
-        """Batches of another epoch begin at sequence 0."""
-        if epoch != self.epoch:
-            self.epoch = epoch
-            self.batches.clear()
-            self.next_sequence = 0
-
-
 class ProducerState:
     """The producers of one log, by producer id.
 
     `first_unstable_offset` is where the first unstable transaction began, None without one.
     """
 
-    __slots__ = ("_ended", "_unstable", "first_unstable_offset", "producers")
+    __slots__ = ("_changed", "_ended", "_rows", "_unstable", "first_unstable_offset", "producers")
 
-    def __init__(self, producers: dict[int, Producer] | None = None) -> None:
+    def __init__(
+        self, producers: dict[int, Producer] | None = None, rows: dict[int, bytes] | None = None
+    ) -> None:
+        """`rows` are those of a snapshot, if the producers are from one."""
         self.producers: dict[int, Producer] = producers or {}
+        self._rows = rows if rows is not None else {}
+        self._changed = set() if rows is not None else set(self.producers)
         # First offset: producer id while the transaction is open, then None. In an OrderedDict the first key
         # is found at once however many before it were deleted.
         self._unstable: OrderedDict[int, int | None] = OrderedDict(
@@ -177,6 +139,22 @@ class ProducerState:
         producer.timestamp = timestamp
         if header.attributes & TRANSACTIONAL_BIT and producer.txn_first_offset < 0:
             self._begin(header.producer_id, producer, base_offset)
+        changed = self._changed
+        changed.add(header.producer_id)
+        if len(changed) >= PACKED_AT:
+            self._pack()
+
+    # Snapshots
+
+    def rows(self) -> list[bytes]:
+        """Every producer as a snapshot keeps it."""
+        self._pack()
+        return list(self._rows.values())
+
+    def _pack(self) -> None:
+        for producer_id in self._changed:
+            self._rows[producer_id] = pack_row(producer_id, self.producers[producer_id])
+        self._changed.clear()
 
     # Transactions
 
@@ -223,6 +201,7 @@ class ProducerState:
         producer.enter(producer_epoch)
         producer.coordinator_epoch = coordinator_epoch
         producer.timestamp = timestamp
+        self._changed.add(producer_id)
         first_offset = producer.txn_first_offset
         if first_offset < 0:
             return None
@@ -260,6 +239,8 @@ class ProducerState:
         ]
         for producer_id in expired:
             del self.producers[producer_id]
+            self._rows.pop(producer_id, None)
+            self._changed.discard(producer_id)
         return len(expired)
 
 

@@ -81,12 +81,14 @@ class Store:
 
     def append(self, *values: str, **facts: Any) -> int:
         """Append one batch; returns its base offset. `timestamps` default to now, now + 1, …"""
-        return self.log.append(make_batch(*values, **{"now": self.now, **facts}), 0, self.now).base_offset
+        return self.log.writer.append(
+            make_batch(*values, **{"now": self.now, **facts}), 0, self.now
+        ).base_offset
 
     def records(self, start: int | None = None) -> list[Record]:
         """Everything that can be read."""
         found: list[Record] = []
-        for chunk in self.log.batches(self.log.log_start_offset if start is None else start):
+        for chunk in self.log.reader.batches(self.log.log_start_offset if start is None else start):
             for position, _ in iter_batches(chunk):
                 found += decode_records(chunk, position)
         return found
@@ -96,7 +98,7 @@ class Store:
 
     def offsets_in(self, offset: int, max_bytes: int, **facts: Any) -> list[int]:
         """The base offsets of the batches one read returns."""
-        piece = self.log.read(offset, max_bytes, **facts)
+        piece = self.log.reader.read(offset, max_bytes, **facts)
         if piece is None:
             return []
         data = read_slice(piece)

@@ -14,6 +14,7 @@ import pytest
 
 from logd.errors import ErrorCode, KafkaError
 from logd.storage.disk import PosixDisk, write_atomically
+from logd.storage.log.rolling import roll
 from logd.storage.testing import FaultyDisk
 
 
@@ -35,16 +36,16 @@ def assert_offline(store: Any) -> None:
     """Every operation says so."""
     attempts: tuple[Callable[[], object], ...] = (
         lambda: store.append("x"),
-        lambda: store.log.read(0, 100),
-        lambda: store.log.offset_for_timestamp(0),
-        lambda: store.log.start_flush(),
-        lambda: store.log.apply_retention(store.now),
-        lambda: store.log.truncate_to(0, store.now),
+        lambda: store.log.reader.read(0, 100),
+        lambda: store.log.reader.offset_for_timestamp(0),
+        lambda: store.log.flusher.start_flush(),
+        lambda: store.log.shortening.apply_retention(store.now),
+        lambda: store.log.shortening.truncate_to(0, store.now),
         lambda: store.folder.create_log("u", 0, topic_id=None, config=store.config, now_ms=0),
         lambda: store.folder.delete_log("t", 0),
         lambda: store.folder.start_checkpoint()(),
-        lambda: store.log.delete_records_before(0),
-        lambda: store.log.offset_of_max_timestamp(),
+        lambda: store.log.shortening.delete_records_before(0),
+        lambda: store.log.reader.offset_of_max_timestamp(),
     )
     for attempt in attempts:
         with pytest.raises(KafkaError) as caught:
@@ -77,13 +78,17 @@ def test_a_full_disk_takes_the_folder_offline(
     assert faulty.append("again") == 1
 
 
-@pytest.mark.parametrize(("operation", "suffix"), [("open", ".snapshot"), ("open", ".log")])
-def test_an_error_while_rolling(faulty: Any, disk: FaultyDisk, operation: str, suffix: str) -> None:
+@pytest.mark.parametrize("suffix", [".snapshot", ".log"])
+def test_an_error_while_rolling(faulty: Any, disk: FaultyDisk, suffix: str) -> None:
+    """The snapshot that goes with it is written by the next flush."""
     faulty.configure(segment_bytes=300, index_interval_bytes=0)
     faulty.append("x" * 100)
-    disk.failing, disk.suffix = {operation}, suffix
+    if suffix == ".snapshot":
+        faulty.configure(segment_bytes=200)
+        roll(faulty.log, faulty.log.flusher, faulty.now)
+    disk.failing, disk.suffix = {"open"}, suffix
     with pytest.raises(KafkaError):
-        faulty.append("x" * 100)
+        faulty.log.flusher.flush() if suffix == ".snapshot" else faulty.append("x" * 100)
     disk.failing = set()
     assert faulty.log.log_end_offset == 2
     assert_offline(faulty)
@@ -93,7 +98,7 @@ def test_an_error_while_rolling(faulty: Any, disk: FaultyDisk, operation: str, s
 
 def test_a_failed_fsync_is_the_end_of_trust(faulty: Any, disk: FaultyDisk) -> None:
     """The story: the kernel drops dirty pages it cannot write, and the next fsync succeeds all the same."""
-    flush = faulty.log.start_flush()
+    flush = faulty.log.flusher.start_flush()
     disk.failing = {"sync"}
     with pytest.raises(KafkaError) as caught:
         flush.run()
@@ -107,7 +112,7 @@ def test_a_failed_read_takes_the_folder_offline(faulty: Any, disk: FaultyDisk) -
     faulty.reopen(clean=True)
     disk.failing = {"read"}
     with pytest.raises(KafkaError, match="reading t-0: Input/output error"):
-        faulty.log.read(0, 100)
+        faulty.log.reader.read(0, 100)
     disk.failing = set()
     assert_offline(faulty)
 
@@ -118,7 +123,7 @@ def test_one_log_takes_its_neighbours_along(faulty: Any, disk: FaultyDisk) -> No
     with pytest.raises(KafkaError):
         faulty.append("x")
     with pytest.raises(KafkaError):
-        neighbour.read(0, 100)
+        neighbour.reader.read(0, 100)
 
 
 def test_a_clean_stop_that_cannot_write_leaves_no_marker(faulty: Any, disk: FaultyDisk) -> None:
@@ -160,7 +165,7 @@ def test_a_deletion_that_fails_is_left_to_the_next_start(
     faulty.configure(segment_bytes=250)
     for _ in range(3):
         faulty.append("x" * 100)
-    deletions = faulty.log.delete_records_before(3)
+    deletions = faulty.log.shortening.delete_records_before(3)
     disk.failing, disk.error = {"unlink"}, errno.EROFS
     for deletion in deletions:
         deletion.run()

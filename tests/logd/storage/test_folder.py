@@ -95,7 +95,7 @@ def test_a_stop_writes_what_kafka_looks_for(store: Any) -> None:
     store.configure(index_interval_bytes=50)
     for _ in range(3):
         store.append("a")
-    store.log.delete_records_before(1)
+    store.log.shortening.delete_records_before(1)
     store.folder.close({("t", 0): 2})
     store.folder = None
     assert {path.name for path in store.path.iterdir()} == {
@@ -171,7 +171,7 @@ def test_what_is_no_log_is_left_alone(store: Any) -> None:
 
 def test_checkpoints_are_written_when_something_changed(store: Any) -> None:
     store.append("a")
-    store.log.flush()
+    store.log.flusher.flush()
     store.folder.start_checkpoint()()
     assert (store.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 1\n"
     before = (store.path / "recovery-point-offset-checkpoint").stat().st_ino
@@ -182,19 +182,19 @@ def test_checkpoints_are_written_when_something_changed(store: Any) -> None:
 @pytest.mark.parametrize("content", ["", "0\n", "0\n2\nt 0 5\n", "1\n0\n", "0\n1\nt zero 5\n", "\x00" * 30])
 def test_a_broken_checkpoint_counts_as_none(store: Any, content: str) -> None:
     store.append("a")
-    store.log.flush()
+    store.log.flusher.flush()
     store.kill()
     for name in ("recovery-point", "log-start", "replication"):
         (store.path / f"{name}-offset-checkpoint").write_text(content)
     (store.log_path / "leader-epoch-checkpoint").write_text(content)
     store.open()
-    assert (store.log.log_start_offset, store.log.log_end_offset, store.log.latest_epoch) == (0, 1, 0)
+    assert (store.log.log_start_offset, store.log.log_end_offset, store.log.epoch_of(0)) == (0, 1, 0)
 
 
 def test_idle_logs_hold_no_descriptors(store: Any, batch: Any) -> None:
     for partition in range(1, 20):
         log = store.folder.create_log("t", partition, topic_id=None, config=store.config, now_ms=0)
-        log.append(batch("x"), 0, 0)
+        log.writer.append(batch("x"), 0, 0)
     store.close()
     before = len(os.listdir("/proc/self/fd"))
     store.open()
@@ -205,7 +205,7 @@ def test_of_two_checkpoints_the_later_one_stays(store: Any) -> None:
     """The story: one waits in the thread pool while a topic is deleted and made again under its name."""
     for _ in range(3):
         store.append("x")
-    store.log.flush()
+    store.log.flusher.flush()
     waiting = store.folder.start_checkpoint()
     store.folder.delete_log("t", 0).run()
     store.folder.create_log("t", 0, topic_id=None, config=store.config, now_ms=store.now)
@@ -219,7 +219,7 @@ def test_checkpoints_may_be_written_from_several_threads(store: Any) -> None:
     with ThreadPoolExecutor(8) as pool:
         for _ in range(100):
             store.append("x")
-            store.log.flush()
+            store.log.flusher.flush()
             pool.submit(store.folder.start_checkpoint())
     assert store.folder.failure is None
     assert "t 0 100" in (store.path / "recovery-point-offset-checkpoint").read_text()
@@ -235,10 +235,10 @@ def test_a_deleted_log_touches_nothing_any_more(store: Any, batch: Any) -> None:
     store.folder.create_log("t", 0, topic_id=None, config=store.config, now_ms=store.now)
     store.append("new")
     calls: list[Callable[[], object]] = [
-        lambda: deleted.apply_retention(store.now + 1),
-        lambda: deleted.read(0, 100),
-        deleted.start_flush,
-        lambda: deleted.append(batch("old"), 0, store.now),
+        lambda: deleted.shortening.apply_retention(store.now + 1),
+        lambda: deleted.reader.read(0, 100),
+        deleted.flusher.start_flush,
+        lambda: deleted.writer.append(batch("old"), 0, store.now),
     ]
     for call in calls:
         with pytest.raises(KafkaError, match="t-0 was deleted"):

@@ -57,7 +57,7 @@ class Two:
         for _ in range(count):
             number = self.log.log_end_offset
             batch = build_batch([(NOW, b"k", b"%d" % number, ())])
-            assert self.log.append(batch, 0, NOW).base_offset == number
+            assert self.log.writer.append(batch, 0, NOW).base_offset == number
 
     def steps(self) -> Iterator[str]:
         """The move, stopping before each step; the log grows between them."""
@@ -80,7 +80,7 @@ class Two:
         yield "finish"
         self.fill(2)
         assert future.finish() is not None
-        yield "settle"
+        yield "sync names"
         self.target.sync()
 
     def move(self) -> None:
@@ -91,7 +91,7 @@ class Two:
 def values(log: Log) -> list[int]:
     return [
         int(record[3] or b"")
-        for chunk in log.batches(log.log_start_offset)
+        for chunk in log.reader.batches(log.log_start_offset)
         for position, _ in iter_batches(chunk)
         for record in decode_records(chunk, position)
     ]
@@ -112,7 +112,7 @@ def test_a_log_moves_and_goes_on(two: Two) -> None:
     end = two.log.log_end_offset
     assert values(two.log) == list(range(end))
     two.fill(30)
-    two.log.flush()
+    two.log.flusher.flush()
     assert two.log.recovery_point == end + 30
     two.kill()
     two.open()
@@ -125,7 +125,7 @@ def test_what_goes_meanwhile_goes_in_the_copy(two: Two) -> None:
     two.future.begin_round()
     assert two.future.copy(10**9)[1]
     copied = {path.name for path in two.future.path.glob("*.log")}
-    deletions = two.log.delete_records_before(20)
+    deletions = two.log.shortening.delete_records_before(20)
     for deletion in deletions:
         deletion.hide()
     assert two.future.finish() is None  # not without another look
@@ -138,7 +138,7 @@ def test_what_goes_meanwhile_goes_in_the_copy(two: Two) -> None:
     assert two.future.finish() is not None
     assert values(two.log) == list(range(20, 40))
     files = {path.name for path in two.log.folder.glob("*.log")}
-    assert files == {f"{segment.base_offset:020}.log" for segment in two.log._segments.row}
+    assert files == {f"{segment.base_offset:020}.log" for segment in two.log.segments.row}
     assert two.future.size == two.log.size
 
 
@@ -152,18 +152,17 @@ def test_it_does_not_move_before_the_new_disk_has_what_the_old_one_has(two: Two)
     two.future.copy(10**9)
     two.future.sync()
     two.fill(1)
-    two.log.flush()
+    two.log.flusher.flush()
     assert two.future.finish() is None
-    flush_in_flight = two.log
     two.fill(1)
-    flush = flush_in_flight.start_flush()
+    flush = two.log.flusher.start_flush()
     assert flush is not None
     two.future.begin_round()
     two.future.copy(10**9)
     two.future.sync()
     assert two.future.finish() is None
     flush.run()
-    two.log.finish_flush(flush)
+    two.log.flusher.finish_flush(flush)
     assert two.future.finish() is not None
 
 
@@ -245,7 +244,7 @@ def test_any_operation_failing_loses_nothing(tmp_path: Path, disk: int, error: i
             if folder is (two.source, two.target)[disk]:
                 folder._disk = failing
         if disk == 0:
-            two.log._disk = failing
+            two.log.disk = failing
         acknowledged = two.log.log_end_offset
         try:
             for _ in two.steps():

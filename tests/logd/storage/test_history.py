@@ -56,15 +56,15 @@ def play(store: Any, steps: list[tuple[str, int, int]]) -> None:
         elif step == "truncate":
             offset = store.log.log_start_offset + number % (end - store.log.log_start_offset + 1)
             batches = [batch for batch in batches if batch[0] + len(batch[1]) <= offset]
-            store.log.truncate_to(offset, store.now)
+            store.log.shortening.truncate_to(offset, store.now)
             store.folder.start_checkpoint()()
             end = batches[-1][0] + len(batches[-1][1]) if batches else store.log.log_end_offset
         elif step == "delete":
-            for deletion in store.log.delete_records_before(number % (end + 1)):
+            for deletion in store.log.shortening.delete_records_before(number % (end + 1)):
                 deletion.run()
             store.folder.start_checkpoint()()
         elif step == "flush":
-            store.log.flush()
+            store.log.flusher.flush()
             store.folder.start_checkpoint()()
         else:
             store.reopen(clean=step == "stop")

@@ -9,6 +9,7 @@ import pytest
 from logd.storage.disk import PosixDisk
 from logd.storage.index.offset import OffsetIndex
 from logd.storage.index.time import TimeIndex
+from logd.storage.testing import FaultyDisk
 
 BASE = 10_000_000_000
 
@@ -97,3 +98,32 @@ def test_a_partial_entry_at_the_end_is_not_read(offsets: OffsetIndex) -> None:
         file.write(b"\x00\x00\x00")
     again = OffsetIndex(PosixDisk(), offsets.path, BASE)
     assert (again.last_position(), len(again)) == (9000, 3)
+
+
+def test_appending_reads_nothing(tmp_path: Path) -> None:
+    """The index of the segment being written is dropped from memory when it was idle; an append that then
+    read it whole would have the event loop wait for the disk.
+    """
+    disk = FaultyDisk()
+    offsets = OffsetIndex(disk, tmp_path / "x.index", BASE)
+    times = TimeIndex(disk, tmp_path / "x.timeindex", BASE)
+    for number in range(5):
+        offsets.append(BASE + 10 * number, 100 * number)
+        times.maybe_append(1000 + number, BASE + 10 * number)
+        for index in (offsets, times):
+            index.save().close()
+            index.unload()
+    disk.failing = {"read"}
+    offsets.append(BASE + 50, 500)
+    times.maybe_append(1003, BASE + 50)
+    times.maybe_append(2000, BASE + 50)
+    assert (len(offsets), len(times)) == (6, 6)
+    assert (offsets.last_position(), times.last_entry()) == (500, (2000, BASE + 50))
+    disk.failing = set()
+    assert [offsets.lookup(BASE + 10 * number) for number in range(6)] == [
+        100 * number for number in range(6)
+    ]
+    assert times.lookup(2000) == BASE + 40
+    for index in (offsets, times):
+        index.save().close()
+    assert len(OffsetIndex(disk, offsets.path, BASE)) == len(TimeIndex(disk, times.path, BASE)) == 6

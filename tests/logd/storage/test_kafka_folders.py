@@ -51,7 +51,7 @@ def open_folder(path: Path) -> LogFolder:
 
 def records_of(log: Log) -> Iterator[tuple[bool, Record]]:
     """(whether it is a control record, the record) of everything in a log."""
-    for chunk in log.batches(log.log_start_offset):
+    for chunk in log.reader.batches(log.log_start_offset):
         for position, header in iter_batches(chunk):
             for record in decode_records(chunk, position):
                 yield header.is_control, record
@@ -96,7 +96,7 @@ def test_transactions(kafka_data: Path, end: str) -> None:
     folder = open_folder(kafka_data)
     log = folder.logs["all", 0]
     values = {(record[3] or b"").decode(): record[0] for _, record in records_of(log)}
-    aborted = log.aborted(0, log.log_end_offset)
+    aborted = log.reader.aborted(0, log.log_end_offset)
     spans = [(values[f"{codec} abort 0 größe"], values[f"{codec} abort 9 größe"] + 1) for codec in CODECS]
     assert [(gone.first_offset, gone.last_offset) for gone in aborted] == spans
     log.producers.replicated_to(log.log_end_offset)
@@ -121,7 +121,7 @@ def test_kafka_opens_it_again(fresh: Path, tmp_path: Path, end: str) -> None:
     log = folder.logs["all", 0]
     marker = log.producers.producers
     producer_id = next(number for number, some in marker.items() if some.txn_first_offset >= 0)
-    log.append_marker(
+    log.writer.append_marker(
         producer_id=producer_id,
         producer_epoch=marker[producer_id].epoch,
         commit=False,
@@ -133,7 +133,7 @@ def test_kafka_opens_it_again(fresh: Path, tmp_path: Path, end: str) -> None:
     if end == "clean":
         folder.close()
     else:
-        log.flush()
+        log.flusher.flush()
         for some in folder.logs.values():
             some.release()
         folder._lock.release()

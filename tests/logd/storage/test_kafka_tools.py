@@ -38,7 +38,7 @@ def fill(store: Any, batch: Any) -> None:
             base_sequence=sequence,
         )
         sequence += len(values)
-        store.log.append(records, number // 100, store.now + number)
+        store.log.writer.append(records, number // 100, store.now + number)
     store.close()
 
 
@@ -64,13 +64,13 @@ def test_kafka_reads_our_transactions(store: Any, batch: Any) -> None:
     for number in range(4):
         for pid in (1, 2):
             producer = {"producer_id": pid, "producer_epoch": 3, "base_sequence": 2 * number}
-            store.log.append(batch("a", "b", transactional=True, **producer), 0, store.now)
-        store.log.append_marker(producer_id=1, commit=False, **facts)
-        store.log.append_marker(producer_id=2, commit=number % 2 == 0, **facts)
-    store.log.append(
+            store.log.writer.append(batch("a", "b", transactional=True, **producer), 0, store.now)
+        store.log.writer.append_marker(producer_id=1, commit=False, **facts)
+        store.log.writer.append_marker(producer_id=2, commit=number % 2 == 0, **facts)
+    store.log.writer.append(
         batch("open", producer_id=2, producer_epoch=3, base_sequence=8, transactional=True), 0, store.now
     )
-    aborted = store.log.aborted(0, store.log.log_end_offset)
+    aborted = store.log.reader.aborted(0, store.log.log_end_offset)
     store.close()
 
     text = kafka_dump(files=sorted(store.log_path.glob("*.txnindex")))
@@ -96,10 +96,10 @@ def fill_with_transactions(store: Any, batch: Any) -> None:
         for values in (["some", "thing"], ["more"]):
             facts = {"producer_id": 100 + which, "producer_epoch": 7, "base_sequence": sequences[which]}
             records = batch(*values, now=store.now + number, transactional=True, codec=Codec.LZ4, **facts)
-            store.log.append(records, 3, store.now + number)
+            store.log.writer.append(records, 3, store.now + number)
             sequences[which] += len(values)
         if number < 58:
-            store.log.append_marker(
+            store.log.writer.append_marker(
                 producer_id=100 + which,
                 producer_epoch=7,
                 commit=number % 4 != 3,

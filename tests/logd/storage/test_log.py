@@ -13,14 +13,14 @@ from logd.storage.disk import read_slice
 
 
 def test_an_append_gets_the_next_offsets_and_the_epoch(store: Any, batch: Any) -> None:
-    first = store.log.append(batch("a", "b", "c"), 4, store.now)
-    second = store.log.append(batch("d"), 4, store.now)
+    first = store.log.writer.append(batch("a", "b", "c"), 4, store.now)
+    second = store.log.writer.append(batch("d"), 4, store.now)
 
     assert (first.base_offset, first.last_offset, first.log_append_time) == (0, 2, -1)
     assert (second.base_offset, second.last_offset, second.log_start_offset) == (3, 3, 0)
     assert store.log.log_end_offset == 4
     assert store.values() == ["a", "b", "c", "d"]
-    piece = store.log.read(3, 1000)
+    piece = store.log.reader.read(3, 1000)
     assert piece is not None
     data = read_slice(piece)
     header = read_header(data)
@@ -32,21 +32,23 @@ def test_the_callers_bytes_are_not_changed(store: Any, batch: Any) -> None:
     data = bytearray(batch("a"))
     kept = bytes(data)
     store.append("before")
-    store.log.append(memoryview(data), 7, store.now)
+    store.log.writer.append(memoryview(data), 7, store.now)
     store.configure(message_timestamp_type="LogAppendTime")
-    store.log.append(data, 7, store.now)
+    store.log.writer.append(data, 7, store.now)
     assert data == kept
 
 
 def test_several_batches_in_one_append(store: Any, batch: Any) -> None:
-    appended = store.log.append(batch("a", "b") + batch("c") + batch("d", "e"), 0, store.now)
+    appended = store.log.writer.append(batch("a", "b") + batch("c") + batch("d", "e"), 0, store.now)
     assert (appended.base_offset, appended.last_offset) == (0, 4)
     assert store.offsets_in(0, 10_000) == [0, 2, 3]
 
 
 def test_several_batches_with_a_producer_are_refused(store: Any, batch: Any) -> None:
     with pytest.raises(KafkaError, match="come alone"):
-        store.log.append(batch("a") + batch("b", producer_id=1, producer_epoch=0, base_sequence=0), 0, 0)
+        store.log.writer.append(
+            batch("a") + batch("b", producer_id=1, producer_epoch=0, base_sequence=0), 0, 0
+        )
     assert store.log.log_end_offset == 0
 
 
@@ -83,9 +85,9 @@ def test_offsets_outside_the_log_are_refused(store: Any) -> None:
     store.append("a", "b")
     for offset in (-1, 3):
         with pytest.raises(OffsetOutOfRange) as caught:
-            store.log.read(offset, 100)
+            store.log.reader.read(offset, 100)
         assert (caught.value.offset, caught.value.start, caught.value.end) == (offset, 0, 2)
-    assert store.log.read(2, 100) is None
+    assert store.log.reader.read(2, 100) is None
 
 
 def test_old_batches_are_found_through_the_index(store: Any) -> None:
@@ -107,6 +109,7 @@ def test_a_full_segment_is_rolled(store: Any) -> None:
     assert len(logs) == 6 and logs[1] == "00000000000000000005.log"
     assert [int(value) for value in store.values()] == list(range(30))
     assert store.offsets_in(4, 10**6) == [4], "a slice ends with its segment"
+    store.log.flusher.flush()
     assert "00000000000000000005.snapshot" in store.files()
 
 
@@ -147,16 +150,16 @@ def test_a_full_index_rolls_the_segment(store: Any) -> None:
 
 def test_log_append_time_overwrites_the_timestamps(store: Any, batch: Any) -> None:
     store.configure(message_timestamp_type="LogAppendTime")
-    appended = store.log.append(batch("a", "b", timestamps=[1, 2], codec=Codec.GZIP), 0, 77_000)
+    appended = store.log.writer.append(batch("a", "b", timestamps=[1, 2], codec=Codec.GZIP), 0, 77_000)
     assert appended.log_append_time == 77_000
-    piece = store.log.read(0, 1000)
+    piece = store.log.reader.read(0, 1000)
     assert piece is not None
     data = read_slice(piece)
     header = read_header(data)
     check_crc(data, 0, header)
     assert (header.timestamp_type, header.max_timestamp, header.codec) == (1, 77_000, Codec.GZIP)
     assert [record[1] for record in decode_records(data)] == [77_000, 77_000]
-    assert store.log.offset_for_timestamp(77_000) == (77_000, 0, 0)
+    assert store.log.reader.offset_for_timestamp(77_000) == (77_000, 0, 0)
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -168,31 +171,34 @@ def test_records_are_found_by_timestamp(store: Any, clean: bool) -> None:
     store.reopen(clean=clean)
 
     for number in range(40):
-        assert store.log.offset_for_timestamp(number * 100)[:2] == (number * 100, number * 3)
-        assert store.log.offset_for_timestamp(number * 100 + 21)[:2] == (number * 100 + 50, number * 3 + 1)
-    assert store.log.offset_for_timestamp(3951) is None
-    assert store.log.offset_of_max_timestamp()[:2] == (3950, 118)
+        assert store.log.reader.offset_for_timestamp(number * 100)[:2] == (number * 100, number * 3)
+        assert store.log.reader.offset_for_timestamp(number * 100 + 21)[:2] == (
+            number * 100 + 50,
+            number * 3 + 1,
+        )
+    assert store.log.reader.offset_for_timestamp(3951) is None
+    assert store.log.reader.offset_of_max_timestamp()[:2] == (3950, 118)
 
 
 def test_timestamps_out_of_order(store: Any) -> None:
     store.configure(segment_bytes=300)
     for time in (500, 900, 100, 300, 1000, 200):
         store.append("x" * 100, timestamps=[time])
-    assert store.log.offset_for_timestamp(0)[:2] == (500, 0)
-    assert store.log.offset_for_timestamp(501)[:2] == (900, 1)
-    assert store.log.offset_for_timestamp(950)[:2] == (1000, 4)
-    assert store.log.offset_of_max_timestamp()[:2] == (1000, 4)
-    assert store.log.offset_for_timestamp(1001) is None
+    assert store.log.reader.offset_for_timestamp(0)[:2] == (500, 0)
+    assert store.log.reader.offset_for_timestamp(501)[:2] == (900, 1)
+    assert store.log.reader.offset_for_timestamp(950)[:2] == (1000, 4)
+    assert store.log.reader.offset_of_max_timestamp()[:2] == (1000, 4)
+    assert store.log.reader.offset_for_timestamp(1001) is None
 
 
 def test_an_empty_log_has_no_timestamps(store: Any) -> None:
-    assert store.log.offset_for_timestamp(0) is None
-    assert store.log.offset_of_max_timestamp() is None
+    assert store.log.reader.offset_for_timestamp(0) is None
+    assert store.log.reader.offset_of_max_timestamp() is None
 
 
 def test_epochs_end_where_the_next_begins(store: Any, batch: Any) -> None:
     for epoch, count in ((1, 3), (1, 2), (4, 1), (6, 4)):
-        store.log.append(batch(*"x" * count), epoch, store.now)
+        store.log.writer.append(batch(*"x" * count), epoch, store.now)
     assert store.log.latest_epoch == 6
     assert [store.log.end_offset_for_epoch(epoch) for epoch in (0, 1, 2, 4, 5, 6, 7, -1)] == [
         (0, 0),
@@ -210,9 +216,10 @@ def test_epochs_end_where_the_next_begins(store: Any, batch: Any) -> None:
 @pytest.mark.parametrize("clean", [True, False])
 def test_epochs_survive_a_restart(store: Any, batch: Any, clean: bool) -> None:
     for epoch in (0, 2):
-        store.log.append(batch("x"), epoch, store.now)
+        store.log.writer.append(batch("x"), epoch, store.now)
     store.reopen(clean=clean)
-    assert store.log.latest_epoch == 2
+    assert store.log.latest_epoch == (2 if clean else 3)
+    assert [store.log.epoch_of(offset) for offset in (0, 1)] == [0, 2]
     assert store.log.end_offset_for_epoch(0) == (0, 1)
 
 
@@ -220,14 +227,14 @@ def test_delete_records_moves_the_log_start(store: Any) -> None:
     store.configure(segment_bytes=300, file_delete_delay_ms=1234)
     for number in range(6):
         store.append(f"{number:0100d}")
-    (deletion,) = store.log.delete_records_before(3)
+    (deletion,) = store.log.shortening.delete_records_before(3)
     assert store.log.log_start_offset == 3
     assert [int(value) for value in store.values()] == [3, 4, 5]
     with pytest.raises(OffsetOutOfRange):
-        store.log.read(2, 100)
+        store.log.reader.read(2, 100)
     with pytest.raises(OffsetOutOfRange):
-        store.log.delete_records_before(7)
-    assert store.log.delete_records_before(1) == []
+        store.log.shortening.delete_records_before(7)
+    assert store.log.shortening.delete_records_before(1) == []
 
     assert deletion.delay_ms == 1234
     deletion.hide()
@@ -239,7 +246,7 @@ def test_delete_records_moves_the_log_start(store: Any) -> None:
 @pytest.mark.parametrize("clean", [True, False])
 def test_the_log_start_survives_a_restart_once_checkpointed(store: Any, clean: bool) -> None:
     store.append("a", "b", "c")
-    store.log.delete_records_before(2)
+    store.log.shortening.delete_records_before(2)
     store.folder.start_checkpoint()()
     store.reopen(clean=clean)
     assert (store.log.log_start_offset, store.log.log_end_offset) == (2, 3)
@@ -247,8 +254,8 @@ def test_the_log_start_survives_a_restart_once_checkpointed(store: Any, clean: b
 
 def test_deleting_every_record_leaves_an_empty_log(store: Any) -> None:
     store.append("a", "b")
-    store.log.delete_records_before(2)
-    assert store.log.read(2, 100) is None
+    store.log.shortening.delete_records_before(2)
+    assert store.log.reader.read(2, 100) is None
     store.reopen(clean=True)
     assert (store.log.log_start_offset, store.append("c")) == (2, 2)
     assert store.values() == ["c"]
@@ -258,7 +265,7 @@ def test_truncation_cuts_at_the_batch(store: Any) -> None:
     store.configure(segment_bytes=400)
     for number in range(6):
         store.append(f"{number:050d}", f"{number:050d}")
-    store.log.truncate_to(7, store.now)
+    store.log.shortening.truncate_to(7, store.now)
     assert store.log.log_end_offset == 6, "offset 7 is inside the batch of 6 and 7"
     assert store.append("x") == 6
     assert [int(value) for value in store.values()[:-1]] == [0, 0, 1, 1, 2, 2]
@@ -270,19 +277,19 @@ def test_truncation_to_nothing(store: Any) -> None:
     store.configure(segment_bytes=300)
     for _ in range(4):
         store.append("x" * 100)
-    store.log.truncate_to(0, store.now)
+    store.log.shortening.truncate_to(0, store.now)
     assert (store.log.log_start_offset, store.log.log_end_offset, store.log.size) == (0, 0, 0)
     assert store.append("y") == 0
 
 
 def test_truncation_forgets_timestamps_epochs_and_producers(store: Any, batch: Any) -> None:
     facts = {"producer_id": 9, "producer_epoch": 0}
-    store.log.append(batch("a", timestamps=[100], base_sequence=0, **facts), 0, store.now)
-    store.log.append(batch("b", timestamps=[200], base_sequence=1, **facts), 3, store.now)
-    store.log.truncate_to(1, store.now)
+    store.log.writer.append(batch("a", timestamps=[100], base_sequence=0, **facts), 0, store.now)
+    store.log.writer.append(batch("b", timestamps=[200], base_sequence=1, **facts), 3, store.now)
+    store.log.shortening.truncate_to(1, store.now)
     assert store.log.latest_epoch == 0
-    assert store.log.offset_of_max_timestamp()[:2] == (100, 0)
-    again = store.log.append(batch("b", base_sequence=1, **facts), 1, store.now)
+    assert store.log.reader.offset_of_max_timestamp()[:2] == (100, 0)
+    again = store.log.writer.append(batch("b", base_sequence=1, **facts), 1, store.now)
     assert not again.duplicate and again.base_offset == 1
 
 
@@ -292,8 +299,8 @@ def test_a_slice_outlives_its_segment(store: Any) -> None:
     store.configure(segment_bytes=300)
     store.append("kept" * 20)
     store.append("x" * 100)
-    piece = store.log.read(0, 1000)
-    for deletion in store.log.delete_records_before(1):
+    piece = store.log.reader.read(0, 1000)
+    for deletion in store.log.shortening.delete_records_before(1):
         deletion.run()
     for _ in range(5):
         store.append("x" * 100)
@@ -306,7 +313,7 @@ def test_a_slice_outlives_its_segment(store: Any) -> None:
 
 def test_a_slice_outlives_the_folder(store: Any) -> None:
     store.append("kept")
-    piece = store.log.read(0, 1000)
+    piece = store.log.reader.read(0, 1000)
     store.close()
     assert decode_records(read_slice(piece))[0][3] == b"kept"
 
@@ -325,44 +332,44 @@ def test_appending_goes_on_after_a_restart(store: Any, clean: bool) -> None:
 def test_needs_flush(store: Any) -> None:
     store.configure(flush_messages=3)
     store.append("a", "b")
-    assert not store.log.needs_flush(store.now)
+    assert not store.log.flusher.needs_flush(store.now)
     store.append("c")
-    assert store.log.needs_flush(store.now)
-    store.log.flush()
-    assert store.log.recovery_point == 3 and not store.log.needs_flush(store.now)
+    assert store.log.flusher.needs_flush(store.now)
+    store.log.flusher.flush()
+    assert store.log.recovery_point == 3 and not store.log.flusher.needs_flush(store.now)
 
     store.configure(flush_messages=2**63 - 1, flush_ms=1000)
     store.append("d")
-    assert not store.log.needs_flush(store.now + 999)
-    assert store.log.needs_flush(store.now + 1000)
-    store.log.flush()
-    assert not store.log.needs_flush(store.now + 5000)
+    assert not store.log.flusher.needs_flush(store.now + 999)
+    assert store.log.flusher.needs_flush(store.now + 1000)
+    store.log.flusher.flush()
+    assert not store.log.flusher.needs_flush(store.now + 5000)
 
 
 def test_a_flush_covers_what_was_there_when_it_began(store: Any) -> None:
     store.append("a")
-    flush = store.log.start_flush()
+    flush = store.log.flusher.start_flush()
     store.append("b")
     flush.run()
-    store.log.finish_flush(flush)
+    store.log.flusher.finish_flush(flush)
     assert store.log.recovery_point == 1
-    assert store.log.start_flush() is not None
+    assert store.log.flusher.start_flush() is not None
 
 
 def test_a_flush_survives_the_deletion_of_what_it_flushes(store: Any) -> None:
     store.configure(segment_bytes=300)
     for _ in range(4):
         store.append("x" * 100)
-    flush = store.log.start_flush()
-    for deletion in store.log.delete_records_before(3):
+    flush = store.log.flusher.start_flush()
+    for deletion in store.log.shortening.delete_records_before(3):
         deletion.run()
     flush.run()
-    store.log.finish_flush(flush)
+    store.log.flusher.finish_flush(flush)
 
     store.append("y")
-    flush = store.log.start_flush()
+    flush = store.log.flusher.start_flush()
     log = store.log
     store.folder.delete_log("t", 0).run()
     flush.run()
-    log.finish_flush(flush)
+    log.flusher.finish_flush(flush)
     assert store.folder.failure is None and not store.log_path.exists()

@@ -62,16 +62,16 @@ def test_many_logs_in_use_need_few_descriptors(
     logs = [folder.create_log("t", index, topic_id=None, config=config, now_ms=0) for index in range(100)]
     for value in ("a", "b"):
         for log in logs:
-            log.append(batch(value), 0, 0)
+            log.writer.append(batch(value), 0, 0)
     assert descriptors() <= before + 20
     for log in logs:
-        log.flush()
-        assert log.read(0, 10_000) is not None
+        log.flusher.flush()
+        assert log.reader.read(0, 10_000) is not None
     assert descriptors() <= before + 20
     OPEN_FILES.sweep()
     OPEN_FILES.sweep()
     assert descriptors() <= before
-    assert [log.append(batch("c"), 0, 0).base_offset for log in logs] == [2] * 100
+    assert [log.writer.append(batch("c"), 0, 0).base_offset for log in logs] == [2] * 100
     folder.close()
     assert descriptors() <= before
 

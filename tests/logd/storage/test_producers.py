@@ -8,8 +8,11 @@ import pytest
 
 from logd.errors import ErrorCode, Fenced, KafkaError
 from logd.storage import Appended
+from logd.storage.log.rolling import roll
+from logd.storage.producers.producer import Producer
+from logd.storage.producers.row import pack_row
 from logd.storage.producers.snapshot import decode_snapshot, encode_snapshot
-from logd.storage.producers.state import Producer, ProducerState
+from logd.storage.producers.state import PACKED_AT, ProducerState
 
 PID = 4711
 MAX_SEQUENCE = 2**31 - 1
@@ -21,7 +24,7 @@ def send(store: Any, batch: Any) -> Any:
 
     def send(sequence: int, count: int = 1, *, epoch: int = 0, pid: int = PID) -> Appended:
         records = batch(*"x" * count, producer_id=pid, producer_epoch=epoch, base_sequence=sequence)
-        appended: Appended = store.log.append(records, 0, store.now)
+        appended: Appended = store.log.writer.append(records, 0, store.now)
         return appended
 
     return send
@@ -156,13 +159,60 @@ def test_snapshots_go_with_their_segments(send: Any, store: Any) -> None:
     store.configure(segment_bytes=100)
     for sequence in range(6):
         send(sequence)
-    for deletion in store.log.delete_records_before(4):
+    for deletion in store.log.shortening.delete_records_before(4):
         deletion.run()
+    assert "00000000000000000004.snapshot" in store.files(), "what the deleted segments said of producers"
+    store.log.flusher.flush()
     assert sorted(name for name in store.files() if "snapshot" in name) == [
         "00000000000000000004.snapshot",
         "00000000000000000005.snapshot",
     ]
     assert send(5).duplicate, "KIP-360: deleted records do not take their producer along"
+
+
+def test_a_kill_before_the_flush_forgets_no_producer(send: Any, store: Any) -> None:
+    """The story: a segment is rolled and retention takes it, before a flush has written the snapshot that
+    says what it said of the producers; the broker is killed.
+    """
+    store.configure(segment_bytes=100)
+    send(0, pid=1)
+    send(0, pid=2)
+    for deletion in store.log.shortening.delete_records_before(1):
+        deletion.run()
+    store.reopen(clean=False)
+    assert send(0, pid=1).duplicate
+
+
+def test_a_snapshot_packs_what_has_changed(send: Any, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """50,000 producers are known; three of them go on. Packing all of them for every snapshot would hold up
+    the event loop again and again.
+    """
+    packed: list[int] = []
+
+    def packing(producer_id: int, producer: Producer) -> bytes:
+        packed.append(producer_id)
+        return pack_row(producer_id, producer)
+
+    many = {producer_id: Producer(0) for producer_id in range(100, 50_100)}
+    for producer in many.values():
+        producer.timestamp = store.now
+    store.log.producers = ProducerState(many)
+    store.reopen(clean=True)
+    assert len(store.log.producers.producers) == 50_000
+    monkeypatch.setattr("logd.storage.producers.state.pack_row", packing)
+    for number in range(3):
+        send(number, pid=7)
+        send(0, pid=200 + number)
+        roll(store.log, store.log.flusher, store.now)
+    assert sorted(packed) == [7, 7, 7, 200, 201, 202]
+    packed.clear()
+    for producer_id in range(100, 100 + 2 * PACKED_AT):
+        send(1 if producer_id in range(200, 203) else 0, pid=producer_id)
+    assert len(packed) >= PACKED_AT, "a few at a time, not all at once when a snapshot is taken"
+    store.reopen(clean=True)
+    assert len(store.log.producers.producers) == 50_001
+    assert store.log.producers.producers[7].next_sequence == 3
+    assert store.log.producers.producers[202].next_sequence == 2
 
 
 def test_producers_expire(send: Any, store: Any) -> None:
@@ -177,7 +227,7 @@ def test_producers_expire(send: Any, store: Any) -> None:
 
 def test_expiry_goes_by_the_clock_not_by_the_records(batch: Any, store: Any) -> None:
     records = batch("old", timestamps=[1000], producer_id=1, producer_epoch=0, base_sequence=0)
-    store.log.append(records, 0, store.now)
+    store.log.writer.append(records, 0, store.now)
     assert store.log.expire_producers(store.now + 999, 1000) == 0
 
 
@@ -201,15 +251,16 @@ def test_the_snapshot_is_kafkas_byte_for_byte() -> None:
         (8, 0, 2148),
     ]
     assert state.producers[8].batches[-1].base_offset == 0x1FD3 - 0x1AB
-    assert encode_snapshot(state) == data
+    assert encode_snapshot(state.rows()) == data
 
 
 def test_transaction_fields_pass_through_a_snapshot() -> None:
-    assert decode_snapshot(encode_snapshot(ProducerState())).producers == {}
+    assert decode_snapshot(encode_snapshot(ProducerState().rows())).producers == {}
     state = ProducerState()
-    producer = state.producers[7] = Producer(2)
+    producer = Producer(2)
     producer.coordinator_epoch, producer.txn_first_offset, producer.timestamp = 5, 1000, 99
-    again = decode_snapshot(encode_snapshot(state)).producers[7]
+    state = ProducerState({7: producer})
+    again = decode_snapshot(encode_snapshot(state.rows())).producers[7]
     assert (again.epoch, again.coordinator_epoch, again.txn_first_offset, again.timestamp) == (2, 5, 1000, 99)
     assert not again.batches and again.next_sequence == 0
 

@@ -105,7 +105,7 @@ def test_what_is_behind_the_recovery_point_is_not_read_again(store: Any) -> None
     store.configure(segment_bytes=300)
     for number in range(4):
         store.append(f"{number:0100d}")
-    store.log.flush()
+    store.log.flusher.flush()
     store.folder.start_checkpoint()()
     store.append("last")
     store.kill()
@@ -129,7 +129,7 @@ def test_a_lost_index_is_built_again(store: Any, clean: bool, name: str) -> None
     (store.log_path / name).unlink(missing_ok=True)
     store.open()
     assert [store.offsets_in(number, 1) for number in range(20)] == [[number] for number in range(20)]
-    assert [store.log.offset_for_timestamp(number)[1] for number in range(20)] == list(range(20))
+    assert [store.log.reader.offset_for_timestamp(number)[1] for number in range(20)] == list(range(20))
     store.close()
     for path in store.log_path.glob("*index"):
         if kept.get(path.name):
@@ -194,7 +194,7 @@ def test_files_waiting_for_deletion_are_cleared_away(store: Any) -> None:
     store.configure(segment_bytes=300)
     for _ in range(3):
         store.append("x" * 100)
-    for deletion in store.log.delete_records_before(2):
+    for deletion in store.log.shortening.delete_records_before(2):
         deletion.hide()
     store.kill()
     store.open()
@@ -205,14 +205,15 @@ def test_files_waiting_for_deletion_are_cleared_away(store: Any) -> None:
 
 
 def test_epochs_newer_than_the_checkpoint_are_learned(store: Any, batch: Any) -> None:
-    store.log.append(batch("a"), 1, store.now)
-    store.log.flush()
-    store.log.append(batch("b"), 5, store.now)
+    store.log.writer.append(batch("a"), 1, store.now)
+    store.log.flusher.flush()
+    store.log.writer.append(batch("b"), 5, store.now)
     store.kill()
     assert (store.log_path / "leader-epoch-checkpoint").read_text() == "0\n1\n1 0\n"
     store.open()
     assert store.log.end_offset_for_epoch(1) == (1, 1)
-    assert store.log.latest_epoch == 5
+    assert store.log.end_offset_for_epoch(5) == (5, 2)
+    assert store.log.latest_epoch == 6, "begun by the recovery itself"
 
 
 def test_a_stale_recovery_point_of_a_deleted_log_is_not_used(store: Any) -> None:
@@ -220,7 +221,7 @@ def test_a_stale_recovery_point_of_a_deleted_log_is_not_used(store: Any) -> None
     store.configure(segment_bytes=300)
     for _ in range(10):
         store.append("x" * 100)
-    store.log.flush()
+    store.log.flusher.flush()
     store.folder.start_checkpoint()()
     store.folder.delete_log("t", 0).run()
     store.reopen(clean=False)
@@ -237,7 +238,7 @@ def test_a_recovered_tail_is_read_by_position(store: Any) -> None:
     for number in range(5):
         store.append(f"{number}")
     store.reopen(clean=False)
-    piece = store.log.read(4, 1000)
+    piece = store.log.reader.read(4, 1000)
     assert piece is not None and piece.position + piece.length == store.log.size
     assert b"4" in read_slice(piece)
 
@@ -267,7 +268,7 @@ def test_damage_found_by_a_read_leaves_the_folder_online(store: Any) -> None:
         file.seek(size + 16)
         file.write(b"\x00")
     with pytest.raises(KafkaError) as caught:
-        store.log.read(2, 100)
+        store.log.reader.read(2, 100)
     assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
     assert store.folder.failure is None
     assert store.append("d") == 3
@@ -278,7 +279,7 @@ def fill_flush_and_append(store: Any) -> None:
     store.configure(index_interval_bytes=250)
     for number in range(15):
         if number == 10:
-            store.log.flush()
+            store.log.flusher.flush()
             store.folder.start_checkpoint()()
         store.append(f"{number:0100d}", timestamps=[number * 10])
 
@@ -322,7 +323,7 @@ def test_what_a_crash_left_behind_the_flushed_index_is_not_believed(store: Any, 
             file.write(tail)
     store.open()
     assert [store.offsets_in(number, 1) for number in range(15)] == [[number] for number in range(15)]
-    assert [store.log.offset_for_timestamp(number * 10)[1] for number in range(15)] == list(range(15))
+    assert [store.log.reader.offset_for_timestamp(number * 10)[1] for number in range(15)] == list(range(15))
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 16, b"\x00\x00\x00\x05\x00\x00\x00\x07", bytes(4096)])

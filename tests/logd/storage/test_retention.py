@@ -23,7 +23,7 @@ def starts(store: Any) -> list[int]:
 
 
 def apply(store: Any, **facts: Any) -> None:
-    for deletion in store.log.apply_retention(store.now, **facts):
+    for deletion in store.log.shortening.apply_retention(store.now, **facts):
         deletion.run()
 
 
@@ -46,7 +46,7 @@ def test_by_time(hourly: Any, reopened: bool) -> None:
 def test_a_late_record_keeps_its_segment(hourly: Any) -> None:
     """Retention goes by the largest timestamp, and stops at the first segment to be kept."""
     hourly.configure(segment_bytes=300, retention_ms=HOUR)
-    hourly.log.truncate_to(0, hourly.now)
+    hourly.log.shortening.truncate_to(0, hourly.now)
     for hours in (9, 0, 9):
         hourly.append("x" * 100, timestamps=[hourly.now - hours * HOUR])
     apply(hourly)
@@ -118,7 +118,7 @@ def test_an_empty_log_is_left_alone(store: Any) -> None:
 def test_epochs_move_up_with_the_log_start(store: Any, batch: Any) -> None:
     store.configure(segment_bytes=300, retention_bytes=0, retention_ms=-1)
     for epoch in (0, 1, 1, 2):
-        store.log.append(batch("x" * 100), epoch, store.now)
+        store.log.writer.append(batch("x" * 100), epoch, store.now)
     store.configure(retention_bytes=2 * store.log.size // 4)
     apply(store)
     assert store.log.log_start_offset == 2

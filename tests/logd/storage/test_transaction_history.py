@@ -113,11 +113,11 @@ class Model:
 
 def read_committed(store: Any, start: int, end: int) -> list[int]:
     """What a client shows, that has fetched [start, end) with its list of aborted transactions."""
-    aborted = store.log.aborted(start, end)
+    aborted = store.log.reader.aborted(start, end)
     assert aborted == sorted(aborted, key=lambda entry: entry.first_offset)
     active: set[int] = set()
     offsets: list[int] = []
-    for chunk in store.log.batches(start, end):
+    for chunk in store.log.reader.batches(start, end):
         for position, header in iter_batches(chunk):
             while aborted and aborted[0].first_offset <= header.last_offset:
                 active.add(aborted.pop(0).producer_id)
@@ -164,14 +164,14 @@ class History:
             transactional=transactional,
         )
         base = self.model.end
-        assert self.store.log.append(records, 0, self.store.now).base_offset == base
+        assert self.store.log.writer.append(records, 0, self.store.now).base_offset == base
         self.model.written.append(Written(base, count, pid, epoch, sequence, len(records), transactional))
-        assert self.store.log.append(records, 0, self.store.now).duplicate
+        assert self.store.log.writer.append(records, 0, self.store.now).duplicate
 
     def commit(self, step: str, pid: int, count: int) -> None:
         epoch = self.model.identity(pid)[0] + ("bump" in step)
         base, commit = self.model.end, step.startswith("commit")
-        appended = self.store.log.append_marker(
+        appended = self.store.log.writer.append_marker(
             producer_id=pid,
             producer_epoch=epoch,
             commit=commit,
@@ -188,7 +188,7 @@ class History:
     def truncate(self, step: str, number: int, count: int) -> None:
         log = self.store.log
         offset = log.log_start_offset + number % (self.model.end - log.log_start_offset + 1)
-        log.truncate_to(offset, self.store.now)
+        log.shortening.truncate_to(offset, self.store.now)
         self.store.folder.start_checkpoint()()
         self.model.written = [batch for batch in self.model.written if batch.base + batch.count <= offset]
 
@@ -197,14 +197,14 @@ class History:
         self.flush(step, 0, 0)
         log = self.store.log
         bound = log.first_unstable_offset
-        for deletion in log.delete_records_before(
+        for deletion in log.shortening.delete_records_before(
             number % ((self.model.end if bound is None else bound) + 1)
         ):
             deletion.run()
         self.store.folder.start_checkpoint()()
 
     def flush(self, step: str, number: int, count: int) -> None:
-        self.store.log.flush()
+        self.store.log.flusher.flush()
         self.store.folder.start_checkpoint()()
 
     def stop(self, step: str, number: int, count: int) -> None:
@@ -255,7 +255,7 @@ class History:
             assert log.producers.has_open_transaction(pid) == (pid in transactions)
         expected = model.aborted()
         for first, last in self._ranges(start, end):
-            assert {entry[:1] + entry[2:3] for entry in log.aborted(first, last)} == {
+            assert {entry[:1] + entry[2:3] for entry in log.reader.aborted(first, last)} == {
                 entry[:1] + entry[2:3]
                 for entry in expected
                 if entry.last_offset >= first and entry.first_offset < last

@@ -11,7 +11,7 @@ from logd.errors import ErrorCode, KafkaError
 from logd.records import ABORT, build_end_marker, decode_records, parse_control, parse_end_marker
 from logd.storage import AbortedTransaction, Appended
 from logd.storage.disk import read_slice
-from logd.storage.producers.state import Producer
+from logd.storage.producers.producer import Producer
 from logd.storage.testing import FaultyDisk
 
 PID = 4711
@@ -36,7 +36,7 @@ def send(store: Any, batch: Any) -> Send:
             base_sequence=first,
             transactional=facts.pop("transactional", True),
         )
-        appended: Appended = store.log.append(records, 0, store.now, **facts)
+        appended: Appended = store.log.writer.append(records, 0, store.now, **facts)
         sequences[pid, epoch] = first + count
         return appended
 
@@ -48,7 +48,7 @@ def end(store: Any) -> Send:
     """Ends a producer's transaction with a marker, which the high watermark passes at once."""
 
     def end(commit: bool, *, pid: int = PID, epoch: int = 0, coordinator: int = 0, **facts: Any) -> Appended:
-        appended: Appended = store.log.append_marker(
+        appended: Appended = store.log.writer.append_marker(
             producer_id=pid,
             producer_epoch=epoch,
             commit=commit,
@@ -80,7 +80,7 @@ def producer(store: Any, pid: int = PID) -> Producer:
 def test_a_marker_is_a_control_batch_like_kafkas(send: Send, end: Send, store: Any) -> None:
     send(3)
     assert end(False, coordinator=5) == Appended(3, 3, -1, 0)
-    data = read_slice(store.log.read(3, 1000))
+    data = read_slice(store.log.reader.read(3, 1000))
     whole = build_end_marker(
         ABORT, timestamp_ms=store.now, producer_id=PID, producer_epoch=0, coordinator_epoch=5, base_offset=3
     )
@@ -91,7 +91,7 @@ def test_a_marker_is_a_control_batch_like_kafkas(send: Send, end: Send, store: A
 
 def test_a_marker_with_nothing_open_is_written_and_changes_little(send: Send, end: Send, store: Any) -> None:
     assert end(False).base_offset == 0
-    assert store.log.aborted(0, 10) == [] and store.log.first_unstable_offset is None
+    assert store.log.reader.aborted(0, 10) == [] and store.log.first_unstable_offset is None
     assert not [name for name in store.files() if "txnindex" in name]
     assert (producer(store).epoch, producer(store).coordinator_epoch) == (0, 0)
     assert send().base_offset == 1
@@ -142,14 +142,14 @@ def test_markers_may_come_as_batches(send: Send, store: Any) -> None:
     """As a follower or a copy of the log gets them."""
     send(2)
     marker = build_end_marker(ABORT, timestamp_ms=1, producer_id=PID, producer_epoch=0, coordinator_epoch=9)
-    assert store.log.append(marker, 0, store.now).base_offset == 2
-    assert store.log.aborted(0, 3) == [AbortedTransaction(PID, 0, 2, 3)]
+    assert store.log.writer.append(marker, 0, store.now).base_offset == 2
+    assert store.log.reader.aborted(0, 3) == [AbortedTransaction(PID, 0, 2, 3)]
     assert producer(store).coordinator_epoch == 9
 
 
 def test_a_control_batch_that_ends_nothing_is_refused(batch: Any, store: Any) -> None:
     facts = {"producer_id": 1, "producer_epoch": 0, "control": True, "transactional": True}
-    assert refusal(store.log.append, batch("x", **facts), 0, store.now) is ErrorCode.INVALID_RECORD
+    assert refusal(store.log.writer.append, batch("x", **facts), 0, store.now) is ErrorCode.INVALID_RECORD
 
 
 # Batches
@@ -225,8 +225,8 @@ def test_a_transaction_is_unstable_until_the_high_watermark_has_passed_its_marke
     send(pid=1)
     send(pid=2)
     send(pid=3)
-    log.append_marker(producer_id=2, commit=True, **facts)
-    log.append_marker(producer_id=1, commit=False, **facts)
+    log.writer.append_marker(producer_id=2, commit=True, **facts)
+    log.writer.append_marker(producer_id=1, commit=False, **facts)
     assert log.first_unstable_offset == 0
     log.replicated_to(3)
     assert log.first_unstable_offset == 0
@@ -234,18 +234,20 @@ def test_a_transaction_is_unstable_until_the_high_watermark_has_passed_its_marke
     assert log.first_unstable_offset == 0
     log.replicated_to(5)
     assert log.first_unstable_offset == 2
-    assert log.aborted(0, 5) == [AbortedTransaction(1, 0, 4, 2)], "what has ended counts as ended there"
+    assert log.reader.aborted(0, 5) == [AbortedTransaction(1, 0, 4, 2)], (
+        "what has ended counts as ended there"
+    )
 
 
 def test_deleted_records_take_the_first_unstable_offset_along(send: Send, end: Send, store: Any) -> None:
     store.configure(segment_bytes=100)
     for _ in range(4):
         send()
-    store.log.delete_records_before(2)
+    store.log.shortening.delete_records_before(2)
     assert store.log.first_unstable_offset == 2
     end(False)
     assert store.log.first_unstable_offset is None
-    assert store.log.aborted(2, 4) == [AbortedTransaction(PID, 0, 4, 5)]
+    assert store.log.reader.aborted(2, 4) == [AbortedTransaction(PID, 0, 4, 5)]
 
 
 def test_retention_passes_an_open_transaction(send: Send, end: Send, store: Any) -> None:
@@ -255,7 +257,7 @@ def test_retention_passes_an_open_transaction(send: Send, end: Send, store: Any)
     send()
     send()
     store.now += 10_000
-    store.log.apply_retention(store.now)
+    store.log.shortening.apply_retention(store.now)
     assert store.log.log_start_offset == store.log.log_end_offset == 3
     assert store.log.first_unstable_offset == 3
     end(True)
@@ -266,7 +268,7 @@ def test_retention_never_passes_the_high_watermark(send: Send, store: Any) -> No
     store.configure(segment_bytes=100, retention_ms=1000)
     for _ in range(4):
         store.append("x")
-    store.log.apply_retention(store.now + 10_000, upper_bound=2)
+    store.log.shortening.apply_retention(store.now + 10_000, upper_bound=2)
     assert store.log.log_start_offset == 2
 
 
@@ -283,10 +285,10 @@ def test_aborted_transactions_are_found_over_segments(send: Send, end: Send, sto
             expected.append(AbortedTransaction(pid, first, marker, marker + 1))
     end_offset = store.log.log_end_offset
     assert len([name for name in store.files() if name.endswith(".txnindex")]) > 1
-    assert store.log.aborted(0, end_offset) == expected
+    assert store.log.reader.aborted(0, end_offset) == expected
     for start in range(end_offset):
         for stop in range(start + 1, end_offset + 1):
-            assert store.log.aborted(start, stop) == [
+            assert store.log.reader.aborted(start, stop) == [
                 entry for entry in expected if entry.last_offset >= start and entry.first_offset < stop
             ]
 
@@ -296,7 +298,7 @@ def test_aborted_transactions_come_by_their_first_offsets(send: Send, end: Send,
     send(pid=2)
     end(False, pid=2)
     end(False, pid=1)
-    assert [entry[:3] for entry in store.log.aborted(0, 4)] == [(1, 0, 3), (2, 1, 2)]
+    assert [entry[:3] for entry in store.log.reader.aborted(0, 4)] == [(1, 0, 3), (2, 1, 2)]
 
 
 def test_a_transaction_index_goes_with_its_segment(send: Send, end: Send, store: Any) -> None:
@@ -305,7 +307,7 @@ def test_a_transaction_index_goes_with_its_segment(send: Send, end: Send, store:
         send()
         end(False)
     indexes = sorted(name for name in store.files() if name.endswith(".txnindex"))
-    (deletion,) = store.log.delete_records_before(store.log.log_end_offset)
+    (deletion,) = store.log.shortening.delete_records_before(store.log.log_end_offset)
     deletion.hide()
     assert {f"{name}.deleted" for name in indexes[:-1]} <= store.files()
     deletion.run()
@@ -320,16 +322,16 @@ def test_truncation_opens_the_transaction_again(send: Send, end: Send, store: An
     send(2)
     end(False)
     send(2)
-    store.log.truncate_to(4, store.now)
+    store.log.shortening.truncate_to(4, store.now)
     store.log.replicated_to(4)
-    assert store.log.first_unstable_offset is None and len(store.log.aborted(0, 4)) == 1
-    store.log.truncate_to(3, store.now)
+    assert store.log.first_unstable_offset is None and len(store.log.reader.aborted(0, 4)) == 1
+    store.log.shortening.truncate_to(3, store.now)
     store.log.replicated_to(3)
-    assert store.log.first_unstable_offset == 1 and store.log.aborted(0, 3) == []
+    assert store.log.first_unstable_offset == 1 and store.log.reader.aborted(0, 3) == []
     assert end(True).base_offset == 3
-    assert store.log.aborted(0, 4) == []
+    assert store.log.reader.aborted(0, 4) == []
     store.reopen(clean=False)
-    assert store.log.aborted(0, 4) == []
+    assert store.log.reader.aborted(0, 4) == []
 
 
 # Restarts
@@ -347,13 +349,13 @@ def test_a_restart_remembers_transactions(
         send(pid=2, epoch=3)
         end(False, pid=1, coordinator=number)
         if number == flush_at:
-            store.log.flush()
+            store.log.flusher.flush()
             store.folder.start_checkpoint()()
     send(pid=1)
-    before = store.log.aborted(0, store.log.log_end_offset)
+    before = store.log.reader.aborted(0, store.log.log_end_offset)
     assert len(before) == 4 and before[0] == AbortedTransaction(1, 0, 2, 1)
     log = store.reopen(clean=clean)
-    assert log.aborted(0, log.log_end_offset) == before
+    assert log.reader.aborted(0, log.log_end_offset) == before
     log.replicated_to(log.log_end_offset)
     assert log.first_unstable_offset == 1
     assert log.producers.has_open_transaction(1) and log.producers.has_open_transaction(2, 3)
@@ -371,18 +373,18 @@ def test_a_torn_transaction_index_is_made_again(send: Send, end: Send, store: An
     """A power loss took entries that no flush had forced to the disk, and left part of one."""
     send()
     end(False)
-    store.log.flush()
+    store.log.flusher.flush()
     store.folder.start_checkpoint()()
     send()
     end(False)
     send(epoch=5, sequence=0)
     end(False, epoch=6)
-    before = store.log.aborted(0, 6)
+    before = store.log.reader.aborted(0, 6)
     store.kill()
     index = store.log_path / "00000000000000000000.txnindex"
     index.write_bytes(index.read_bytes()[: 34 + torn])
     store.open()
-    assert store.log.aborted(0, 6) == before and len(before) == 3
+    assert store.log.reader.aborted(0, 6) == before and len(before) == 3
     assert index.read_bytes() == (store.log_path / index.name).read_bytes() and index.stat().st_size == 102
 
 
@@ -396,7 +398,7 @@ def test_a_log_cut_in_a_transaction_has_it_open_again(send: Send, end: Send, sto
     store.open()
     store.log.replicated_to(store.log.log_end_offset)
     assert (store.log.log_end_offset, store.log.first_unstable_offset) == (2, 0)
-    assert store.log.aborted(0, 2) == []
+    assert store.log.reader.aborted(0, 2) == []
     assert (store.log_path / "00000000000000000000.txnindex").stat().st_size == 0
 
 
@@ -408,8 +410,8 @@ def test_a_damaged_index_of_flushed_segments_is_made_again(
     for _ in range(6):
         send()
         end(False)
-    before = store.log.aborted(0, 12)
-    store.log.flush()
+    before = store.log.reader.aborted(0, 12)
+    store.log.flusher.flush()
     store.folder.start_checkpoint()()
     if clean:
         store.close()
@@ -420,7 +422,7 @@ def test_a_damaged_index_of_flushed_segments_is_made_again(
     whole = indexes[1].read_bytes()
     indexes[1].write_bytes(whole[:-3])
     store.open()
-    assert store.log.aborted(0, 12) == before
+    assert store.log.reader.aborted(0, 12) == before
     assert indexes[1].read_bytes() == whole
     assert send().base_offset == 12
 
@@ -435,7 +437,7 @@ def test_the_index_of_a_segment_half_deleted_is_not_taken_for_a_new_ones(
         if name.endswith((".log", ".index", ".timeindex", ".snapshot")):
             (store.log_path / name).unlink()
     store.open()
-    assert (store.log.log_end_offset, store.log.aborted(0, 10)) == (0, [])
+    assert (store.log.log_end_offset, store.log.reader.aborted(0, 10)) == (0, [])
     assert not (store.log_path / "00000000000000000000.txnindex").exists()
 
 
@@ -446,12 +448,12 @@ def test_an_abort_is_forced_to_the_disk_before_the_recovery_point_passes_it(
     new_store.disk = disk
     new_store.open()
     records = batch("x", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
-    new_store.log.append(records, 0, new_store.now)
-    new_store.log.append_marker(
+    new_store.log.writer.append(records, 0, new_store.now)
+    new_store.log.writer.append_marker(
         producer_id=1, producer_epoch=0, commit=False, coordinator_epoch=0, leader_epoch=0, now_ms=0
     )
     assert ("sync", "00000000000000000000.txnindex") not in disk.done
-    new_store.log.flush()
+    new_store.log.flusher.flush()
     assert ("sync", "00000000000000000000.txnindex") in disk.done
 
 
@@ -460,14 +462,16 @@ def test_a_disk_that_cannot_take_the_abort_takes_the_folder_offline(new_store: A
     new_store.disk = disk
     new_store.open()
     records = batch("x", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
-    new_store.log.append(records, 0, new_store.now)
+    new_store.log.writer.append(records, 0, new_store.now)
     disk.failing, disk.suffix = {"write"}, ".txnindex"
     facts = {"producer_epoch": 0, "coordinator_epoch": 0, "leader_epoch": 0, "now_ms": new_store.now}
-    code = refusal(new_store.log.append_marker, producer_id=1, commit=False, **facts)
+    code = refusal(new_store.log.writer.append_marker, producer_id=1, commit=False, **facts)
     assert code is ErrorCode.KAFKA_STORAGE_ERROR and new_store.offline
     disk.failing = set()
     new_store.reopen(clean=False)
-    assert new_store.log.aborted(0, 2) == [AbortedTransaction(1, 0, 1, 2)], "the marker itself was written"
+    assert new_store.log.reader.aborted(0, 2) == [AbortedTransaction(1, 0, 1, 2)], (
+        "the marker itself was written"
+    )
 
 
 # Producers that are silent

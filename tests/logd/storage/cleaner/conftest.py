@@ -18,6 +18,7 @@ from logd.storage.cleaner.cleaning import Cleaning
 from logd.storage.cleaner.messages import Cleaned, Done
 from logd.storage.disk import Disk, PosixDisk
 from logd.storage.log.compaction import CleanerLimits
+from logd.storage.log.rolling import roll
 
 NOW = 1_700_000_000_000
 Put = tuple[str | None, str | None]
@@ -91,25 +92,27 @@ class Keyed:
             )
             for index, (key, value) in enumerate(puts)
         ]
-        return self.log.append(build_batch(records, codec=codec, **facts), 0, self.now).base_offset
+        return self.log.writer.append(build_batch(records, codec=codec, **facts), 0, self.now).base_offset
 
     def roll(self) -> None:
         """What was appended so far may be cleaned: the active segment holds one filler record."""
-        if self.log._segments.active.size:
-            self.log._roll(self.now)
+        if self.log.segments.active.size:
+            roll(self.log, self.log.flusher, self.now)
         self.append(("filler", "x"))
-        self.log.flush()
+        self.log.flusher.flush()
 
     def round(self) -> tuple[list[Cleaned], Done, Any]:
         """Clean, without swapping in."""
+        assert self.folder is not None
         self.log.replicated_to(self.log.log_end_offset)
+        self.folder.start_checkpoint()()  # as the broker does: below the recovery point gaps are fine
         stable = self.log.first_unstable_offset
-        found = self.log.cleanable(
+        found = self.log.compaction.cleanable(
             self.first_dirty,
             upper_bound=self.log.log_end_offset if stable is None else stable,
             now_ms=self.now,
         )
-        compaction = self.log.start_compaction(found, self.limits, self.now)
+        compaction = self.log.compaction.start_compaction(found, self.limits, self.now)
         groups: list[Cleaned] = []
         done = Cleaning(compaction.task, self.disk, groups.append).run()
         return groups, done, compaction
@@ -118,11 +121,11 @@ class Keyed:
         """A whole round, every group swapped in."""
         groups, done, compaction = self.round()
         for cleaned in groups:
-            swap = self.log.start_swap(compaction, cleaned)
+            swap = self.log.compaction.start_swap(compaction, cleaned)
             assert swap.prepare()
-            deletion = self.log.finish_swap(swap)
+            deletion = self.log.compaction.finish_swap(swap)
             assert deletion is not None
-            swap.settle()
+            swap.sync_names()
             deletion.run()
         self.first_dirty = done.first_dirty
         return done
@@ -136,7 +139,7 @@ class Keyed:
 
     def batches(self) -> list[tuple[BatchHeader, list[Record]]]:
         found = []
-        for chunk in self.log.batches(self.log.log_start_offset):
+        for chunk in self.log.reader.batches(self.log.log_start_offset):
             for position, header in iter_batches(chunk):
                 found.append((header, decode_records(chunk, position)))
         return found
@@ -152,7 +155,7 @@ class Keyed:
         ]
 
     def bases(self) -> list[int]:
-        return [segment.base_offset for segment in self.log._segments.row]
+        return [segment.base_offset for segment in self.log.segments.row]
 
     def staged(self) -> list[str]:
         return sorted(path.name for path in self.log_path.iterdir() if path.suffix in (".cleaned", ".swap"))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from logd.errors import CorruptRecordBatch
 from logd.records import Codec
+from logd.storage import LogFolder
 from logd.storage.disk import read_slice
 from logd.storage.log.compaction import CleanerLimits
+from logd.storage.log.future import promote
+from logd.storage.log.rolling import roll
+from logd.storage.names import future_folder
 
 
 def test_the_last_record_of_each_key_stays_at_its_offset(keyed: Any) -> None:
@@ -41,10 +46,10 @@ def test_a_batch_of_which_all_stays_is_the_same_bytes(keyed: Any) -> None:
     keyed.append(("b", "1"), codec=Codec.ZSTD)
     keyed.append(("a", "2"), codec=Codec.ZSTD)
     keyed.roll()
-    piece = keyed.log.read(1, 100)
+    piece = keyed.log.reader.read(1, 100)
     before = read_slice(piece)
     keyed.compact()
-    assert read_slice(keyed.log.read(1, 100)) == before
+    assert read_slice(keyed.log.reader.read(1, 100)) == before
 
 
 def test_a_deletion_stays_for_delete_retention_after_it_was_first_cleaned(keyed: Any) -> None:
@@ -72,6 +77,19 @@ def test_a_deletion_stays_for_delete_retention_after_it_was_first_cleaned(keyed:
     keyed.compact()
     assert keyed.records() == [(2, "b", "1"), (4, "c", "1"), (6, "d", "1")]
     assert keyed.batches()[0][1][0][1] == keyed.now - 10_000 - 999, "the other record's time is what it was"
+
+
+def test_a_deletions_time_begins_when_its_key_is_cleaned(keyed: Any) -> None:
+    """The map was full in the middle of a batch, and the time of all its deletions began to run."""
+    keyed.append(("b", "1"))
+    keyed.append(("a", None), ("b", None))
+    keyed.roll()
+    keyed.limits = CleanerLimits(map_bytes=24 * 2, map_load_factor=0.99)
+    keyed.first_dirty = 1
+    assert keyed.compact().first_dirty == 2, "b is not in"
+    keyed.now += 1000
+    keyed.compact()
+    assert (2, "b", None) in keyed.records(), "whoever read its value is still to be told"
 
 
 def test_a_deletion_that_is_overwritten_goes_at_once(keyed: Any) -> None:
@@ -105,11 +123,11 @@ def test_segments_become_one_and_their_indexes_lead_to_the_records(keyed: Any) -
             keyed.reopen(clean=True)
         assert keyed.records() == expected
         for offset, *_ in expected:
-            data = read_slice(keyed.log.read(offset, 1))
+            data = read_slice(keyed.log.reader.read(offset, 1))
             assert int.from_bytes(data[:8], "big") <= offset < int.from_bytes(data[:8], "big") + 2
-        found = keyed.log.offset_for_timestamp(keyed.now - 20)
+        found = keyed.log.reader.offset_for_timestamp(keyed.now - 20)
         assert found is not None and found.timestamp == keyed.now - 20
-        assert keyed.log._segments.row[0].largest_timestamp == keyed.now - 9
+        assert keyed.log.segments.row[0].largest_timestamp == keyed.now - 9
 
 
 def test_a_map_too_small_cleans_a_part_at_a_time(keyed: Any) -> None:
@@ -128,18 +146,20 @@ def test_the_active_segment_and_what_is_not_flushed_stay(keyed: Any) -> None:
     keyed.append(("a", "1"), ("a", "2"))
     keyed.compact()
     assert len(keyed.records()) == 2
-    keyed.log._roll(keyed.now)
+    roll(keyed.log, keyed.log.flusher, keyed.now)
     keyed.append(("a", "3"))
     keyed.compact()
     assert len(keyed.records()) == 3
-    keyed.log.flush()
+    keyed.log.flusher.flush()
     keyed.compact()
     assert keyed.records() == [(1, "a", "2"), (2, "a", "3")]
 
 
 def test_lags_and_the_dirty_ratio_say_when(keyed: Any) -> None:
     def found() -> Any:
-        return keyed.log.cleanable(keyed.first_dirty, upper_bound=keyed.log.log_end_offset, now_ms=keyed.now)
+        return keyed.log.compaction.cleanable(
+            keyed.first_dirty, upper_bound=keyed.log.log_end_offset, now_ms=keyed.now
+        )
 
     keyed.append(("a", "1"))
     assert not found().is_due(keyed.config)
@@ -175,22 +195,24 @@ def test_records_of_an_aborted_transaction_go_and_its_marker_later(keyed: Any) -
     keyed.append(("a", "1"))
     keyed.append(("a", "lost"), ("b", "lost"), base_sequence=0, **facts)
     marker = {"producer_id": 7, "producer_epoch": 0, "coordinator_epoch": 0, "leader_epoch": 0}
-    keyed.log.append_marker(commit=False, now_ms=keyed.now, **marker)
+    keyed.log.writer.append_marker(commit=False, now_ms=keyed.now, **marker)
     keyed.append(("b", "1"), base_sequence=2, **facts)
     keyed.append(("c", "1"), base_sequence=3, **facts)
-    keyed.log.append_marker(commit=True, now_ms=keyed.now, **marker)
+    keyed.log.writer.append_marker(commit=True, now_ms=keyed.now, **marker)
     keyed.append(("b", "2"), base_sequence=4, **facts)
-    assert keyed.log.aborted(0, 100)
+    assert keyed.log.reader.aborted(0, 100)
     keyed.roll()
     # The open transaction holds back the whole segment.
     keyed.compact()
     assert len(keyed.records()) == 6
-    keyed.log.append_marker(commit=True, now_ms=keyed.now, **marker)
+    keyed.log.writer.append_marker(commit=True, now_ms=keyed.now, **marker)
     keyed.roll()
     keyed.compact()
     assert keyed.records() == [(0, "a", "1"), (5, "c", "1"), (7, "b", "2")]
     assert [h.base_offset for h, _ in keyed.batches() if h.is_control] == [3, 6, 9]
-    assert keyed.log.aborted(0, 100), "the marker is still of a transaction with data, when it was cleaned"
+    assert keyed.log.reader.aborted(0, 100), (
+        "the marker is still of a transaction with data, when it was cleaned"
+    )
 
     def clean_again() -> list[int]:
         keyed.append(("d", str(keyed.now)))
@@ -199,7 +221,7 @@ def test_records_of_an_aborted_transaction_go_and_its_marker_later(keyed: Any) -
         return [header.base_offset for header, _ in keyed.batches() if header.is_control]
 
     assert clean_again() == [3, 6, 9]
-    assert not keyed.log.aborted(0, 4)
+    assert not keyed.log.reader.aborted(0, 4)
     horizons = {h.base_offset: h.delete_horizon for h, _ in keyed.batches() if h.is_control}
     assert horizons[3] == keyed.now + 1000
     assert horizons[6] is None
@@ -225,20 +247,104 @@ def test_an_active_producers_last_sequence_outlives_its_records(keyed: Any) -> N
     assert keyed.log.producers.producers[1].epoch == 3
 
 
-def test_the_end_of_a_segment_is_kept_for_recovery(keyed: Any) -> None:
-    keyed.append(("a", "1"))
-    keyed.append(("b", "1"))
-    keyed.log._roll(keyed.now)
-    keyed.append(("b", "2"))
-    keyed.roll()
-    keyed.configure(segment_bytes=150)
+def test_no_batch_is_kept_for_nothing(keyed: Any) -> None:
+    """Every segment the cleaner wrote ended with a batch without records: consumers got nothing else."""
+    keyed.configure(segment_bytes=1500)
+    for number in range(20):
+        keyed.append(("a", f"{number}".ljust(1000)))
+        keyed.roll()
     keyed.compact()
-    (header, records), *_ = [(h, r) for h, r in keyed.batches() if h.last_offset == 1]
-    assert not records and header.count == 0
-    # A recovery point that was never written down makes recovery read all of it.
-    (keyed.path / "recovery-point-offset-checkpoint").unlink(missing_ok=True)
+    assert all(header.count for header, _ in keyed.batches())
+    assert [offset for offset, *_ in keyed.records()] == [38]
+
+
+def test_what_ends_the_readable_log_is_kept_while_nothing_follows(keyed: Any) -> None:
+    """A reader that wants to come to the log's end found no batch to lead it there (KAFKA-17076)."""
+    keyed.append(("a", "1"))
+    keyed.append((None, "no key, so it goes"))
+    roll(keyed.log, keyed.log.flusher, keyed.now)
+    facts: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0}
+    keyed.append(("b", "1"), base_sequence=0, transactional=True, **facts)
+    keyed.log.flusher.flush()
+    keyed.compact()
+    assert keyed.log.first_unstable_offset == 2, "readers of committed records come up to here"
+    headers = [header for header, _ in keyed.batches()]
+    assert [(header.next_offset, header.count) for header in headers] == [(1, 1), (2, 0), (3, 1)]
+    keyed.log.writer.append_marker(
+        commit=True, coordinator_epoch=0, leader_epoch=0, now_ms=keyed.now, **facts
+    )
+    keyed.roll()
+    keyed.compact()
+    assert all(header.count for header, _ in keyed.batches())
+
+
+@pytest.mark.parametrize("recovery_point", ["known", "lost", "too low"])
+def test_a_segment_that_compaction_left_short_is_no_damage(keyed: Any, recovery_point: str) -> None:
+    """Recovery took the gap for the work of a power loss and threw away all segments behind it."""
+    keyed.configure(segment_bytes=1500)
+    keyed.append(("a", "1".ljust(1000)))
+    keyed.append(("b", "1"))
+    roll(keyed.log, keyed.log.flusher, keyed.now)
+    keyed.append(("b", "2".ljust(1000)))
+    keyed.roll()
+    keyed.folder.start_checkpoint()()
+    keyed.compact()
+    keyed.folder.cleaner_checkpoint({("t", 0): keyed.first_dirty})()
+    assert keyed.bases() == [0, 2, 3]
+    assert keyed.log.segments.row[0].next_offset() == 1
+    path = keyed.path / "recovery-point-offset-checkpoint"
+    if recovery_point == "lost":
+        path.unlink()
+    elif recovery_point == "too low":  # Apache Kafka writes it once a minute, and compacts meanwhile
+        path.write_text("0\n1\nt 0 0\n")
     keyed.reopen()
-    assert keyed.records() == [(0, "a", "1"), (2, "b", "2")]
+    assert [offset for offset, *_ in keyed.records()] == [0, 2]
+    assert keyed.log.log_end_offset == 4
+
+
+def test_the_number_of_segments_does_not_grow(keyed: Any) -> None:
+    """Of each round's segments a few bytes stay; they join those of the rounds before."""
+    keyed.configure(segment_bytes=1500)
+    for turn in range(12):
+        for number in range(10):
+            keyed.append((f"k{number % 3}", f"{turn} {number}".ljust(300)), ("big", "x" * 1000))
+            keyed.roll()
+        keyed.compact()
+        assert len(keyed.bases()) <= 3, f"round {turn}"
+        assert len(keyed.records()) == 4
+    keyed.reopen()
+    assert len(keyed.records()) == 4
+
+
+def test_segments_far_apart_that_became_empty_go(keyed: Any) -> None:
+    """A segment's batches lie within 2^31 offsets: of each so many an empty one stayed (KAFKA-12889)."""
+    for number in range(5):
+        keyed.append(("a", str(number)))
+        keyed.roll()
+        keyed.log.log_end_offset += 2**31 - 10
+        roll(keyed.log, keyed.log.flusher, keyed.now)
+    keyed.append(("a", "end"))
+    keyed.roll()
+    keyed.compact()
+    assert len(keyed.bases()) == 3
+    assert keyed.records()[-1][1:] == ("a", "end")
+
+
+def test_the_cleaner_keeps_to_its_memory(keyed: Any) -> None:
+    """What was to be written was held as a view of all that was read with it: a segment of which one batch in
+    each chunk stays was in memory as a whole.
+    """
+    keyed.configure(segment_bytes=50_000_000)
+    for number in range(60):
+        keyed.append((f"k{number}", "1"))
+        keyed.append(("a", "x" * 500_000))
+    keyed.roll()
+    tracemalloc.start()
+    keyed.compact()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(keyed.records()) == 61
+    assert peak < 8_000_000
 
 
 def test_log_append_time_is_kept(keyed: Any) -> None:
@@ -258,12 +364,12 @@ def test_readers_and_the_modification_time_are_not_disturbed(keyed: Any) -> None
         keyed.append(("a", str(number) * 1000))
     keyed.roll()
     os.utime(keyed.log_path / "00000000000000000000.log", (1_600_000_000, 1_600_000_000))
-    slices = [keyed.log.read(offset, 1) for offset in range(3)]
+    slices = [keyed.log.reader.read(offset, 1) for offset in range(3)]
     before = [read_slice(piece) for piece in slices]
     keyed.compact()
     assert [read_slice(piece) for piece in slices] == before
     assert (keyed.log_path / "00000000000000000000.log").stat().st_mtime == 1_600_000_000
-    assert read_slice(keyed.log.read(0, 1)) == before[2], "the batch at or after the offset"
+    assert read_slice(keyed.log.reader.read(0, 1)) == before[2], "the batch at or after the offset"
 
 
 def test_a_damaged_batch_is_not_made_sound_again(keyed: Any) -> None:
@@ -282,11 +388,11 @@ def test_segments_deleted_meanwhile_are_not_brought_back(keyed: Any) -> None:
     keyed.append(("a", "1"), ("a", "2"))
     keyed.roll()
     groups, _, compaction = keyed.round()
-    swap = keyed.log.start_swap(compaction, groups[0])
+    swap = keyed.log.compaction.start_swap(compaction, groups[0])
     assert swap.prepare()
-    for deleted in keyed.log.delete_records_before(2):
+    for deleted in keyed.log.shortening.delete_records_before(2):
         deleted.run()
-    assert keyed.log.finish_swap(swap) is None
+    assert keyed.log.compaction.finish_swap(swap) is None
     assert swap.is_gone
     swap.discard()
     assert not keyed.staged()
@@ -303,3 +409,25 @@ def test_snapshots_of_segments_that_are_no_more_go_too(keyed: Any) -> None:
     assert len(list(keyed.log_path.glob("*.snapshot"))) == 1
     keyed.reopen(clean=True)
     assert keyed.log.producers.producers[1].next_sequence == 5
+
+
+def test_a_copy_put_in_place_after_a_crash_keeps_its_short_segments(keyed: Any) -> None:
+    """A move to another folder that a crash cuts off between its renames is ended by the next start, which
+    checks the whole copy: of a compacted log it threw away all behind the first gap.
+    """
+    keyed.configure(segment_bytes=1500)
+    keyed.append(("a", "1".ljust(1000)))
+    keyed.append(("b", "1"))
+    roll(keyed.log, keyed.log.flusher, keyed.now)
+    keyed.append(("b", "2".ljust(1000)))
+    keyed.roll()
+    keyed.compact()
+    keyed.kill()
+    future = keyed.path / future_folder("t", 0)
+    keyed.log_path.rename(future)
+    folder = LogFolder.open(
+        keyed.path, node_id=1, cluster_id="cluster", config_for=lambda topic: keyed.config, now_ms=keyed.now
+    )
+    keyed.folder = folder
+    promote(folder, "t", 0, future, keyed.config, keyed.now)
+    assert [offset for offset, *_ in keyed.records()] == [0, 2]

@@ -44,7 +44,9 @@ def test_kafka_reads_what_was_cleaned(keyed: Any) -> None:
             facts = {"producer_id": 42, "producer_epoch": 0, "transactional": True}
             keyed.append(("k0", "maybe"), ("k1", "maybe"), base_sequence=sequence, **facts)
             sequence += 2
-            keyed.log.append_marker(commit=number % 20 == 5, producer_id=42, now_ms=keyed.now, **marker)
+            keyed.log.writer.append_marker(
+                commit=number % 20 == 5, producer_id=42, now_ms=keyed.now, **marker
+            )
         if number % 30 == 29:
             keyed.roll()
     keyed.compact()

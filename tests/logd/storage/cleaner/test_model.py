@@ -88,7 +88,7 @@ class Model:
             return
         if not commit:
             self.aborted.add(transaction)
-        self.keyed.log.append_marker(
+        self.keyed.log.writer.append_marker(
             commit=commit,
             producer_id=producer,
             producer_epoch=0,
@@ -112,7 +112,7 @@ class Model:
         self.check()
 
     def reopen(self, clean: bool) -> None:
-        self.keyed.log.flush()
+        self.keyed.log.flusher.flush()
         if not clean:
             for path in self.keyed.log_path.glob("*.snapshot"):
                 path.unlink()
@@ -130,7 +130,7 @@ class Model:
         stable = self.keyed.log.first_unstable_offset
         end = self.keyed.log.log_end_offset if stable is None else stable
         self.start = max(self.start, min(self.start + count, end))
-        for deletion in self.keyed.log.delete_records_before(self.start):
+        for deletion in self.keyed.log.shortening.delete_records_before(self.start):
             deletion.run()
 
     # What has to hold
@@ -165,7 +165,7 @@ class Model:
 
     def _check_aborted(self, there: set[int]) -> None:
         """Readers of committed records are told of every aborted record that is still there."""
-        listed = self.keyed.log.aborted(self.start, self.keyed.log.log_end_offset)
+        listed = self.keyed.log.reader.aborted(self.start, self.keyed.log.log_end_offset)
         for header, records in self.keyed.batches():
             for offset, *_ in records:
                 noted = self.written.get(offset)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,12 +18,14 @@ from logd.records import Codec, build_batch, decode_records
 from logd.records.decode import read_body
 from logd.records.header import read_header
 from logd.records.varint import read_zigzag
-from logd.storage.cleaner.grouping import GROUP_SEGMENTS_MAX, groups
+from logd.storage.cleaner.grouping import GROUP_SEGMENTS_MAX, Group, Held, bytes_max
 from logd.storage.cleaner.messages import LENGTH, Cancel, Done, Failed, Order, Report, Source, Task, frame
 from logd.storage.cleaner.offset_map import SLOT_BYTES, OffsetMap
 from logd.storage.cleaner.spans import record_spans, retimed
 from logd.storage.cleaner.throttle import Throttle
 from logd.storage.cleaner.transactions import Transactions
+from logd.storage.cleaner.writing import CleanedSegment
+from logd.storage.disk import PosixDisk
 
 RECORDS = st.lists(
     st.tuples(
@@ -35,6 +38,20 @@ RECORDS = st.lists(
     ),
     min_size=1,
     max_size=20,
+)
+
+TASK = Task(
+    folder="",
+    sources=[],
+    first_dirty=5,
+    last_stable_offset=5,
+    now_ms=0,
+    delete_retention_ms=0,
+    segment_bytes=1000,
+    segment_index_bytes=1000,
+    index_interval_bytes=10,
+    aborted=[(1, 2, 3, 4)],
+    producers=[(1, 2, 3)],
 )
 
 
@@ -102,20 +119,42 @@ def test_nonsense_is_refused(body: bytes, count: int) -> None:
 # Groups
 
 
-def grouped(sizes: list[int], **limits: int) -> list[int]:
-    sources = [Source(number * 10, size, number * 10 + 10) for number, size in enumerate(sizes)]
+def group(tmp_path: Path, **limits: int) -> Group:
+    """With one segment of 50 bytes in it."""
     facts = {"segment_bytes": 100, "segment_index_bytes": 10_000, "index_interval_bytes": 10, **limits}
-    return [len(group) for group in groups(sources, **facts)]
+    written = CleanedSegment(PosixDisk(), tmp_path, 0, index_interval=10, buffer_bytes=100)
+    written.size = 50
+    made = Group(written, bytes_max(msgspec.structs.replace(TASK, **facts)))
+    made.join(Source(0, 50, 10), [], is_changed=False)
+    written.abandon()
+    return made
 
 
-def test_segments_are_grouped_within_their_limits() -> None:
-    assert grouped([50, 50, 50, 200, 1, 99, 1]) == [2, 1, 1, 2, 1]
-    assert grouped([0, 0, 0]) == [3]
-    assert grouped([50, 50], segment_index_bytes=24) == [1, 1]
-    assert grouped([1] * 40) == [GROUP_SEGMENTS_MAX, 40 - GROUP_SEGMENTS_MAX]
-    assert grouped([]) == []
-    far = [Source(0, 1, 10), Source(10, 1, 2**31 + 1)]
-    assert len(groups(far, segment_bytes=100, segment_index_bytes=1000, index_interval_bytes=10)) == 2
+def test_segments_are_grouped_within_their_limits(tmp_path: Path) -> None:
+    assert group(tmp_path).has_room(Source(10, 50, 20))
+    assert not group(tmp_path).has_room(Source(10, 51, 20))
+    assert not group(tmp_path, segment_index_bytes=24).has_room(Source(10, 50, 20))
+    assert not group(tmp_path).has_room(Source(10, 1, 2**31 + 1))
+    full = group(tmp_path)
+    assert not full.is_changed
+    for number in range(1, GROUP_SEGMENTS_MAX):
+        assert not full.is_full
+        full.join(Source(number * 10, 0, number * 10 + 10), [], is_changed=False)
+    assert full.is_full and full.is_changed
+
+
+def test_what_stays_of_a_segment_decides_whether_it_joins(tmp_path: Path) -> None:
+    def held(size: int, last_offset: int = 19, **limits: int) -> bool:
+        held = Held(limits.pop("held_bytes", 100))
+        header = read_header(build_batch([(0, b"k", b"v", ())], base_offset=last_offset))
+        held.append(header, 0, bytes(size))
+        return group(tmp_path, **limits).takes(held)
+
+    assert group(tmp_path).takes(Held(100)), "nothing stays"
+    assert held(50)
+    assert not held(51)
+    assert not held(50, held_bytes=49)
+    assert not held(1, 2**31)
 
 
 # Transactions
@@ -185,18 +224,7 @@ def test_the_rate_is_kept() -> None:
 
 
 def test_the_process_speaks_frames_and_ends_with_its_stdin(tmp_path: Any) -> None:
-    task = Task(
-        folder=str(tmp_path),
-        sources=[],
-        first_dirty=5,
-        now_ms=0,
-        delete_retention_ms=0,
-        segment_bytes=1000,
-        segment_index_bytes=1000,
-        index_interval_bytes=10,
-        aborted=[(1, 2, 3, 4)],
-        producers=[(1, 2, 3)],
-    )
+    task = msgspec.structs.replace(TASK, folder=str(tmp_path))
     gone = msgspec.structs.replace(task, sources=[Source(0, 100, 10)], first_dirty=0)
     sent = b"".join(map(frame, (task, Cancel(), gone)))
     with subprocess.Popen(

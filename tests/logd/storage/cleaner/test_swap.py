@@ -56,17 +56,21 @@ class CrashingDisk(PosixDisk):
 
 
 def filled(keyed: Any) -> None:
-    """Two groups of segments, aborted records among them."""
+    """Two groups of segments, aborted records among them; of the first one's last segments nothing stays."""
     keyed.configure(segment_bytes=900)
     for number in range(4):
         keyed.append(*((f"k{index}", f"{number}" * 20) for index in range(4)))
+        keyed.append((f"own {number}", "x" * 300))
         if number % 2:
             facts = {"producer_id": number, "producer_epoch": 0}
             keyed.append(("k0", "lost"), base_sequence=0, transactional=True, **facts)
-            keyed.log.append_marker(
+            keyed.log.writer.append_marker(
                 commit=False, coordinator_epoch=0, leader_epoch=0, now_ms=keyed.now, **facts
             )
         keyed.roll()
+        for _ in range(3 if number == 1 else 0):
+            keyed.append(("k0", "overwritten"))
+            keyed.roll()
 
 
 @pytest.fixture
@@ -93,7 +97,7 @@ def values(keyed: Any) -> dict[str, str]:
     """What a reader of committed records ends up with, offsets in order."""
     offsets = [offset for offset, *_ in keyed.records()]
     assert offsets == sorted(set(offsets)), "offsets repeat"
-    aborted = keyed.log.aborted(0, keyed.log.log_end_offset)
+    aborted = keyed.log.reader.aborted(0, keyed.log.log_end_offset)
     found = {}
     for header, records in keyed.batches():
         is_lost = header.is_transactional and any(
@@ -172,13 +176,33 @@ def _stop_swap_at(keyed: Any, step: int) -> int:
     """Stop at this step of the exchange itself; how many steps were taken."""
     keyed.open()
     groups, _, compaction = keyed.round()
-    swap = keyed.log.start_swap(compaction, groups[0])
+    swap = keyed.log.compaction.start_swap(compaction, groups[0])
     assert swap.prepare()
     disk = keyed.disk
     disk.left = step
     with contextlib.suppress(Crash):
-        keyed.log.finish_swap(swap)
+        keyed.log.compaction.finish_swap(swap)
     return step - disk.left
+
+
+def test_segments_a_crash_left_of_which_nothing_stayed(keyed: Any) -> None:
+    """A swapped segment says by its last batch which ones it stands for: those behind it come back as they
+    were, all superseded, and the next round takes them.
+    """
+    filled(keyed)
+    expected = values(keyed)
+    groups, _, compaction = keyed.round()
+    swap = keyed.log.compaction.start_swap(compaction, groups[0])
+    assert swap.prepare()
+    keyed.reopen()
+    left = [base for base in groups[0].replaced[1:] if base in keyed.bases()]
+    assert left == groups[0].replaced[-3:]
+    assert values(keyed) == expected
+    keyed.log.flusher.flush()
+    keyed.first_dirty = -1
+    keyed.compact_all()
+    assert not set(left) & set(keyed.bases())
+    assert values(keyed) == expected
 
 
 def test_what_the_java_broker_leaves_is_understood(keyed: Any) -> None:
@@ -186,7 +210,7 @@ def test_what_the_java_broker_leaves_is_understood(keyed: Any) -> None:
     filled(keyed)
     expected = values(keyed)
     groups, _, compaction = keyed.round()
-    keyed.log.start_swap(compaction, groups[0]).prepare()
+    keyed.log.compaction.start_swap(compaction, groups[0]).prepare()
     assert any(name.endswith(".log.swap") for name in keyed.staged())
     assert any(name.endswith(".cleaned") for name in keyed.staged()), "the other group's"
     bases = keyed.bases()

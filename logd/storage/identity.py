@@ -1,0 +1,95 @@
+"""Whose a log folder is: its `meta.properties`.
+
+    version=1                       as Apache Kafka writes them; version 0 says broker.id and no directory.id
+    cluster.id=…
+    node.id=…
+    directory.id=<base64url>
+    metadata.journal.directory.id=<base64url>
+
+The last line is ours: the directory.id of the folder that keeps the journal of this cluster's metadata.
+Apache Kafka reads past it. A folder without it has never been in the log.dirs of a logd that was started.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from logd.storage.checkpoints import (
+    decode_uuid,
+    encode_properties,
+    encode_uuid,
+    read_properties,
+)
+from logd.storage.disk import Disk, write_atomically
+from logd.storage.errors import FolderMismatch
+from logd.storage.names import META_PROPERTIES
+
+JOURNAL_KEY = "metadata.journal.directory.id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderIdentity:
+    """What a folder says of itself; None where it says nothing."""
+
+    cluster_id: str | None = None
+    node_id: int | None = None
+    directory_id: bytes | None = None
+    journal_id: bytes | None = None
+    """The directory id of the folder with the journal."""
+
+    @classmethod
+    def read(cls, folder: Path) -> FolderIdentity:
+        """The folder's; nothing is known of a new one. FolderMismatch where it cannot be read, OSError."""
+        properties = read_properties(folder / META_PROPERTIES)
+        version = properties.get("version", "1")
+        if version not in ("0", "1"):
+            raise FolderMismatch(folder, f"meta.properties has version {version}, not 0 or 1")
+        try:
+            node_id = properties.get("node.id", properties.get("broker.id"))
+            return cls(
+                cluster_id=properties.get("cluster.id"),
+                node_id=None if node_id is None else int(node_id),
+                directory_id=_uuid(properties.get("directory.id")),
+                journal_id=_uuid(properties.get(JOURNAL_KEY)),
+            )
+        except ValueError as error:
+            raise FolderMismatch(folder, f"meta.properties cannot be read: {error}") from None
+
+    def check(self, folder: Path, *, node_id: int, cluster_id: str | None) -> None:
+        """Raise FolderMismatch if the folder is of another node or cluster."""
+        if self.node_id is not None and self.node_id != node_id:
+            raise FolderMismatch(folder, f"belongs to node {self.node_id}, not to node {node_id}")
+        if self.cluster_id is not None and cluster_id is not None and self.cluster_id != cluster_id:
+            raise FolderMismatch(folder, f"belongs to cluster {self.cluster_id}, not to cluster {cluster_id}")
+
+    def completed(
+        self, *, node_id: int, cluster_id: str, directory_id: bytes, journal_id: bytes | None
+    ) -> FolderIdentity:
+        """With what is not known yet; `journal_id` None leaves it."""
+        return replace(
+            self,
+            node_id=node_id,
+            cluster_id=cluster_id,
+            directory_id=self.directory_id or directory_id,
+            journal_id=journal_id or self.journal_id,
+        )
+
+    def write(self, folder: Path, disk: Disk) -> None:
+        """Write `meta.properties` where it does not say this yet. OSError."""
+        assert self.directory_id is not None, "completed comes first"
+        wanted = {
+            "version": "1",
+            "cluster.id": str(self.cluster_id),
+            "node.id": str(self.node_id),
+            "directory.id": encode_uuid(self.directory_id),
+        }
+        if self.journal_id is not None:
+            wanted[JOURNAL_KEY] = encode_uuid(self.journal_id)
+        path = folder / META_PROPERTIES
+        if read_properties(path) != wanted:
+            write_atomically(disk, path, encode_properties(wanted))
+
+
+def _uuid(text: str | None) -> bytes | None:
+    return decode_uuid(text) if text else None

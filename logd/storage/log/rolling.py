@@ -1,0 +1,40 @@
+"""Beginning a log's next segment, and when the one being written has had its time."""
+
+from __future__ import annotations
+
+import zlib
+
+from logd.config.topic import TopicConfig
+from logd.storage.log.flusher import LogFlusher
+from logd.storage.log.state import LogState
+from logd.storage.segment import Segment
+
+
+def roll(state: LogState, flusher: LogFlusher, now_ms: int) -> Segment:
+    """Begin a new segment at the log end offset. May raise OSError and CorruptRecordBatch."""
+    segments = state.segments
+    if state.config.preallocate:
+        segments.active.file.truncate(segments.active.size)  # lets go of what was not used
+    state.snapshots.take(state.log_end_offset, state.producers)
+    flusher.rolled()
+    return segments.add(state.log_end_offset, now_ms)
+
+
+def roll_is_due(segment: Segment, config: TopicConfig, max_timestamp: int, now_ms: int) -> bool:
+    """Whether the segment is too old for a batch with this largest timestamp: by segment.ms.
+
+    A compacted log rolls by max.compaction.lag.ms if that is less, since no active segment is compacted. May
+    raise OSError and CorruptRecordBatch.
+    """
+    limit = config.segment_ms
+    if config.max_compaction_lag_ms < limit and config.is_compacted:
+        limit = config.max_compaction_lag_ms
+    if config.segment_jitter_ms:
+        limit -= roll_jitter_ms(segment, config)
+    return segment.open_for(max_timestamp, now_ms) > limit
+
+
+def roll_jitter_ms(segment: Segment, config: TopicConfig) -> int:
+    """Time taken off segment.ms, up to segment.jitter.ms: any, but the same for a segment whenever asked."""
+    chance = zlib.crc32(segment.file_name.encode())
+    return chance % min(config.segment_jitter_ms, config.segment_ms)
