@@ -23,7 +23,7 @@ from logd.records.control import (
     parse_end_marker,
     parse_marker,
 )
-from logd.records.decode import Columns, decode_columns, decode_records
+from logd.records.decode import Columns, decode_body, decode_columns, decode_records, read_body
 from logd.records.header import (
     HEADER_SIZE,
     MAGIC,
@@ -63,6 +63,7 @@ __all__ = [
     "check_produced",
     "check_produced_records",
     "compress",
+    "decode_body",
     "decode_columns",
     "decode_records",
     "decompress",
@@ -71,6 +72,7 @@ __all__ = [
     "parse_control",
     "parse_end_marker",
     "parse_marker",
+    "read_body",
     "read_header",
     "rebuild_batch",
     "restamp",

@@ -21,6 +21,7 @@ from logd.records.header import (
     CODEC_MASK,
     CONTROL_BIT,
     CRC_START,
+    DELETE_HORIZON_BIT,
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -131,12 +132,14 @@ def restamp(
 ) -> bytes:
     """The whole batch of `header`, which `batch` begins with, as if another producer had built it.
 
-    For passing batches on to another cluster: records stay compressed, the transactional and the
-    timestamp-type bit are cleared, the CRC is new. The caller keeps back what a broker would refuse
-    (control batches, compacted batches: rebuild those) and rebuilds batches of log append time
+    For passing batches on to another cluster: records stay compressed, the CRC is new. The transactional, the
+    timestamp-type and the delete-horizon bit are cleared. The delete horizon (KIP-534) was the other cluster
+    cleaner's to set; the base timestamp that says it stays, since the records' times are counted from it
+    (Kafka's MemoryRecordsBuilder), and means nothing else any more. The caller keeps back what a broker would
+    refuse (control batches, compacted batches: rebuild those) and rebuilds batches of log append time
     where readers shall see that time further on.
     """
-    attributes = header.attributes & ~(TRANSACTIONAL_BIT | APPEND_TIME_BIT)
+    attributes = header.attributes & ~(TRANSACTIONAL_BIT | APPEND_TIME_BIT | DELETE_HORIZON_BIT)
     return seal(
         header._replace(
             base_offset=base_offset,

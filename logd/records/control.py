@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from logd.errors import CorruptRecordBatch
 from logd.records.build import build_batch
 from logd.records.decode import decode_records
-from logd.records.header import NO_LEADER_EPOCH, Buffer
+from logd.records.header import NO_LEADER_EPOCH, BatchHeader, Buffer, read_header
 
 ABORT: Final = 0
 COMMIT: Final = 1
@@ -90,6 +90,28 @@ def build_end_marker(
         control=True,
         leader_epoch=leader_epoch,
     )
+
+
+class SealedMarker(NamedTuple):
+    """A marker as it is appended: the same for all partitions of a transaction, but for its place."""
+
+    batch: bytes
+    header: BatchHeader
+    marker: Marker
+
+
+def seal_marker(
+    commit: bool, *, producer_id: int, producer_epoch: int, coordinator_epoch: int, timestamp_ms: int
+) -> SealedMarker:
+    """`build_marker`, with what a log asks of it read already."""
+    batch = build_marker(
+        commit,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        coordinator_epoch=coordinator_epoch,
+        timestamp_ms=timestamp_ms,
+    )
+    return SealedMarker(batch, read_header(batch), Marker(commit, coordinator_epoch))
 
 
 MARKER_SIZE: Final = len(

@@ -38,7 +38,12 @@ def decode_records(buffer: Buffer, pos: int = 0, *, limit: int = DECOMPRESSED_LI
     With log append time every record carries the batch's. Raises CorruptRecordBatch.
     """
     header = read_header(buffer, pos)
-    records = _decoded(read_body(buffer, pos, header, limit), header.count, header)
+    return decode_body(read_body(buffer, pos, header, limit), header)
+
+
+def decode_body(body: bytes, header: BatchHeader) -> list[Record]:
+    """The records of a batch whose decompressed body is there already (`read_body`); see `decode_records`."""
+    records = _decoded(body, header.count, header)
     if header.timestamp_type:
         now = header.max_timestamp
         return [(offset, now, key, value, headers) for offset, _, key, value, headers in records]

@@ -2,7 +2,7 @@
 
 `check_produced` reads the header, the CRC and the first record (or the first bytes of what is
 compressed), so that its time does not grow with the number of records. `check_produced_records`
-decodes them, for topics where a broker has to know (compacted ones refuse records without a key).
+decodes them, for topics where a broker has to look at each (compacted ones refuse records without a key).
 Batches from a leader, as a follower fetches them, need neither.
 """
 
@@ -72,13 +72,10 @@ def check_produced(records: Buffer) -> BatchHeader:
     return header
 
 
-def check_produced_records(
-    batch: Buffer, *, keys_required: bool = False, limit: int = DECOMPRESSED_LIMIT
-) -> list[Record]:
+def check_produced_records(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> list[Record]:
     """The decoded records of a batch that passed `check_produced`.
 
-    Raises KafkaError INVALID_RECORD if they do not decode, if their offsets are not consecutive, or
-    if one has no key and the topic wants keys.
+    Raises KafkaError INVALID_RECORD if they do not decode, or if their offsets are not consecutive.
     """
     try:
         records = decode_records(batch, limit=limit)
@@ -88,8 +85,6 @@ def check_produced_records(
     for expected, record in enumerate(records, base):
         if record[0] != expected:
             raise _invalid(f"record {expected - base} has offset delta {record[0] - base}")
-        if keys_required and record[2] is None:
-            raise _invalid("a compacted topic takes no record without a key")
     return records
 
 

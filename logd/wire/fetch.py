@@ -48,6 +48,8 @@ VERSIONS: Final = (4, 18)
 FLEXIBLE: Final = 12
 TOPIC_IDS: Final = 13
 """First version that names topics by their ids."""
+READ_COMMITTED: Final = 1
+"""As an isolation level."""
 NO_REPLICA: Final = -1
 """As a replica id: a consumer asks."""
 
@@ -86,6 +88,11 @@ class ReceivedFetch(NamedTuple):
     replica_epoch: int
     cluster_id: str | None
 
+    @property
+    def is_committed(self) -> bool:
+        """Whether only records of committed transactions are wanted; a follower takes all there is."""
+        return self.isolation_level == READ_COMMITTED and self.replica_id < 0
+
 
 class PartitionFetched(NamedTuple, Generic[S]):
     """The answer for one partition. No records are zero bytes of them, never null (KAFKA-18646)."""
@@ -99,6 +106,8 @@ class PartitionFetched(NamedTuple, Generic[S]):
     aborted: Sequence[tuple[int, int]] | None = None
     """(producer id, first offset) of aborted transactions, for read committed."""
     preferred_read_replica: int = -1
+    diverging: tuple[int, int] | None = None
+    """(leader epoch, its end offset): a reader (from version 12 on) has read what is not here (KIP-320)."""
 
 
 def decode_fetch_request(buffer: Buffer, version: int, pos: int = 0, end: int | None = None) -> ReceivedFetch:
@@ -245,6 +254,8 @@ _FETCHED_5 = struct.Struct(">ihqqq")  # and log start offset
 _FETCHED_12 = struct.Struct(">ihqqqBi")  # and the number of aborted transactions, preferred read replica
 _ABORTED = struct.Struct(">qq")
 _SESSION = struct.Struct(">ihi")  # throttle time, error, session id
+_DIVERGING = struct.Struct(">BBBiqx")  # one tagged field, number 0, of so many bytes: epoch, end offset
+_TAG = (1, 0, 13)
 
 
 def encode_fetch_response(
@@ -279,7 +290,9 @@ def encode_fetch_response(
                 size += len(chunk) + records.length
                 pending = []
             if flexible:
-                pending.append(b"\0")
+                pending.append(
+                    b"\0" if fetched.diverging is None else _DIVERGING.pack(*_TAG, *fetched.diverging)
+                )
         if flexible:
             pending.append(b"\0")
     if flexible:

@@ -36,6 +36,8 @@ from logd.records import (
     restamp,
     whole_batches_size,
 )
+from logd.records.build import seal
+from logd.records.header import DELETE_HORIZON_BIT
 
 with warnings.catch_warnings():
     # kafka-python reads its schemas by a deprecated function while it is imported.
@@ -161,6 +163,18 @@ def test_restamped_batches_keep_their_records_compressed() -> None:
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (5, 1, 30)
     assert (header.base_offset, header.is_transactional, header.codec) == (0, False, Codec.ZSTD)
     assert decode_records(stamped) == with_offsets(PLAIN)
+
+
+def test_a_restamped_batch_leaves_its_delete_horizon_behind() -> None:
+    """It is the other cluster's cleaner's; the times are counted from it all the same (KIP-534)."""
+    plain = build_batch([(10**12, None, None, ()), (1000, b"k", None, ())])
+    header = read_header(plain)
+    header = header._replace(attributes=header.attributes | DELETE_HORIZON_BIT)
+    noted = seal(header, plain[HEADER_SIZE:])
+    stamped = restamp(noted, read_header(noted), producer_id=5, producer_epoch=1, base_sequence=30)
+    check_crc(stamped, 0, read_header(stamped))
+    assert read_header(stamped).delete_horizon is None
+    assert [record[1] for record in decode_records(stamped)] == [10**12, 1000]
 
 
 @pytest.mark.parametrize("codec", Codec)

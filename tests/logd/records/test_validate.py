@@ -43,7 +43,7 @@ def test_good_batches_pass() -> None:
     compressed = [build_batch(RECORDS, codec=codec) for codec in Codec]
     for batch in (GOOD, *compressed, altered(attributes=0x10)):
         assert check_produced(memoryview(batch)).count == 2
-    assert len(check_produced_records(GOOD, keys_required=True)) == 2
+    assert len(check_produced_records(GOOD)) == 2
     # A client may say whatever it likes where the broker writes anyway.
     assert check_produced(altered(base_offset=99, partition_leader_epoch=77)).base_offset == 99
 
@@ -111,7 +111,6 @@ def test_batches_a_client_may_not_produce(batch: bytes, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("batch", "complaint"),
     [
-        (build_batch([(1, b"a", b"b", ()), (1, None, b"b", ())]), "without a key"),
         (
             rebuild_batch(read_header(GOOD), [(1, 1, b"k", None, ()), (0, 1, b"k", None, ())]),
             "offset delta 1",
@@ -121,5 +120,5 @@ def test_batches_a_client_may_not_produce(batch: bytes, complaint: str) -> None:
 )
 def test_records_a_client_may_not_produce(batch: bytes, complaint: str) -> None:
     with pytest.raises(KafkaError, match=complaint) as caught:
-        check_produced_records(batch, keys_required=True)
+        check_produced_records(batch)
     assert caught.value.code is ErrorCode.INVALID_RECORD

@@ -149,6 +149,7 @@ fetched = st.builds(
     record_bytes | st.builds(Elsewhere, record_bytes),
     st.none() | st.lists(st.tuples(int64, int64), max_size=2),
     int32,
+    st.none() | st.tuples(st.integers(0, (1 << 31) - 1), st.integers(0, (1 << 63) - 1)),
 )
 
 
@@ -188,7 +189,8 @@ def test_responses(data: st.DataObject, version: int, throttle: int, session_id:
                     list(one.aborted or ()),
                     one.preferred_read_replica if version >= 11 else -1,
                     content(one.records),
-                    *(-1, -1, -1, -1),
+                    *(-1, -1),
+                    *(one.diverging if one.diverging and version >= 12 else (-1, -1)),
                 )
                 for one in parts
             ],
@@ -201,7 +203,11 @@ def declare(one: PartitionFetched[Elsewhere]) -> PartitionData:
     aborted = None
     if one.aborted is not None:
         aborted = [AbortedTransaction(producer_id=pid, first_offset=first) for pid, first in one.aborted]
+    diverging = EpochEndOffset()
+    if one.diverging is not None:
+        diverging = EpochEndOffset(epoch=one.diverging[0], end_offset=one.diverging[1])
     return PartitionData(
+        diverging_epoch=diverging,
         partition_index=one.partition,
         error_code=one.error_code,
         high_watermark=one.high_watermark,
