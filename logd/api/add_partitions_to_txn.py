@@ -14,7 +14,8 @@ from logd.api.context import RequestContext
 from logd.api.transaction_codes import code_for
 from logd.broker.topic import INTERNAL_TOPICS
 from logd.errors import ErrorCode, KafkaError
-from logd.transactions import ProducerIdentity, TopicPartition
+from logd.topic_partition import TopicPartition
+from logd.transactions import ProducerIdentity
 from logd.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,

@@ -11,8 +11,8 @@ import asyncio
 
 from logd.api.context import RequestContext
 from logd.broker.broker import Broker
-from logd.broker.topic import check_name
 from logd.errors import ErrorCode, KafkaError
+from logd.metadata.topic_names import check_name
 from logd.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,

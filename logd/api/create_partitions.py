@@ -6,8 +6,8 @@ from collections import Counter
 
 from logd.api.context import RequestContext
 from logd.api.create_topics import check_assignment
-from logd.broker.catalog import check_growth
 from logd.errors import ErrorCode, KafkaError
+from logd.metadata.decisions import check_growth
 from logd.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -37,7 +37,7 @@ async def handle(request: CreatePartitionsRequest, context: RequestContext) -> C
 async def _grow(context: RequestContext, asked: CreatePartitionsTopic, validate_only: bool) -> None:
     catalog = context.broker.catalog
     topic = catalog.find(asked.name)
-    check_growth(topic, asked.count)
+    check_growth(topic.image, asked.count)
     if asked.assignments:
         added = asked.count - len(topic.partitions)
         if len(asked.assignments) != added:

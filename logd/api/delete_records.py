@@ -46,5 +46,5 @@ def _delete_before(context: RequestContext, partition: Partition, offset: int) -
     if not 0 <= offset <= end:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition} ends at {end}, not at {offset}")
     if offset > partition.log_start_offset:
-        context.broker.housekeeping.discard(partition.log.delete_records_before(offset))
+        context.broker.housekeeping.discard(partition.delete_records_before(offset))
         context.broker.housekeeping.flusher.touched(partition)

@@ -13,8 +13,8 @@ from logd.broker.configs import (
     described_cluster_configs,
     described_topic_configs,
 )
-from logd.broker.topic import check_name
 from logd.errors import ErrorCode, KafkaError
+from logd.metadata.topic_names import check_name
 from logd.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,

@@ -14,6 +14,7 @@ from logd.api.context import RequestContext
 from logd.broker.broker import Broker
 from logd.broker.log_dirs import absolute, space_of
 from logd.errors import ErrorCode
+from logd.topic_partition import TopicPartition
 from logd.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -23,8 +24,6 @@ from logd.wire.messages.describe_log_dirs import (
 )
 
 REQUEST = DescribeLogDirsRequest
-
-PartitionKey = tuple[str, int]
 
 
 class Everything:
@@ -37,9 +36,9 @@ class Everything:
 async def handle(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
     """Answer folder by folder."""
     broker = context.broker
-    asked: Container[PartitionKey] = Everything()
+    asked: Container[TopicPartition] = Everything()
     if request.topics is not None:
-        asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+        asked = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
     topics = {absolute(folder.path): _topics(broker, folder.path, asked) for folder in broker.log_dirs.online}
     results = []
     for path in broker.log_dirs.paths:
@@ -53,7 +52,7 @@ async def handle(request: DescribeLogDirsRequest, context: RequestContext) -> De
     return DescribeLogDirsResponse(results=results)
 
 
-def _topics(broker: Broker, path: Path, asked: Container[PartitionKey]) -> list[DescribeLogDirsTopic]:
+def _topics(broker: Broker, path: Path, asked: Container[TopicPartition]) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
     for (name, index), size, lag, is_future in _logs(broker, path):
         if (name, index) in asked:
@@ -66,7 +65,7 @@ def _topics(broker: Broker, path: Path, asked: Container[PartitionKey]) -> list[
     return list(topics.values())
 
 
-def _logs(broker: Broker, path: Path) -> Iterator[tuple[PartitionKey, int, int, bool]]:
+def _logs(broker: Broker, path: Path) -> Iterator[tuple[TopicPartition, int, int, bool]]:
     """(partition, bytes, offset lag, whether it is a future log) of what is in a folder."""
     for key, partition in broker.catalog.partitions.items():
         if partition.folder.path == path:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from logd.api.context import RequestContext
 from logd.errors import ErrorCode
+from logd.topic_partition import TopicPartition
 from logd.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -32,7 +33,7 @@ def handle(request: DescribeProducersRequest, context: RequestContext) -> Descri
 
 def _partition(topic: str, index: int, context: RequestContext) -> PartitionResponse:
     catalog = context.broker.catalog
-    partition = catalog.partitions.get((topic, index))
+    partition = catalog.partitions.get(TopicPartition(topic, index))
     if partition is None or partition.is_offline:
         known = topic in catalog.topics and 0 <= index < len(catalog.topics[topic].partitions)
         code = ErrorCode.KAFKA_STORAGE_ERROR if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,8 +1,8 @@
 """From a request's bytes to its answer.
 
 Produce and Fetch go to their own parsers; every other API is decoded, handled by its module (imported at its
-first request) and encoded. What the peer may not send is ``Refused``: Kafka closes the connection then, and
-so do we.
+first request) and encoded, or has a ``serve`` that does all of that. What the peer may not send is
+``Refused``: Kafka closes the connection then, and so do we.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import struct
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from logd.api.answer import Answer, Refused
 from logd.api.context import RequestContext
@@ -19,6 +20,7 @@ from logd.api.table import API_VERSIONS, APIS, FETCH, PRODUCE, Api
 from logd.errors import MalformedMessage
 from logd.wire import Message, decode, decode_request_header, encode_response
 from logd.wire.fetch import FLEXIBLE as FLEXIBLE_FETCH
+from logd.wire.headers import RequestHeader
 from logd.wire.produce import FLEXIBLE as FLEXIBLE_PRODUCE
 
 if TYPE_CHECKING:
@@ -27,16 +29,12 @@ if TYPE_CHECKING:
 _HEAD = struct.Struct(">hhih")  # API key, version, correlation id, length of the client id
 
 
-class Handler(NamedTuple):
-    """An API's module, once it is imported."""
-
-    request: type[Message]
-    handle: Callable[[Any, RequestContext], Any]
-    """Gives the response, or with ``waits`` something to await that gives it."""
-    waits: bool
+Served: TypeAlias = "Answer | Coroutine[Any, Any, Answer]"
+Serve: TypeAlias = Callable[[bytes, RequestHeader, RequestContext], Served]
+"""From a request, its header read, to its answer, or to what gives it once awaited."""
 
 
-_handlers: dict[int, Handler] = {}
+_served: dict[int, Serve] = {}
 
 
 def serve(
@@ -72,23 +70,40 @@ def serve(
         raise Refused(f"sent a malformed request for API {key} version {version}: {error}") from None
 
 
-def _serve_decoded(api: Api, request: bytes, context: RequestContext) -> bytes | Coroutine[Any, Any, bytes]:
-    handler = _handlers.get(api.key) or _load(api)
+def _serve_decoded(api: Api, request: bytes, context: RequestContext) -> Served:
+    serve_request = _served.get(api.key) or _load(api)
     header = decode_request_header(request)
     context.version = header.version
     context.client_id = header.client_id
-    message = decode(handler.request, header.version, request, header.body)
-    if handler.waits:
-        return _handle_later(handler, message, context, header.version, header.correlation_id)
-    result = handler.handle(message, context)
-    return encode_response(result, header.version, header.correlation_id)
+    return serve_request(request, header, context)
 
 
-async def _handle_later(
-    handler: Handler, message: Message, context: RequestContext, version: int, correlation_id: int
-) -> bytes:
+def _decoding(
+    request_class: type[Message],
+    handle: Callable[[Any, RequestContext], Message | Callable[[], Awaitable[Message]]],
+) -> Serve:
+    """Serve by a handler that gives the response, or what is to be called for something to await."""
+
+    def serve_request(request: bytes, header: RequestHeader, context: RequestContext) -> Served:
+        message = decode(request_class, header.version, request, header.body)
+        result = handle(message, context)
+        if isinstance(result, Message):
+            return encode_response(result, header.version, header.correlation_id)
+        return _encode_later(result, header)
+
+    return serve_request
+
+
+def _waiting(
+    request_class: type[Message], handle: Callable[[Any, RequestContext], Awaitable[Message]]
+) -> Serve:
+    """Serve by a handler that is a coroutine function."""
+    return _decoding(request_class, lambda message, context: partial(handle, message, context))
+
+
+async def _encode_later(handle: Callable[[], Awaitable[Message]], header: RequestHeader) -> Answer:
     """Nothing has begun before this runs: a client that is gone by then leaves nothing behind."""
-    return encode_response(await handler.handle(message, context), version, correlation_id)
+    return encode_response(await handle(), header.version, header.correlation_id)
 
 
 def _after_tags(view: memoryview, pos: int, tags: int, end: int) -> int:
@@ -98,11 +113,15 @@ def _after_tags(view: memoryview, pos: int, tags: int, end: int) -> int:
     return pos + decode_request_header(view[pos:end]).body
 
 
-def _load(api: Api) -> Handler:
+def _load(api: Api) -> Serve:
     module = importlib.import_module(f"logd.api.{api.module}")
-    handler = Handler(module.REQUEST, module.handle, inspect.iscoroutinefunction(module.handle))
-    _handlers[api.key] = handler
-    return handler
+    if hasattr(module, "serve"):
+        found: Serve = module.serve
+    else:
+        wrap = _waiting if inspect.iscoroutinefunction(module.handle) else _decoding
+        found = wrap(module.REQUEST, module.handle)
+    _served[api.key] = found
+    return found
 
 
 def _unsupported(api: Api, version: int, correlation_id: int) -> bytes:

@@ -1,17 +1,21 @@
 """EndTxn, 0 to 5: commit or abort.
 
-The answer comes once the outcome is in the coordinator's log; markers mostly are written by then too. From
-version 5 on (KIP-890, transaction version 2) every transaction ends under an epoch of its own, and the answer
-says what the next one is to be written with; asked again, it is the same. Before version 2 PRODUCER_FENCED is
+The answer comes once the outcome is in the coordinator's log; markers follow right behind it. From version 5
+on (KIP-890, transaction version 2) every transaction ends under an epoch of its own, and the answer says what
+the next one is to be written with; asked again, it is the same. Before version 2 PRODUCER_FENCED is
 INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
+
 from logd.api.context import RequestContext
 from logd.api.transaction_codes import code_for
 from logd.errors import KafkaError
 from logd.transactions import ProducerIdentity
+from logd.transactions.transaction import EPOCH_BUMP_VERSION
 from logd.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 REQUEST = EndTxnRequest
@@ -20,15 +24,42 @@ FENCED_FROM = 2
 EPOCH_BUMP_FROM = 5
 
 
-async def handle(request: EndTxnRequest, context: RequestContext) -> EndTxnResponse:
-    """Answer with a code, or with the next identity."""
+def handle(
+    request: EndTxnRequest, context: RequestContext
+) -> EndTxnResponse | Callable[[], Awaitable[EndTxnResponse]]:
+    """Answer with a code, or with the next identity; at once where nothing has to be awaited."""
+    try:
+        after = context.broker.transactions.end_at_once(
+            request.transactional_id,
+            ProducerIdentity(request.producer_id, request.producer_epoch),
+            commit=request.committed,
+            client_version=_client_version(context),
+        )
+    except KafkaError as error:
+        return _refusal(error, context)
+    return partial(_end, request, context) if after is None else _ended(after)
+
+
+async def _end(request: EndTxnRequest, context: RequestContext) -> EndTxnResponse:
     try:
         after = await context.broker.transactions.end(
             request.transactional_id,
             ProducerIdentity(request.producer_id, request.producer_epoch),
             commit=request.committed,
-            client_version=2 if context.version >= EPOCH_BUMP_FROM else 0,
+            client_version=_client_version(context),
         )
     except KafkaError as error:
-        return EndTxnResponse(error_code=code_for(error, context.version, fenced_from=FENCED_FROM))
+        return _refusal(error, context)
+    return _ended(after)
+
+
+def _client_version(context: RequestContext) -> int:
+    return EPOCH_BUMP_VERSION if context.version >= EPOCH_BUMP_FROM else 0
+
+
+def _ended(after: ProducerIdentity) -> EndTxnResponse:
     return EndTxnResponse(producer_id=after.producer_id, producer_epoch=after.epoch)
+
+
+def _refusal(error: KafkaError, context: RequestContext) -> EndTxnResponse:
+    return EndTxnResponse(error_code=code_for(error, context.version, fenced_from=FENCED_FROM))

@@ -7,7 +7,8 @@ waits and others are served.
 
 From version 7 on a client may keep a session (KIP-227, see `broker.fetch_sessions`): it says once what it
 wants, and is told only of partitions with news. Partitions are answered in the order asked, as Kafka does:
-clients without a session rotate them themselves, in a session those that gave records go to the end.
+clients without a session rotate them themselves, in a session those that gave records go to the end. In a
+session only those are looked at that are ready, which goes by what was appended: an idle one costs nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from logd.broker.fetch_sessions import (
     FetchSession,
     SessionPartition,
 )
-from logd.broker.partition import Partition
+from logd.broker.partition import AppendWaiter, LogDiverged, Partition
 from logd.broker.topic import Topic
 from logd.broker.warming import ROUNDS_MAX, Job
 from logd.errors import ErrorCode, KafkaError
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from logd.api.context import RequestContext
     from logd.broker.broker import Broker
 
-READ_COMMITTED = 1
 PIECE_ROUNDS_MAX = 2
 """How often the records of one answer are read in; what memory does not keep is sent as it comes."""
 
@@ -70,7 +70,7 @@ def serve(
     read = FetchRead(broker, request, version, correlation_id, session)
     outcome = read(request.max_wait_ms <= 0)
     if outcome is None or isinstance(outcome, Cold):
-        return Delayed(broker.loop, broker.warmer, request.max_wait_ms, read, outcome)
+        return Delayed(broker.loop, broker.warmer, broker.wakeups, request.max_wait_ms, read, outcome)
     return outcome
 
 
@@ -82,7 +82,7 @@ Look: TypeAlias = "tuple[list[PartitionFetched[FileSlice]], Partition, FetchPart
 class FetchRead:
     """One request's reading; called again whenever there is news, until it answers.
 
-    ``partitions`` are those that were found in the first call that gave None.
+    Without a session every call looks at all that was asked for, in a session at what is ready there.
     """
 
     __slots__ = (
@@ -92,13 +92,14 @@ class FetchRead:
         "_epoch",
         "_failure",
         "_find",
+        "_found",
+        "_missing",
         "_piece_rounds",
         "_request",
         "_rounds",
         "_session",
         "_version",
         "_wanted",
-        "partitions",
     )
 
     def __init__(
@@ -115,18 +116,32 @@ class FetchRead:
         self._correlation_id = correlation_id
         self._session = session
         self._epoch = session.epoch if session is not None else 0
-        self._committed = request.isolation_level == READ_COMMITTED and request.replica_id < 0
+        self._committed = request.is_committed
         catalog = broker.catalog
         self._find: Callable[[Any], Topic | None]
         self._find = catalog.topics.get if version < TOPIC_IDS else catalog.topics_by_id.get
-        self._wanted: list[tuple[TopicKey, FetchPartition, SessionPartition | None]]
+        self._wanted: Sequence[tuple[TopicKey, FetchPartition, None]] = ()
         if session is None:
             self._wanted = [(name, asked, None) for name, wanted in request.topics for asked in wanted]
-        else:
-            self._wanted = [(name, held.asked, held) for (name, _), held in session.partitions.items()]
         self._rounds = self._piece_rounds = 0
         self._failure: OSError | None = None
-        self.partitions: list[Partition] = []
+        self._found: list[Partition] = []
+        self._missing = -1
+        """Partitions that were not there when the wait began; below zero before that."""
+
+    def watch(self, waiter: AppendWaiter) -> None:
+        """See `Attempt`."""
+        if self._session is not None:
+            self._session.waiter = waiter
+        for partition in self._found:
+            partition.waiters.add(waiter)
+
+    def unwatch(self, waiter: AppendWaiter) -> None:
+        """See `Attempt`."""
+        if self._session is not None and self._session.waiter is waiter:
+            self._session.waiter = None
+        for partition in self._found:
+            partition.waiters.discard(waiter)
 
     def warmed(self, error: OSError | None) -> None:
         """See `Attempt`."""
@@ -137,63 +152,66 @@ class FetchRead:
         """The response frame; None when there is too little, no error and ``final`` is false."""
         session, request = self._session, self._request
         if session is not None and session.epoch != self._epoch:
-            # The session went on with another request while this one waited.
-            return self._encode([], ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id)
+            return self._overtaken(session)
         left = min(request.max_bytes, self._broker.config.fetch_max_bytes)
-        size, find, committed = 0, self._find, self._committed
+        size, missing, committed = 0, 0, self._committed
         answers: Answers = []
         found: list[Partition] = []
         looks: list[tuple[int, Look]] = []
         jobs: list[Job] = []
         last_name: TopicKey | None = None
         fetched: list[PartitionFetched[FileSlice]] = []
-        for name, asked, held in self._wanted:
+        for name, asked, held in self._to_look_at():
             if name != last_name:
                 fetched = []
                 answers.append((name, fetched))
                 last_name = name
-            topic = find(name)
             try:
-                if topic is None:
-                    raise _unknown(name)
-                partition = topic.partition(asked.partition)
+                partition = self._partition(name, asked.partition)
             except KafkaError as error:
+                missing += 1
                 fetched.append(PartitionFetched(asked.partition, error.code))
                 continue
-            found.append(partition)
+            bound = partition.last_stable_offset if committed else partition.high_watermark
             piece, is_recent = None, True
             try:
-                piece, is_recent = self._read(partition, asked, left - size, size == 0)
+                piece, is_recent = self._read(partition, asked, bound, left - size, size == 0)
             except KafkaError as error:
                 final = True
                 fetched.append(PartitionFetched(asked.partition, error.code))
                 continue
+            except LogDiverged as end:
+                final = True
+                fetched.append(_diverged(partition, end))
+                continue
             except NotResident as need:
                 jobs.append(need.job)
-            log = partition.log
             if piece is not None:
                 size += piece.length
                 if committed or not is_recent:
                     looks.append((len(fetched), (fetched, partition, asked, piece)))
             elif held is not None and held.knows(partition):
+                if asked.fetch_offset >= bound:
+                    held.watch(partition)
+                else:
+                    found.append(partition)
                 continue
+            found.append(partition)
             fetched.append(
                 PartitionFetched(
                     asked.partition,
                     0,
                     partition.high_watermark,
                     partition.last_stable_offset,
-                    log.log_start_offset,
+                    partition.log_start_offset,
                     piece if piece is not None else b"",
                     () if committed else None,
                 )
             )
         if jobs:
             return Cold(jobs)
-        # What is not there neither ends the wait nor is waited for, unless it went meanwhile.
-        if not final and size < request.min_bytes and found and len(found) >= len(self.partitions):
-            if not self.partitions:
-                self.partitions = found
+        if not final and size < request.min_bytes and self._may_wait(missing):
+            self._found, self._missing = found, missing
             return None
         if looks and (jobs := self._look(looks)):
             return Cold(jobs)
@@ -203,28 +221,60 @@ class FetchRead:
             return encode_fetch_response(answers, self._version, self._correlation_id)
         return self._encode(answers, 0, self._tell(answers))
 
+    def _to_look_at(self) -> Sequence[tuple[TopicKey, FetchPartition, SessionPartition | None]]:
+        session = self._session
+        if session is None:
+            return self._wanted
+        return [(held.topic, held.asked, held) for held in session.in_turn()]
+
+    def _partition(self, name: TopicKey, index: int) -> Partition:
+        topic = self._find(name)
+        if topic is None:
+            raise _unknown(name)
+        return topic.partition(index)
+
+    def _may_wait(self, missing: int) -> bool:
+        """What is not there neither ends the wait nor is waited for, unless it went meanwhile."""
+        held = self._session.partitions if self._session is not None else self._wanted
+        return missing < len(held) and (self._missing < 0 or missing <= self._missing)
+
+    def _overtaken(self, session: FetchSession) -> Answer:
+        """The session went on with another request while this one waited, or had to give way."""
+        if session.is_open:
+            return self._encode([], ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id)
+        return self._encode([], ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION)
+
     def _read(
-        self, partition: Partition, asked: FetchPartition, left: int, first: bool
+        self, partition: Partition, asked: FetchPartition, bound: int, left: int, first: bool
     ) -> tuple[FileSlice | None, bool]:
-        """The records, and whether they were appended lately. Raises KafkaError, NotResident.
+        """The records below ``bound``, and whether they were appended lately. Raises KafkaError, NotResident,
+        LogDiverged.
 
         ``left`` is below zero once the limit is passed.
         """
         if asked.current_leader_epoch >= 0:
             partition.check_leader_epoch(asked.current_leader_epoch)
+        offset = asked.fetch_offset
+        if asked.last_fetched_epoch >= 0:
+            partition.check_last_fetched(asked.last_fetched_epoch, offset)
+        if offset == bound and not partition.is_offline:
+            return None, True  # where most partitions of a large request are
         limit = asked.max_bytes if asked.max_bytes < left else left
         if limit <= 0:
             if not first:
                 return None, True
             limit = 0
-        log, offset = partition.log, asked.fetch_offset
-        if offset == partition.high_watermark and not partition.is_offline:
-            return None, True  # where most partitions of a large request are
-        if log.is_recent(offset):
-            bound = partition.last_stable_offset if self._committed else partition.high_watermark
-            return log.read(offset, limit, upper_bound=bound, min_one_batch=first), True
+        log = partition.log
+        if log.reader.is_recent(offset):
+            return log.reader.read(offset, limit, upper_bound=bound, min_one_batch=first), True
         try:
-            return partition.read(offset, limit, committed=self._committed, min_one_batch=first), False
+            return partition.read(
+                offset,
+                limit,
+                committed=self._committed,
+                min_one_batch=first,
+                wants_records=self._request.replica_id < 0,
+            ), False
         except NotResident:
             self._check_patience(partition)
             raise
@@ -258,7 +308,7 @@ class FetchRead:
 
     def _check_resident(self, partition: Partition, asked: FetchPartition, piece: FileSlice) -> None:
         """Raise NotResident where sending would wait for the disk; the end of the log is not looked at."""
-        if partition.log.is_recent(asked.fetch_offset) or is_resident(piece):
+        if partition.log.reader.is_recent(asked.fetch_offset) or is_resident(piece):
             return
         if self._failure is not None:
             self._check_patience(partition)
@@ -269,7 +319,7 @@ class FetchRead:
         """Aborted transactions with records in the piece, by their first offsets."""
         try:
             with CACHED_ONLY:
-                end = partition.log.end_of(piece, start)
+                end = partition.log.reader.end_of(piece, start)
             return [(entry.producer_id, entry.first_offset) for entry in partition.aborted(start, end)]
         except NotResident:
             self._check_patience(partition)
@@ -301,6 +351,16 @@ class FetchRead:
         return encode_fetch_response(
             topics, self._version, self._correlation_id, error_code=error_code, session_id=session_id
         )
+
+
+def _diverged(partition: Partition, end: LogDiverged) -> PartitionFetched[FileSlice]:
+    return PartitionFetched(
+        partition.index,
+        high_watermark=partition.high_watermark,
+        last_stable_offset=partition.last_stable_offset,
+        log_start_offset=partition.log_start_offset,
+        diverging=(end.epoch, end.end_offset),
+    )
 
 
 def _unknown(name: TopicKey) -> KafkaError:

@@ -32,7 +32,7 @@ async def handle(request: FindCoordinatorRequest, context: RequestContext) -> Fi
     (found,) = coordinators
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        error_message=found.error_message,
+        error_message=found.error_message or ErrorCode(found.error_code).name,
         node_id=found.node_id,
         host=found.host,
         port=found.port,

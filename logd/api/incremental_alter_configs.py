@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 
 from logd.api.context import RequestContext
 from logd.api.describe_configs import TOPIC, check_broker_resource
 from logd.broker.broker import Broker
-from logd.broker.configs import Alteration, altered, check_dynamic
-from logd.broker.topic import check_name
-from logd.config.broker import BROKER_SETTINGS
+from logd.broker.configs import BROKER_KEYS, Alteration, Operation, altered, check_dynamic
+from logd.config.load import unknown_setting
 from logd.config.setting import format_value
 from logd.config.topic import TOPIC_SETTINGS
 from logd.errors import KafkaError
+from logd.metadata.topic_names import check_name
 from logd.wire.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+
+log = logging.getLogger("logd.broker")
 
 REQUEST = IncrementalAlterConfigsRequest
 
@@ -61,18 +64,25 @@ async def alter_resource(
     if resource_type == TOPIC:
         check_name(name)
         topic = broker.catalog.find(name)
-        effective = {
-            key: format_value(getattr(topic.config, declared.field))
-            for key, declared in TOPIC_SETTINGS.items()
-        }
-        configs = altered(topic.image.configs if keep else {}, effective, TOPIC_SETTINGS, alterations)
-        broker.catalog.config_for(configs)
-        if not validate_only:
-            await broker.catalog.configure(topic, configs)
+
+        def alter_topic(current: Mapping[str, str]) -> dict[str, str]:
+            effective = {
+                key: format_value(getattr(topic.config, declared.field))
+                for key, declared in TOPIC_SETTINGS.items()
+            }
+            return altered(current if keep else {}, effective, TOPIC_SETTINGS, alterations)
+
+        await broker.catalog.configure(topic, alter_topic, validate_only=validate_only)
         return
     check_broker_resource(broker, resource_type, name)
-    layers = broker.config_layers
-    current = layers.changed.get(name, {}) if keep else {}
-    configs = altered(current, layers.started_with, BROKER_SETTINGS, alterations)
-    check_dynamic(configs)
-    await broker.change_configs(name, configs, validate_only=validate_only)
+
+    def alter_broker(current: Mapping[str, str]) -> dict[str, str]:
+        effective = broker.config_layers.values(name)
+        configs = altered(current if keep else {}, effective, BROKER_KEYS, alterations)
+        check_dynamic(name, configs)
+        return configs
+
+    await broker.change_configs(name, alter_broker, validate_only=validate_only)
+    for key, operation, _ in alterations:
+        if key not in BROKER_KEYS and operation == Operation.SET and not validate_only:
+            log.warning("%s is kept, as it may be somebody else's", unknown_setting(key))

@@ -68,12 +68,13 @@ def _find(
     if timestamp == LATEST:
         return TimestampOffset(-1, end, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return TimestampOffset(-1, partition.log_start_offset, partition.leader_epoch)
+        start = partition.log_start_offset
+        return TimestampOffset(-1, start, partition.epoch_of(start))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING):
         return _NOT_FOUND
     with CACHED_ONLY:
         if timestamp == MAX_TIMESTAMP:
-            found = partition.log.offset_of_max_timestamp()
+            found = partition.log.reader.offset_of_max_timestamp()
         else:
-            found = partition.log.offset_for_timestamp(timestamp)
+            found = partition.log.reader.offset_for_timestamp(timestamp)
     return found if found is not None and found.offset < end else _NOT_FOUND

@@ -3,15 +3,24 @@
 All topics: an empty list in version 0, null from version 1 on. Topics that do not exist are created when the
 client (from version 4 on) and ``auto.create.topics.enable`` allow it, and are answered as created at once.
 Topic ids may be asked for from version 10 on, with a null name from 12 on.
+
+The same request gets the same bytes until the catalog changes, but for the correlation id: they are kept.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any
+
 from logd.api.context import RequestContext
 from logd.api.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from logd.broker.broker import Broker
-from logd.broker.topic import INTERNAL_TOPICS, Topic, check_name
+from logd.broker.topic import INTERNAL_TOPICS, Topic
 from logd.errors import ErrorCode, KafkaError
+from logd.metadata.topic_names import check_name
+from logd.wire import decode, encode
+from logd.wire.framing import LENGTH
+from logd.wire.headers import RequestHeader, encode_response_header
 from logd.wire.message import NO_UUID
 from logd.wire.messages.metadata import (
     MetadataRequest,
@@ -22,21 +31,85 @@ from logd.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 
+if TYPE_CHECKING:
+    from logd.api.answer import Answer
+
 REQUEST = MetadataRequest
 
+LARGE_BYTES = 32 * 1024
+"""A body of so many bytes is not copied behind its head."""
 
-async def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
-    """Answer for the topics asked, each with its own error code."""
+Refusals = Mapping[str, KafkaError]
+"""Why topics that were to be created are not there, by name."""
+
+
+def serve(
+    request: bytes, header: RequestHeader, context: RequestContext
+) -> Answer | Coroutine[Any, Any, Answer]:
+    """The answer for the topics asked, each with its own error code; later where topics are created first."""
+    body = request[header.body :]
+    broker, version = context.broker, header.version
+    key = version, context.endpoint, context.principal, body
+    known = broker.metadata_answers.find(key, broker.catalog.version)
+    if known is None:
+        message = decode(MetadataRequest, version, body)
+        missing = _to_create(message, context)
+        if missing:
+            return _created_and_described(message, header, context, missing)
+        known = encode(_answer(message, context, {}), version)
+        broker.metadata_answers.keep(key, known, len(body))
+    return _framed(known, header)
+
+
+async def _created_and_described(
+    message: MetadataRequest, header: RequestHeader, context: RequestContext, names: Collection[str]
+) -> Answer:
+    refusals = {}
+    for name in names:
+        try:
+            await context.broker.auto_create(name)
+        except KafkaError as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:  # another client asked at the same time
+                refusals[name] = error
+    return _framed(encode(_answer(message, context, refusals), header.version), header)
+
+
+def _framed(body: bytes, header: RequestHeader) -> Answer:
+    flexible = header.version >= MetadataResponse.FLEXIBLE
+    head = encode_response_header(MetadataResponse.API_KEY, header.correlation_id, flexible=flexible)
+    head = LENGTH.pack(len(head) + len(body)) + head
+    return head + body if len(body) < LARGE_BYTES else [head, body]
+
+
+def _to_create(message: MetadataRequest, context: RequestContext) -> Collection[str]:
+    """The names asked for that are no topics yet and may become some."""
     broker = context.broker
-    topics = broker.catalog.topics
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
-    if request.topics is None or (context.version == 0 and not request.topics):
-        described = [_described(broker, topic, operations) for topic in topics.values()]
+    may_create = broker.config.auto_create_topics_enable and (
+        message.allow_auto_topic_creation or context.version < 4
+    )
+    if not may_create or message.topics is None:
+        return ()
+    names = (asked.name for asked in message.topics if asked.topic_id == NO_UUID)
+    return dict.fromkeys(
+        name for name in names if name is not None and name not in broker.catalog.topics and _is_valid(name)
+    )
+
+
+def _is_valid(name: str) -> bool:
+    try:
+        check_name(name)
+    except KafkaError:
+        return False
+    return True
+
+
+def _answer(message: MetadataRequest, context: RequestContext, refusals: Refusals) -> MetadataResponse:
+    broker = context.broker
+    operations = TOPIC_OPERATIONS if message.include_topic_authorized_operations else NOT_ASKED
+    if message.topics is None or (context.version == 0 and not message.topics):
+        described = [_described(broker, topic, operations) for topic in broker.catalog.topics.values()]
     else:
-        may_create = broker.config.auto_create_topics_enable and (
-            request.allow_auto_topic_creation or context.version < 4
-        )
-        described = [await _asked(broker, asked, may_create, operations) for asked in request.topics]
+        described = [_asked(broker, asked, operations, refusals) for asked in message.topics]
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(
@@ -50,13 +123,13 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
         controller_id=broker.node_id,
         topics=described,
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            CLUSTER_OPERATIONS if message.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
 
 
-async def _asked(
-    broker: Broker, asked: MetadataRequestTopic, may_create: bool, operations: int
+def _asked(
+    broker: Broker, asked: MetadataRequestTopic, operations: int, refusals: Refusals
 ) -> MetadataResponseTopic:
     try:
         if asked.name is None or asked.topic_id != NO_UUID:
@@ -65,7 +138,7 @@ async def _asked(
             topic = known
         else:
             check_name(asked.name)
-            topic = await _created(broker, asked.name, may_create)
+            raise refusals.get(asked.name) or _unknown(asked.name)
     except KafkaError as error:
         return MetadataResponseTopic(
             error_code=error.code,
@@ -76,15 +149,8 @@ async def _asked(
     return _described(broker, topic, operations)
 
 
-async def _created(broker: Broker, name: str, may_create: bool) -> Topic:
-    if not may_create:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
-    try:
-        return await broker.auto_create(name)
-    except KafkaError as error:
-        if error.code == ErrorCode.TOPIC_ALREADY_EXISTS:  # another client asked at the same time
-            return broker.catalog.find(name)
-        raise
+def _unknown(name: str) -> KafkaError:
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
 
 
 def _described(broker: Broker, topic: Topic, operations: int) -> MetadataResponseTopic:

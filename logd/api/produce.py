@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from logd.api.answer import Refused
 from logd.api.transaction_codes import IMPLICIT_FROM, produce_code
 from logd.broker.partition import NotYetAdmitted
-from logd.errors import ErrorCode, KafkaError
+from logd.errors import ErrorCode, KafkaError, RecordsRefused
 from logd.wire.produce import PartitionProduced, Topic, decode_produce_request, encode_produce_response
 
 if TYPE_CHECKING:
@@ -138,7 +138,10 @@ async def _append_once_admitted(append: Callable[[], Appended], consent: Awaitab
 
 
 def _failed(index: int, error: KafkaError, version: int) -> PartitionProduced:
-    return PartitionProduced(index, produce_code(error, version), error_message=error.message)
+    records = error.record_errors if isinstance(error, RecordsRefused) else ()
+    return PartitionProduced(
+        index, produce_code(error, version), error_message=error.message, record_errors=records
+    )
 
 
 def _refusal(topic: BrokerTopic | None, name: Topic, acks: int) -> KafkaError:

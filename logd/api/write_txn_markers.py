@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from logd.api.context import RequestContext
 from logd.errors import ErrorCode, KafkaError
-from logd.transactions import ProducerIdentity, TopicPartition
+from logd.topic_partition import TopicPartition
+from logd.transactions import ProducerIdentity
 from logd.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,

@@ -1,8 +1,8 @@
 """What a topic's settings ask of a batch, beyond its holding together (``records.check_produced``).
 
 Only the header is read, except on compacted topics (every record needs a key), where
-``message.timestamp.before.max.ms`` is set (the header does not tell the oldest record's time), and where the
-topic's ``compression.type`` asks for another codec.
+``message.timestamp.before.max.ms`` is set (the header does not tell the oldest record's time), where the
+header tells of a record too far ahead, and where the topic's ``compression.type`` asks for another codec.
 """
 
 from __future__ import annotations
@@ -11,18 +11,22 @@ from collections.abc import Sequence
 
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
-from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError
+from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, RecordsRefused
 from logd.records.build import Record, rebuild_batch
 from logd.records.compression import Codec
 from logd.records.decode import decode_records
 from logd.records.header import APPEND_TIME_BIT, CODEC_MASK, NO_TIMESTAMP, BatchHeader, read_header
 from logd.records.validate import check_produced_records
 
+RECORD_ERRORS_MAX = 10_000
+"""Records of a batch that an answer names; of more at fault the rest is told what its batch is told."""
+
 
 class BatchRules:
     """The rules of one partition, named ``name`` in errors; to be made anew when the settings change."""
 
     __slots__ = (
+        "_after_max",
         "_before_max",
         "_bytes_max",
         "_codec",
@@ -40,6 +44,7 @@ class BatchRules:
         self._keys_required = config.is_compacted
         self._times_are_clients = config.message_timestamp_type == "CreateTime"
         self._before_max = config.message_timestamp_before_max_ms if self._times_are_clients else LONG_MAX
+        self._after_max = config.message_timestamp_after_max_ms
         self._records_wanted = config.is_compacted or self._before_max != LONG_MAX
         self._codec = _codec(config)
 
@@ -59,33 +64,54 @@ class BatchRules:
             raise KafkaError(
                 ErrorCode.INVALID_TIMESTAMP, f"{self._name}: only the broker may set the log append time"
             )
-        if self._times_are_clients and header.max_timestamp != NO_TIMESTAMP:
-            self._check_newest(header, now_ms)
-        if self._records_wanted:
-            records = check_produced_records(batch, keys_required=self._keys_required)
-            if self._before_max != LONG_MAX:
-                self._check_oldest(records, now_ms)
+        is_ahead = self._times_are_clients and header.max_timestamp - now_ms > self._after_max
+        if self._records_wanted or is_ahead:
+            self._check_records(check_produced_records(batch), header.base_offset, now_ms)
+            if is_ahead:
+                raise KafkaError(
+                    ErrorCode.INVALID_TIMESTAMP,
+                    f"{self._name}: the header's newest timestamp {header.max_timestamp} is no record's",
+                )
         if self._codec is not None and self._codec != header.attributes & CODEC_MASK:
             return self._rebuilt(header, batch, self._codec)
         return header, batch
 
-    def _check_newest(self, header: BatchHeader, now_ms: int) -> None:
-        after_max = self._config.message_timestamp_after_max_ms
-        if header.max_timestamp - now_ms > after_max:
-            raise KafkaError(
-                ErrorCode.INVALID_TIMESTAMP,
-                f"{self._name}: timestamp {header.max_timestamp} is more than message.timestamp.after.max.ms "
-                f"({after_max}) ahead of the broker's clock ({now_ms})",
-            )
+    def _check_records(self, records: Sequence[Record], base_offset: int, now_ms: int) -> None:
+        """Raise RecordsRefused with every record that is at fault, in Kafka's words (KIP-467).
 
-    def _check_oldest(self, records: Sequence[Record], now_ms: int) -> None:
-        oldest = min((record[1] for record in records if record[1] != NO_TIMESTAMP), default=now_ms)
-        if now_ms - oldest > self._before_max:
-            raise KafkaError(
-                ErrorCode.INVALID_TIMESTAMP,
-                f"{self._name}: timestamp {oldest} is more than message.timestamp.before.max.ms "
-                f"({self._before_max}) behind the broker's clock ({now_ms})",
+        INVALID_TIMESTAMP goes before INVALID_RECORD where a batch has both.
+        """
+        earliest, latest = now_ms - self._before_max, now_ms + self._after_max
+        errors: list[tuple[int, str | None]] = []
+        code = ErrorCode.INVALID_RECORD
+        for offset, timestamp, key, *_ in records:
+            if key is None and self._keys_required:
+                problem = f"Compacted topic cannot accept message without key in topic partition {self._name}"
+            elif (
+                self._times_are_clients and not earliest <= timestamp <= latest and timestamp != NO_TIMESTAMP
+            ):
+                code = ErrorCode.INVALID_TIMESTAMP
+                problem = (
+                    f"Timestamp {timestamp} of message with offset {offset} is out of range. "
+                    f"The timestamp should be within [{earliest}, {latest}]"
+                )
+            else:
+                continue
+            if len(errors) < RECORD_ERRORS_MAX:
+                errors.append((offset - base_offset, problem))
+        if not errors:
+            return
+        if code is ErrorCode.INVALID_TIMESTAMP:
+            summary = "One or more records have been rejected due to invalid timestamp"
+        else:
+            shown = ", ".join(
+                f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:3]
             )
+            summary = (
+                f"One or more records have been rejected due to {len(errors)} record errors in total, "
+                f"and only showing the first three errors at most: [{shown}]"
+            )
+        raise RecordsRefused(code, summary, errors)
 
     def _rebuilt(
         self, header: BatchHeader, batch: memoryview, codec: Codec

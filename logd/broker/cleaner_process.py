@@ -17,6 +17,7 @@ from logd.storage.cleaner.messages import LENGTH, Cancel, Cleaned, Done, Failed,
 
 STOP_SECONDS = 5.0
 """How long a cleaner that was told to end may take before it is killed."""
+UNREAD_BYTES = 64 * 1024
 logger = logging.getLogger("logd.broker")
 
 PACKAGE_FOLDER = Path(__file__).parent.parent.parent
@@ -84,7 +85,7 @@ class CleanerProcess:
         process, self._process = self._process, None
         if process is None:
             return
-        assert process.stdin is not None
+        assert process.stdin is not None and process.stdout is not None
         process.stdin.close()
         try:
             async with asyncio.timeout(STOP_SECONDS):
@@ -92,6 +93,8 @@ class CleanerProcess:
         except TimeoutError:
             process.kill()
             await process.wait()
+        while await process.stdout.read(UNREAD_BYTES):
+            pass  # what it had still to say; its end lets go of the pipe
 
     async def _started(self) -> asyncio.subprocess.Process:
         if self._process is not None and self._process.returncode is not None:
@@ -99,19 +102,28 @@ class CleanerProcess:
             logger.error("%s; it is started again", CleanerDied(self._process.returncode))
             self._process = None
         if self._process is None:
-            paths = [str(PACKAGE_FOLDER), os.environ.get("PYTHONPATH", "")]
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-P",  # modules come from where ours do, not from the working folder
-                "-m",
-                "logd.storage.cleaner",
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-                # A terminal's Ctrl-C is for the broker, which ends the cleaner.
-                start_new_session=True,
-            )
+            starting = asyncio.ensure_future(_start())
+            try:
+                self._process = await asyncio.shield(starting)
+            except asyncio.CancelledError:
+                self._process = await starting  # half started it could not be stopped
+                raise
         return self._process
+
+
+async def _start() -> asyncio.subprocess.Process:
+    paths = [str(PACKAGE_FOLDER), os.environ.get("PYTHONPATH", "")]
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",  # modules come from where ours do, not from the working folder
+        "-m",
+        "logd.storage.cleaner",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        # A terminal's Ctrl-C is for the broker, which ends the cleaner.
+        start_new_session=True,
+    )
 
 
 def _send(stdin: asyncio.StreamWriter, order: Order) -> None:

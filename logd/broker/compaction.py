@@ -11,18 +11,21 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from logd.broker.cleaner_process import CleanerDied, CleanerProcess
 from logd.broker.partition import Partition
 from logd.broker.pool import run_job, to_its_end
+from logd.broker.rounds import Rounds, is_expected, report
+from logd.broker.warming import Warmer
 from logd.config.broker import BrokerConfig
-from logd.errors import KafkaError
 from logd.storage.cleaner.messages import Cleaned, Done, Failed
 from logd.storage.cleaner.selection import Cleanable
 from logd.storage.log.compaction import CleanerLimits, Round
 from logd.storage.names import CLEANED_SUFFIX
+from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.storage import Deletion, Log, LogFolder
@@ -56,7 +59,7 @@ class Compaction:
     def __init__(
         self,
         config: Callable[[], BrokerConfig],
-        partitions: Mapping[tuple[str, int], Partition],
+        partitions: Mapping[TopicPartition, Partition],
         folders: Sequence[LogFolder],
         executor: Executor,
         discard: Callable[[Sequence[Deletion]], None],
@@ -68,6 +71,7 @@ class Compaction:
         self._executor = executor
         self._discard = discard
         self._now_ms = now_ms
+        self._warmer = Warmer(executor)
         self._first_dirty: dict[Log, int] = {}
         self._uncleanable: dict[Log, str] = {}
         self._deaths: dict[Log, int] = {}
@@ -79,16 +83,19 @@ class Compaction:
         self._idle: list[CleanerProcess] = []
         self._wake = asyncio.Event()
         self._checkpointing = asyncio.Lock()
-        self._task: asyncio.Task[None] | None = None
+        self._rounds = Rounds()
+        self._busy_until = asyncio.get_running_loop().time()
 
     def start(self) -> None:
         """Begin, if log.cleaner.enable says so."""
         if self._config().log_cleaner_enable:
-            self._task = asyncio.create_task(self._supervise())
+            self._wake.set()
+            self._rounds.whenever(self._look_is_due, self.look)
 
     async def stop(self) -> None:
         """End what is under way: cleaned segments that are not swapped in yet are lost."""
-        tasks = [*self._running, *([self._task] if self._task else [])]
+        await self._rounds.stop()
+        tasks = tuple(self._running)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -109,30 +116,27 @@ class Compaction:
 
     # What is due
 
-    async def _supervise(self) -> None:
+    async def _look_is_due(self) -> None:
+        """Wait for log.cleaner.backoff.ms, or until something has changed."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(self._config().log_cleaner_backoff_ms, 1) / 1000):
+                await self._wake.wait()
+
+    async def look(self) -> None:
         """Keep as many cleaners busy as log.cleaner.threads allows."""
-        loop = asyncio.get_running_loop()
-        busy_until = loop.time()
-        while True:
-            config = self._config()
-            self._wake.clear()
-            self._cancel_unwanted()
-            self._resting = {log: until for log, until in self._resting.items() if until > loop.time()}
-            try:
-                while len(self._running) < config.log_cleaner_threads:
-                    due = await self._dirtiest(config)
-                    if due is None:
-                        break
-                    self._begin(due)
-                    busy_until = loop.time()
-            except (KafkaError, OSError) as error:
-                logger.error("looking for a log to compact: %s", error)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(config.log_cleaner_backoff_ms, 1) / 1000):
-                    await self._wake.wait()
-            if loop.time() - busy_until >= IDLE_SECONDS:
-                while self._idle:
-                    await self._idle.pop().stop()
+        config, loop = self._config(), asyncio.get_running_loop()
+        self._wake.clear()
+        self._cancel_unwanted()
+        self._resting = {log: until for log, until in self._resting.items() if until > loop.time()}
+        while len(self._running) < config.log_cleaner_threads:
+            due = await self._dirtiest(config)
+            if due is None:
+                break
+            self._begin(due)
+            self._busy_until = loop.time()
+        if loop.time() - self._busy_until >= IDLE_SECONDS:
+            while self._idle:
+                await self._idle.pop().stop()
 
     async def _dirtiest(self, config: BrokerConfig) -> Due | None:
         """The log with the largest dirty part of those that are due."""
@@ -152,13 +156,13 @@ class Compaction:
             ):
                 continue
             try:
-                found = self._cleanable(partition, now_ms)
-            except KafkaError as error:
-                self._set_aside(log, str(error))
+                found = await self._warmer.until_resident(partial(self._cleanable, partition, log, now_ms))
+            except Exception as error:
+                self._cannot_look(log, error)
                 continue
             if found.is_due(partition.config) and found.dirty_ratio > best_ratio:
                 best, best_ratio = partition, found.dirty_ratio
-        if best is None or not self._wants(best, best.log):
+        if best is None:
             return None
         share = max(config.log_cleaner_threads, 1)
         limits = CleanerLimits(
@@ -167,17 +171,35 @@ class Compaction:
             buffer_bytes=config.log_cleaner_io_buffer_size // share,
             bytes_per_second=config.log_cleaner_io_max_bytes_per_second / share,
         )
-        found = self._cleanable(best, now_ms)
-        return Due(best, best.log, best.log.start_compaction(found, limits, now_ms))
+        try:
+            return await self._warmer.until_resident(partial(self._due, best, limits, now_ms))
+        except Exception as error:
+            self._cannot_look(best.log, error)
+            self._wake.set()  # the others are to be looked at again
+            return None
 
-    def _cleanable(self, partition: Partition, now_ms: int) -> Cleanable:
+    def _cannot_look(self, log: Log, error: Exception) -> None:
+        """Whatever is wrong with one log, the others are compacted."""
+        if is_expected(error):
+            self._set_aside(log, str(error))
+        else:
+            report(f"looking whether to compact {log.folder.name}", error)
+            self._rest(log)
+
+    def _due(self, partition: Partition, limits: CleanerLimits, now_ms: int) -> Due | None:
         log = partition.log
+        if not self._wants(partition, log):
+            return None
+        found = self._cleanable(partition, log, now_ms)
+        return Due(partition, log, log.compaction.start_compaction(found, limits, now_ms))
+
+    def _cleanable(self, partition: Partition, log: Log, now_ms: int) -> Cleanable:
         first_dirty = self._first_dirty.get(log)
         if first_dirty is None:
             # Taken out: a log of the same name made later is not clean.
-            key = (partition.topic, partition.index)
+            key = partition.tp
             first_dirty = self._first_dirty[log] = partition.folder.cleaner_offsets.pop(key, -1)
-        return log.cleanable(first_dirty, upper_bound=partition.last_stable_offset, now_ms=now_ms)
+        return log.compaction.cleanable(first_dirty, upper_bound=partition.last_stable_offset, now_ms=now_ms)
 
     def _wants(self, partition: Partition, log: Log) -> bool:
         """Whether the log is the partition's still, and to be compacted."""
@@ -186,7 +208,7 @@ class Compaction:
             and not partition.is_offline
             and partition.log is log
             and log not in self._paused
-            and self._partitions.get((partition.topic, partition.index)) is partition
+            and self._partitions.get(partition.tp) is partition
         )
 
     def _cancel_unwanted(self) -> None:
@@ -216,7 +238,7 @@ class Compaction:
         log = self._running.pop(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._rest(log)
-            logger.error("compacting %s: %s", log.folder.name, error, exc_info=error)
+            report(f"compacting {log.folder.name}", error)
         self._wake.set()
 
     async def _compact(self, due: Due) -> None:
@@ -237,7 +259,7 @@ class Compaction:
             self._died(log, error)
             ended = Failed(reason="cancelled", message=str(error))
         except BaseException:
-            await process.stop()
+            await to_its_end(process.stop())
             raise
         finally:
             del self._working[log]
@@ -262,15 +284,15 @@ class Compaction:
 
     async def _swap(self, due: Due, cleaned: Cleaned) -> bool:
         """Put one group in; False if the log is not what it was."""
-        swap = due.log.start_swap(due.round, cleaned)
+        swap = due.log.compaction.start_swap(due.round, cleaned)
         if not self._wants(due.partition, due.log) or not await self._run(swap.prepare):
             return False
-        deletion = due.log.finish_swap(swap) if self._wants(due.partition, due.log) else None
+        deletion = due.log.compaction.finish_swap(swap) if self._wants(due.partition, due.log) else None
         if deletion is None:
             is_gone = swap.is_gone
             await self._run(swap.discard)
             return is_gone and self._wants(due.partition, due.log)
-        await self._run(swap.settle)
+        await self._run(swap.sync_names)
         self._discard([deletion])
         return True
 
@@ -302,7 +324,7 @@ class Compaction:
             if folder.failure is not None:
                 return
             clean = {
-                (partition.topic, partition.index): offset
+                partition.tp: offset
                 for partition in self._partitions.values()
                 if partition.folder is folder and (offset := self._first_dirty.get(partition.log, -1)) >= 0
             }

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from logd.config.broker import BrokerConfig
+from logd.config.broker import BROKER_SETTINGS, BrokerConfig
+from logd.config.inert import INERT_SETTINGS
+from logd.config.setting import format_value
 from logd.errors import ConfigError, ErrorCode, KafkaError
 
 ALL_BROKERS = ""
@@ -54,6 +56,13 @@ class ConfigLayers(NamedTuple):
     def with_change(self, broker: str, configs: Mapping[str, str]) -> ConfigLayers:
         """The layers once the changed settings of ``broker`` are ``configs``."""
         return self._replace(changed={**self.changed, broker: configs})
+
+    def values(self, broker: str) -> dict[str, str | None]:
+        """What ``broker`` (or all of them) goes by, as text and by key: Kafka's defaults among them."""
+        declared = {**BROKER_SETTINGS, **INERT_SETTINGS}
+        defaults = {key: format_value(setting.default) for key, setting in declared.items()}
+        own = self._of(broker) if broker != ALL_BROKERS else {}
+        return {**defaults, **self.started_with, **self._of(ALL_BROKERS), **own}
 
     def effective(self) -> BrokerConfig:
         """What the broker goes by; KafkaError(INVALID_CONFIG)."""

@@ -11,9 +11,14 @@ from typing import NamedTuple
 
 from logd.broker.config_layers import ALL_BROKERS, ConfigLayers, Source, Synonym
 from logd.config.broker import BROKER_SETTINGS
+from logd.config.inert import INERT_SETTINGS
+from logd.config.known import REFUSED_PREFIXES
 from logd.config.setting import Kind, Setting, format_value
 from logd.config.topic import TOPIC_SETTINGS, TopicConfig
-from logd.errors import ErrorCode, KafkaError
+from logd.errors import ConfigError, ErrorCode, KafkaError
+
+BROKER_KEYS: Mapping[str, Setting] = {**BROKER_SETTINGS, **INERT_SETTINGS}
+"""The broker settings that are declared; others are kept for whoever set them."""
 
 
 class Described(NamedTuple):
@@ -76,10 +81,13 @@ def described_topic_configs(
 
 
 def described_broker_configs(layers: ConfigLayers) -> list[Described]:
-    """Every setting of this broker."""
+    """Every setting of this broker, those among them that only whoever set them knows."""
     described = []
-    for key, declared in BROKER_SETTINGS.items():
-        synonyms = layers.synonyms(key)
+    unknown = [key for changed in layers.changed.values() for key in changed if key not in BROKER_KEYS]
+    for key in dict.fromkeys((*sorted(BROKER_KEYS), *unknown)):
+        declared, synonyms = _declared(key), layers.synonyms(key)
+        if not synonyms and declared.kind is Kind.UNKNOWN:
+            continue
         if declared.default is not None or not synonyms:
             synonyms.append(Synonym(key, format_value(declared.default), Source.DEFAULT))
         described.append(_described_broker(declared, synonyms))
@@ -90,9 +98,13 @@ def described_cluster_configs(layers: ConfigLayers) -> list[Described]:
     """What has been changed for all brokers."""
     changed = layers.changed.get(ALL_BROKERS, {})
     return [
-        _described_broker(BROKER_SETTINGS[key], [Synonym(key, value, Source.ALL_BROKERS)])
+        _described_broker(_declared(key), [Synonym(key, value, Source.ALL_BROKERS)])
         for key, value in changed.items()
     ]
+
+
+def _declared(key: str) -> Setting:
+    return BROKER_KEYS.get(key) or Setting(key=key, kind=Kind.UNKNOWN, default=None, doc="Not known here.")
 
 
 def _described_broker(declared: Setting, synonyms: list[Synonym]) -> Described:
@@ -158,12 +170,28 @@ def _listed(key: str, operation: int, value: str, before: str | None, settings: 
     return ",".join(words)
 
 
-def check_dynamic(configs: Mapping[str, str]) -> None:
-    """Raise KafkaError(INVALID_REQUEST) unless all keys are broker settings that can change while running."""
-    for key in configs:
-        declared = BROKER_SETTINGS.get(key)
-        if declared is None or not declared.dynamic:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"{key} cannot be changed while the broker runs; set it before the start",
-            )
+def check_dynamic(broker: str, configs: Mapping[str, str]) -> None:
+    """Raise KafkaError unless all of these can be set for ``broker`` (a node id, or all) while it runs.
+
+    INVALID_REQUEST for a key, INVALID_CONFIG for a value of one without effect; a key nobody declares passes.
+    """
+    for key, value in configs.items():
+        declared = BROKER_KEYS.get(key)
+        if declared is None and key.startswith(REFUSED_PREFIXES):
+            reason = "cannot be set: this broker serves PLAINTEXT listeners without authorization"
+        elif declared is not None and not declared.dynamic:
+            reason = "cannot be changed while the broker runs; set it before the start"
+        elif declared is not None and declared.per_broker and broker == ALL_BROKERS:
+            reason = "cannot be set for all brokers at once; name the broker by its id"
+        else:
+            _check_inert(key, value)
+            continue
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} {reason}")
+
+
+def _check_inert(key: str, value: str) -> None:
+    if (inert := INERT_SETTINGS.get(key)) is not None:
+        try:
+            inert.parse(value)
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None

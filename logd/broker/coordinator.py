@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Iterator
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from logd.broker.catalog import TopicCatalog
+from logd.broker.rounds import PAUSE_AFTER_MISTAKE_S, Rounds, report
 from logd.broker.topic import Topic
-from logd.errors import ErrorCode, KafkaError, MillstreamError
+from logd.errors import ErrorCode, KafkaError
 from logd.storage import Log
-
-log = logging.getLogger("logd.broker")
+from logd.topic_partition import TopicPartition
 
 
 class CoordinatorPartition(Protocol):
@@ -26,6 +26,9 @@ class CoordinatorPartition(Protocol):
 
     async def load(self) -> None:
         """Replay the partition. MillstreamError when it cannot be read."""
+
+    def close(self) -> object:
+        """Stop coordinating."""
 
 
 P = TypeVar("P", bound=CoordinatorPartition)
@@ -51,7 +54,9 @@ class Coordinator(ABC, Generic[P]):
         self._create_topic = create_topic
         self._read_in = read_in
         self._partitions: dict[int, P] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._rounds = Rounds()
+        self._loads: set[asyncio.Task[None]] = set()
+        """Loads that a request brought forward."""
 
     async def ensure_topic(self) -> None:
         """Create the internal topic at its first use. KafkaError when that does not work."""
@@ -81,36 +86,72 @@ class Coordinator(ABC, Generic[P]):
         if found is None:
             found = self._partitions[index] = self._new_partition(index)
             if not found.load_if_empty():
-                self._spawn(self._load(found))
+                load = self._rounds.spawn(self._load(found))
+                self._loads.add(load)
+                load.add_done_callback(self._loads.discard)
         return found
 
     async def _load_all(self) -> None:
-        """One after the other; a request brings its own partition forward."""
+        """One after the other; a request brings its own partition forward. Returns when all are."""
         topic = self._catalog.topics.get(self.topic)
         for index, partition in enumerate(topic.partitions if topic is not None else ()):
-            if partition is not None and index not in self._partitions:
+            if partition is None or index in self._partitions:
+                continue
+            try:
                 found = self._partitions[index] = self._new_partition(index)
-                if not found.load_if_empty():
-                    await self._load(found)
+            except KafkaError as error:
+                report(f"{self.topic}-{index} cannot be loaded", error)  # it went offline meanwhile
+                continue
+            if not found.load_if_empty():
+                await self._load(found)
+        while self._loads:
+            await asyncio.wait(self._loads)
 
     async def _load(self, partition: P) -> None:
         try:
-            stored = self._catalog.partitions.get((self.topic, partition.index))
+            stored = self._catalog.partitions.get(TopicPartition(self.topic, partition.index))
             if stored is not None:
                 await self._read_in(stored.log)
             await partition.load()
-        except MillstreamError as error:
+        except Exception as error:
             # Its next request tries again.
-            log.error("%s of partition %d cannot be loaded: %s", self.coordinates, partition.index, error)
-            if self._partitions.get(partition.index) is partition:
-                del self._partitions[partition.index]
+            report(f"{self.coordinates} of partition {partition.index} cannot be loaded", error)
+            self._let_go(partition)
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    @contextlib.contextmanager
+    def _reloading(self, partition: P) -> Iterator[None]:
+        """Work of a round with one partition: what fails there keeps no other from its turn."""
+        try:
+            yield
+        except KafkaError as error:
+            self._report(partition, error)  # refused as a whole: nothing has changed
+        except Exception as error:
+            self._reload(partition, error)
 
-    async def _end_tasks(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    def _reload(self, partition: P, error: Exception) -> None:
+        """Something broke off in the midst of what was decided: the log is right, what memory made of it may
+        not be. Replay it.
+        """
+        self._report(partition, error)
+        if self._let_go(partition):
+            self._rounds.spawn(self._open_again(partition.index))
+
+    async def _open_again(self, index: int) -> None:
+        """A request for it comes first, mostly; what fails again and again keeps nobody busy."""
+        await asyncio.sleep(PAUSE_AFTER_MISTAKE_S)
+        with contextlib.suppress(KafkaError):  # offline: who asks for it is told
+            self._open(index)
+
+    def _report(self, partition: P, error: Exception) -> None:
+        report(f"{self.coordinates} of partition {partition.index}", error)
+
+    def _let_go(self, partition: P) -> bool:
+        """Close a partition that is not what its log says; whether it was still at work."""
+        is_at_work = self._partitions.get(partition.index) is partition
+        if is_at_work:
+            del self._partitions[partition.index]
+        try:
+            partition.close()
+        except Exception as error:
+            report(f"closing {self.coordinates} of partition {partition.index}", error)
+        return is_at_work

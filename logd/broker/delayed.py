@@ -5,10 +5,11 @@ are not in memory.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from logd.broker.partition import Partition
+from logd.broker.partition import AppendWaiter
+from logd.broker.wakeups import Wakeups
 from logd.broker.warming import Job, Warmer, Warming
 
 T = TypeVar("T")
@@ -27,9 +28,11 @@ class Cold:
 class Attempt(Protocol[T_co]):
     """What a delayed answer is made by; called again whenever there is news, until it answers."""
 
-    @property
-    def partitions(self) -> Collection[Partition]:
-        """Those to wait for, the same ones from the first call on that gave None."""
+    def watch(self, waiter: AppendWaiter) -> None:
+        """Have ``waiter`` told once of the next news of what is waited for; called after each None."""
+
+    def unwatch(self, waiter: AppendWaiter) -> None:
+        """It is not to be told any more."""
 
     def __call__(self, final: bool) -> T_co | Cold | None:
         """The answer, None when there is still a reason to wait, or what has to be read in first.
@@ -51,11 +54,13 @@ class Delayed(Generic[T]):
     __slots__ = (
         "_attempt",
         "_done",
+        "_failed",
         "_final",
         "_loop",
         "_outcome",
         "_timer",
         "_wait_ms",
+        "_wakeups",
         "_warmer",
         "_warming",
         "_watching",
@@ -65,32 +70,48 @@ class Delayed(Generic[T]):
         self,
         loop: asyncio.AbstractEventLoop,
         warmer: Warmer,
+        wakeups: Wakeups,
         wait_ms: int,
         attempt: Attempt[T],
         outcome: Cold | None,
     ) -> None:
         self._loop = loop
         self._warmer = warmer
+        self._wakeups = wakeups
         self._wait_ms = wait_ms
         self._attempt = attempt
         self._outcome = outcome
         self._done: Callable[[T], None] | None = None
+        self._failed: Callable[[Exception], None]
         self._timer: asyncio.TimerHandle | None = None
         self._warming: Warming | None = None
         self._final = wait_ms <= 0
         self._watching = False
 
-    def start(self, done: Callable[[T], None]) -> None:
-        """Wait from now on; ``done`` is called once, with the answer."""
-        self._done = done
+    def start(self, done: Callable[[T], None], failed: Callable[[Exception], None]) -> None:
+        """Wait from now on; one of the two is called once: with the answer, or with the exception that an
+        attempt ended in.
+        """
+        self._done, self._failed = done, failed
         if not self._final:
             self._timer = self._loop.call_later(self._wait_ms / 1000, self._expire)
         self._take(self._outcome)
 
     def on_append(self) -> None:
-        """A partition has news: answer if that is enough."""
-        if self._warming is None and self._done is not None:
-            self._take(self._attempt(self._final))
+        """There is news of what is waited for: look at it in the loop's next turn."""
+        self._wakeups.add(self)
+
+    def wake(self) -> None:
+        """Answer if what there is by now is enough."""
+        if self._warming is not None or self._done is None:
+            return
+        try:
+            outcome = self._attempt(self._final)
+        except Exception as error:
+            self.cancel()
+            self._failed(error)
+        else:
+            self._take(outcome)
 
     def cancel(self) -> None:
         """Stop waiting without an answer."""
@@ -101,20 +122,17 @@ class Delayed(Generic[T]):
             self._warming.cancel()
             self._warming = None
         if self._watching:
-            for partition in self._attempt.partitions:
-                partition.waiters.discard(self)
+            self._attempt.unwatch(self)
 
     def _expire(self) -> None:
         self._final = True
-        self.on_append()
+        self.wake()
 
     def _take(self, outcome: T | Cold | None) -> None:
         if outcome is None:
             assert not self._final, "a final attempt has to answer"
-            if not self._watching:
-                self._watching = True
-                for partition in self._attempt.partitions:
-                    partition.waiters.add(self)
+            self._watching = True
+            self._attempt.watch(self)
         elif isinstance(outcome, Cold):
             self._warming = self._warmer.start(outcome.jobs, self._warmed)
         else:
@@ -126,4 +144,4 @@ class Delayed(Generic[T]):
     def _warmed(self, error: OSError | None) -> None:
         self._warming = None
         self._attempt.warmed(error)
-        self.on_append()
+        self.wake()

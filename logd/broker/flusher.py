@@ -1,8 +1,9 @@
 """Forcing logs to the disk, in the thread pool.
 
-In the background, so that a start after a crash has little to read: by the clock, and as soon as more bytes
-than ``bytes_max`` were written. Before an acknowledgement, where flush.messages or flush.ms ask for it: with
-group commit, that is, whatever is appended while one fsync runs is covered by the next, however many wait.
+A flush writes all there is of a log and raises its recovery point. It runs in the background, so that a
+start after a crash has little to read: by the clock, and as soon as more bytes than ``bytes_max`` were
+written. A sync forces the records alone. An acknowledgement waits for one where flush.messages or flush.ms
+ask for it: whatever is appended while one fsync runs is covered by the next, however many wait.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from typing import TYPE_CHECKING
 
 from logd.broker.partition import Partition
+from logd.broker.rounds import is_expected, report
 from logd.errors import ErrorCode, KafkaError, error_for
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 FLUSHES_AT_ONCE = 4
 """Most logs flushed at a time in the background: the thread pool has other work as well."""
-COMMITS_AT_ONCE = 4
+SYNCS_AT_ONCE = 4
 """Most logs synced at a time for acknowledgements, besides."""
 LOOK_AGAIN_S = 0.001
 """How often a flush under way is looked at by what cannot begin before it ends."""
@@ -42,11 +44,11 @@ class Flusher:
         self._bytes = 0
         self._is_full = asyncio.Event()
         self._under_way: set[Log] = set()
-        self._commits: dict[Partition, asyncio.Future[None]] = {}
-        self._committing: dict[Partition, asyncio.Task[None]] = {}
+        self._syncs: dict[Partition, asyncio.Future[None]] = {}
+        self._syncing: dict[Partition, asyncio.Task[None]] = {}
         self._rounds: dict[Partition, tuple[int, asyncio.Future[None]]] = {}
-        """Commits under way, and up to where."""
-        self._commits_at_once = asyncio.Semaphore(COMMITS_AT_ONCE)
+        """Syncs under way, and up to where."""
+        self._syncs_at_once = asyncio.Semaphore(SYNCS_AT_ONCE)
         self._held: dict[Partition, asyncio.Event] = {}
 
     # What is there to flush
@@ -100,15 +102,17 @@ class Flusher:
             return False
         self._under_way.add(log)
         try:
-            flush = log.start_flush()
+            flush = log.flusher.start_flush()
             if flush is None:
                 return False
             await self._run(flush.run)
-            log.finish_flush(flush)
+            log.flusher.finish_flush(flush)
             partition.flush_ended()
-        except KafkaError as error:
+        except Exception as error:
+            if not is_expected(error):
+                self._dirty[partition] = None  # its recovery point stays where it was
             if not partition.is_offline:
-                logger.error("%s not flushed: %s", partition, error)
+                report(f"{partition} not flushed", error)
             return False
         finally:
             self._under_way.discard(log)
@@ -116,55 +120,59 @@ class Flusher:
 
     # Before an acknowledgement
 
-    def commit(self, partition: Partition) -> asyncio.Future[None]:
+    def sync(self, partition: Partition) -> asyncio.Future[None]:
         """Done once all that is appended by now is on the disk; KafkaError(KAFKA_STORAGE_ERROR) if it fails.
 
         Many may wait for the same one: shield it from their cancellation.
         """
-        future = self._commits.get(partition)
+        future = self._syncs.get(partition)
         if future is None:
             loop = asyncio.get_running_loop()
-            future = self._commits[partition] = loop.create_future()
+            future = self._syncs[partition] = loop.create_future()
             # Nobody may be left to hear of a failure: acks=0, or a client that went away.
             future.add_done_callback(lambda done: done.cancelled() or done.exception())
-            if partition not in self._committing:
-                self._committing[partition] = loop.create_task(self._commit_rounds(partition))
+            if partition not in self._syncing:
+                self._syncing[partition] = loop.create_task(self._sync_rounds(partition))
         return future
 
-    def committed(self, partition: Partition, offset: int) -> asyncio.Future[None]:
-        """Done once `commit`, called when ``offset`` was the last one, is, or what is under way then."""
+    def synced(self, partition: Partition, offset: int) -> asyncio.Future[None]:
+        """Done once `sync`, called when ``offset`` was the last one, is, or what is under way then."""
         end, under_way = self._rounds.get(partition, (0, None))
-        if under_way is not None and (offset < end or partition not in self._commits):
+        if under_way is not None and (offset < end or partition not in self._syncs):
             return under_way
-        return self.commit(partition)
+        return self.sync(partition)
 
-    def commit_due(self, now_ms: int) -> None:
-        """Begin the commits flush.ms asks for where no append has come that would."""
+    def sync_due(self, now_ms: int) -> None:
+        """Begin the syncs flush.ms asks for where no append has come that would."""
         for partition in tuple(self._dirty):
-            if partition.flushes and not partition.is_offline and partition.log.needs_flush(now_ms):
-                self.commit(partition)
+            if partition.flushes and not partition.is_offline and partition.log.flusher.needs_flush(now_ms):
+                self.sync(partition)
 
-    async def _commit_rounds(self, partition: Partition) -> None:
+    async def _sync_rounds(self, partition: Partition) -> None:
         """One round after the other for as long as somebody has come to wait during the last one."""
         try:
-            while partition in self._commits:
-                async with self._commits_at_once:
+            while partition in self._syncs:
+                async with self._syncs_at_once:
                     held = self._held.get(partition)
                     if held is None:
-                        await self._commit_round(partition)
+                        try:
+                            await self._sync_round(partition)
+                        except Exception as error:
+                            # Who waited for it is told; who came meanwhile waits for the next one.
+                            report(f"{partition} not synced", error)
                 if held is not None:
                     await held.wait()
         finally:
-            del self._committing[partition]
+            del self._syncing[partition]
 
-    async def _commit_round(self, partition: Partition) -> None:
-        log, future = partition.log, self._commits.pop(partition)
+    async def _sync_round(self, partition: Partition) -> None:
+        log, future = partition.log, self._syncs.pop(partition)
         self._rounds[partition] = log.log_end_offset, future
         try:
-            sync = log.start_sync()
+            sync = log.flusher.start_sync()
             if sync is not None:
                 await self._run(sync.run)
-                log.finish_flush(sync)
+                log.flusher.finish_flush(sync)
             partition.flush_ended()
         except BaseException as error:
             future.set_exception(error if isinstance(error, KafkaError) else _stopped(partition))
@@ -180,7 +188,7 @@ class Flusher:
         """No flush of the partition runs meanwhile, so that its log can move; acknowledgements wait."""
         released = self._held[partition] = asyncio.Event()
         try:
-            while partition.log.is_flushing and not partition.is_offline:  # noqa: ASYNC110
+            while partition.log.flusher.is_flushing and not partition.is_offline:  # noqa: ASYNC110
                 await asyncio.sleep(LOOK_AGAIN_S)
             yield
         finally:
@@ -188,8 +196,8 @@ class Flusher:
             released.set()
 
     async def stop(self) -> None:
-        """Wait for the commits under way."""
-        await asyncio.gather(*self._committing.values(), return_exceptions=True)
+        """Wait for the syncs under way."""
+        await asyncio.gather(*self._syncing.values(), return_exceptions=True)
 
 
 def _stopped(partition: Partition) -> KafkaError:

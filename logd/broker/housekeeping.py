@@ -9,16 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from functools import partial
 from typing import TYPE_CHECKING
 
 from logd.broker.flusher import Flusher
 from logd.broker.partition import Partition
 from logd.broker.pool import run_job
+from logd.broker.rounds import Rounds, report
+from logd.broker.warming import Warmer
 from logd.config.broker import BrokerConfig
-from logd.errors import KafkaError
 from logd.storage.open_files import OPEN_FILES
+from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.storage import Deletion, LogFolder
@@ -38,7 +41,7 @@ class Housekeeping:
     def __init__(
         self,
         config: BrokerConfig,
-        partitions: Mapping[tuple[str, int], Partition],
+        partitions: Mapping[TopicPartition, Partition],
         folders: Sequence[LogFolder],
         executor: Executor,
         now_ms: Callable[[], int],
@@ -48,8 +51,9 @@ class Housekeeping:
         self._folders = folders
         self._executor = executor
         self._now_ms = now_ms
-        self.flusher = Flusher(self._run, config.millstream_flush_interval_bytes)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._warmer = Warmer(executor)
+        self.flusher = Flusher(self.run, config.millstream_flush_interval_bytes)
+        self._rounds = Rounds()
         self._deletions: dict[Deletion, asyncio.Handle] = {}
 
     def configure(self, config: BrokerConfig) -> None:
@@ -60,24 +64,20 @@ class Housekeeping:
         """Begin all rounds."""
         config = self._config
         OPEN_FILES.limit = config.millstream_open_files_max
-        rounds: Iterable[tuple[int, Callable[[], Awaitable[None]]]] = (
-            (config.log_retention_check_interval_ms, self.apply_retention),
-            (min(config.log_flush_scheduler_interval_ms, FLUSH_CHECK_MS), self.flush_due),
-            (config.millstream_open_files_idle_ms, self.close_idle_files),
-            (max(config.log_flush_offset_checkpoint_interval_ms, 1), self.write_checkpoints),
-            (PRODUCER_CHECK_MS, self.expire_producers),
-        )
-        self._tasks = [asyncio.create_task(_repeat(interval, work)) for interval, work in rounds]
-        self._tasks.append(asyncio.create_task(self._keep_flushed()))
+        every = self._rounds.every
+        every(config.log_retention_check_interval_ms, self.apply_retention)
+        every(min(config.log_flush_scheduler_interval_ms, FLUSH_CHECK_MS), self.flush_due)
+        every(config.millstream_open_files_idle_ms, self.close_idle_files)
+        every(max(config.log_flush_offset_checkpoint_interval_ms, 1), self.write_checkpoints)
+        every(PRODUCER_CHECK_MS, self.expire_producers)
+        self._rounds.whenever(self._flush_is_due, self.flush_all)
 
     async def stop(self) -> None:
         """End all rounds, once what they have running in the thread pool is done.
 
         Files whose deletion is still to come are deleted by the next start.
         """
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._rounds.stop()
         await self.flusher.stop()
         for handle in self._deletions.values():
             handle.cancel()
@@ -86,7 +86,7 @@ class Housekeeping:
         """Run deletions in the thread pool: files are renamed away at once, and unlinked after a delay."""
         loop = asyncio.get_running_loop()
         for deletion in deletions:
-            self._executor.submit(deletion.hide)
+            self._submit(deletion.hide)
             self._deletions[deletion] = loop.call_later(deletion.delay_ms / 1000, self._delete, deletion)
 
     async def hide(self, deletions: Sequence[Deletion], folders: Iterable[LogFolder]) -> None:
@@ -100,12 +100,15 @@ class Housekeeping:
             for folder in folders:
                 folder.sync()
 
-        await self._run(hide_all)
+        await self.run(hide_all)
         self.discard(deletions)
 
     def _delete(self, deletion: Deletion) -> None:
         del self._deletions[deletion]
-        self._executor.submit(deletion.run)
+        self._submit(deletion.run)
+
+    def _submit(self, job: Callable[[], None]) -> None:
+        self._executor.submit(job).add_done_callback(_report_failure)
 
     async def apply_retention(self) -> None:
         """Drop segments whose time or size is over."""
@@ -113,31 +116,36 @@ class Housekeeping:
         for index, (key, partition) in enumerate(tuple(self._partitions.items())):
             if not partition.is_offline and self._partitions.get(key) is partition:
                 try:
-                    deletions = partition.log.apply_retention(now_ms, upper_bound=partition.high_watermark)
-                    if deletions:
-                        self.discard(deletions)
-                        self.flusher.touched(partition)
-                except KafkaError as error:
-                    log.error("retention of %s: %s", partition, error)
+                    retain = partial(self._retain, key, partition, now_ms)
+                    await self._warmer.until_resident(retain)
+                except Exception as error:
+                    report(f"retention of {partition}", error)
             if index % PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
 
+    def _retain(self, key: TopicPartition, partition: Partition, now_ms: int) -> None:
+        """Raises NotResident, and has done nothing then, where it has to be read how old a segment is."""
+        if self._partitions.get(key) is not partition:
+            return  # deleted while that was read
+        deletions = partition.apply_retention(now_ms)
+        if deletions:
+            self.discard(deletions)
+            self.flusher.touched(partition)
+
     async def flush_due(self) -> None:
         """Force logs to disk whose flush.ms is due."""
-        self.flusher.commit_due(self._now_ms())
+        self.flusher.sync_due(self._now_ms())
 
     async def flush_all(self) -> None:
         """Force to disk what is not there yet, and note how far: a start after a crash reads from there."""
         if await self.flusher.flush_all():
             await self.write_checkpoints()
 
-    async def _keep_flushed(self) -> None:
-        """Flush when millstream.flush.interval.ms is over, or millstream.flush.interval.bytes are waiting."""
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._config.millstream_flush_interval_ms / 1000):
-                    await self.flusher.full()
-            await _attempt(self.flush_all)
+    async def _flush_is_due(self) -> None:
+        """Wait until millstream.flush.interval.ms is over, or millstream.flush.interval.bytes are waiting."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._config.millstream_flush_interval_ms / 1000):
+                await self.flusher.full()
 
     async def close_idle_files(self) -> None:
         """Close segments' files that nobody has used since the last time."""
@@ -148,27 +156,22 @@ class Housekeeping:
         watermarks = {key: partition.high_watermark for key, partition in self._partitions.items()}
         for folder in self._folders:
             if folder.failure is None:
-                await self._run(folder.start_checkpoint(watermarks))
+                await self.run(folder.start_checkpoint(watermarks))
 
     async def expire_producers(self) -> None:
         """Forget idempotent producers that have been silent for producer.id.expiration.ms."""
         now_ms = self._now_ms()
-        for partition in tuple(self._partitions.values()):
+        for index, partition in enumerate(tuple(self._partitions.values())):
+            if index % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
+                await asyncio.sleep(0)
             partition.log.expire_producers(now_ms, self._config.producer_id_expiration_ms)
 
-    async def _run(self, job: Callable[[], None]) -> None:
+    async def run(self, job: Callable[[], None]) -> None:
+        """Run a job that may block, in the thread pool."""
         await run_job(self._executor, job)
 
 
-async def _repeat(interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
-    """Run ``work`` every so often. A round that fails is reported and tried again at its next time."""
-    while True:
-        await asyncio.sleep(interval_ms / 1000)
-        await _attempt(work)
-
-
-async def _attempt(work: Callable[[], Awaitable[None]]) -> None:
-    try:
-        await work()
-    except (KafkaError, OSError) as error:
-        log.error("%s: %s", work.__name__, error)
+def _report_failure(done: Future[None]) -> None:
+    """Called in the thread that ran the job."""
+    if not done.cancelled() and (error := done.exception()) is not None:
+        report("deleting files", error)

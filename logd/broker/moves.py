@@ -19,11 +19,13 @@ from logd.broker.flusher import Flusher
 from logd.broker.log_dirs import LogDirs
 from logd.broker.partition import Partition
 from logd.broker.pool import run_job
+from logd.broker.rounds import is_expected, report
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.storage.checkpoints import read_partition_metadata
 from logd.storage.log.future import FutureLog, NoRoom, discard_future
 from logd.storage.names import PARTITION_METADATA
+from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.storage import Deletion, LogFolder
@@ -37,7 +39,6 @@ LAST_ROUNDS_MAX = 10
 ROUND_PAUSE_S = 0.01
 """Between two rounds where the copy is near the end of the log, but not near enough."""
 
-PartitionKey = tuple[str, int]
 Result = TypeVar("Result")
 
 log = logging.getLogger("logd.broker")
@@ -52,7 +53,7 @@ class Moves:
     def __init__(
         self,
         log_dirs: LogDirs,
-        partitions: Mapping[PartitionKey, Partition],
+        partitions: Mapping[TopicPartition, Partition],
         executor: Executor,
         *,
         config: Callable[[], BrokerConfig],
@@ -60,7 +61,7 @@ class Moves:
         flusher: Flusher,
         compaction: Compaction,
     ) -> None:
-        self.futures: dict[PartitionKey, FutureLog] = {}
+        self.futures: dict[TopicPartition, FutureLog] = {}
         self._log_dirs = log_dirs
         self._partitions = partitions
         self._executor = executor
@@ -68,7 +69,7 @@ class Moves:
         self._discard = discard
         self._flusher = flusher
         self._compaction = compaction
-        self._tasks: dict[PartitionKey, asyncio.Task[None]] = {}
+        self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         threads = config().num_replica_alter_log_dirs_threads or len(log_dirs.paths)
         self._turns = asyncio.Semaphore(threads)
 
@@ -89,7 +90,7 @@ class Moves:
         try:
             future.create()
         except (KafkaError, NoRoom) as error:
-            del self.futures[partition.topic, partition.index]
+            del self.futures[partition.tp]
             log.error("%s stays in %s: %s", partition, partition.folder.path, error)
         else:
             log.info("%s: its move to %s begins again", partition, folder.path)
@@ -100,7 +101,7 @@ class Moves:
 
         Returns once a crash would not forget it. KafkaError: INVALID_TOPIC_EXCEPTION, KAFKA_STORAGE_ERROR.
         """
-        key = partition.topic, partition.index
+        key = partition.tp
         future = self.futures.get(key)
         if future is not None and future.target is folder:
             return
@@ -133,10 +134,10 @@ class Moves:
             future = FutureLog(partition.log, partition.folder, folder)
         except ValueError as error:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition} cannot move: {error}") from None
-        self.futures[partition.topic, partition.index] = future
+        self.futures[partition.tp] = future
         return future
 
-    async def _call_off(self, key: PartitionKey) -> None:
+    async def _call_off(self, key: TopicPartition) -> None:
         task = self._tasks.get(key)
         future = self.futures.pop(key, None)
         if task is not None and future is not None:  # else whoever is making its folder gives it up
@@ -146,12 +147,12 @@ class Moves:
                 self._give_up(future)
 
     def _begin(self, partition: Partition, future: FutureLog) -> None:
-        key = partition.topic, partition.index
+        key = partition.tp
         task = asyncio.get_running_loop().create_task(self._move(partition, future))
         self._tasks[key] = task
         task.add_done_callback(partial(self._ended, key, future))
 
-    def _ended(self, key: PartitionKey, future: FutureLog, task: asyncio.Task[None]) -> None:
+    def _ended(self, key: TopicPartition, future: FutureLog, task: asyncio.Task[None]) -> None:
         """Whatever comes of a move, nobody may wait for it any longer; only `stop` leaves its copy."""
         del self._tasks[key]
         if task.cancelled():
@@ -160,6 +161,8 @@ class Moves:
         error = task.exception()
         if error is not None:
             log.error("%s-%d stays in %s: %s", *key, future.source.path, error or type(error).__name__)
+            if not is_expected(error) and not isinstance(error, NoRoom):
+                report(f"moving {future.log.topic}-{future.log.partition}", error)
 
     # One move
 
@@ -179,7 +182,7 @@ class Moves:
         log.info("%s moved from %s to %s", partition, future.source.path, future.target.path)
         # Both names on the disk, and where to recover from, before the old files go.
         try:
-            await self._run(partial(_settle, future, future.source.start_checkpoint()))
+            await self._run(partial(_sync_names, future, future.source.start_checkpoint()))
         except asyncio.CancelledError:
             self._discard([old])
             raise
@@ -188,7 +191,7 @@ class Moves:
     async def _copy(self, partition: Partition, future: FutureLog) -> Deletion | None:
         """Round by round until the log goes on in its new folder; the old files, None if it is not wanted."""
         target = future.target
-        target.arriving[partition.topic, partition.index] = partition.log
+        target.arriving[partition.tp] = partition.log
         while self._is_wanted(partition, future):
             await self._round(partition, future, throttled=True)
             if future.is_near and self._is_wanted(partition, future):
@@ -231,16 +234,16 @@ class Moves:
 
     def _is_wanted(self, partition: Partition, future: FutureLog) -> bool:
         """Neither deleted nor in a folder that failed, and the target serves."""
-        key = partition.topic, partition.index
+        key = partition.tp
         return self._partitions.get(key) is partition and future.target.failure is None
 
     def _give_up(self, future: FutureLog) -> None:
         """Not wanted any more; where a folder failed, a start that finds it well begins again."""
-        self._forget((future.log.topic, future.log.partition), future)
+        self._forget(future.log.tp, future)
         if future.target.failure is None and future.source.failure is None:
             self._discard([future.discard()])
 
-    def _forget(self, key: PartitionKey, future: FutureLog) -> None:
+    def _forget(self, key: TopicPartition, future: FutureLog) -> None:
         if self.futures.get(key) is future:
             del self.futures[key]
             future.target.arriving.pop(key, None)
@@ -255,7 +258,7 @@ def _is_of(partition: Partition, paths: Sequence[Path]) -> bool:
     return partition.topic_id in ids
 
 
-def _settle(future: FutureLog, checkpoint: Callable[[], None]) -> None:
+def _sync_names(future: FutureLog, checkpoint: Callable[[], None]) -> None:
     for folder in (future.target, future.source):
         folder.sync()
     checkpoint()

@@ -10,14 +10,14 @@ from logd.broker.batch_rules import BatchRules
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
 from logd.errors import ErrorCode, KafkaError
-from logd.records.control import MARKER_SIZE
+from logd.records.control import MARKER_SIZE, SealedMarker, seal_marker
 from logd.records.header import TRANSACTIONAL_BIT, BatchHeader, Buffer, read_header
 from logd.records.slice import FileSlice
 from logd.records.validate import check_produced
 from logd.storage.disk import CACHED_ONLY
 
 if TYPE_CHECKING:
-    from logd.storage import AbortedTransaction, Appended, Log, LogFolder, Producer
+    from logd.storage import AbortedTransaction, Appended, Deletion, Log, LogFolder, Producer
 
 
 REPLICAS = 1
@@ -27,10 +27,13 @@ REFUSED_MAX = 1_000
 
 
 class AppendWaiter(Protocol):
-    """Something that waits for records, such as a long-polling fetch."""
+    """Something that waits for news of a partition, such as a long-polling fetch."""
 
     def on_append(self) -> None:
-        """Records came, or the partition is gone: look again."""
+        """Records may be read that could not be, the log begins later, or the partition is gone.
+
+        Told once, in the middle of whatever changed the partition: only to be noted here, for later.
+        """
 
 
 class Durability(Protocol):
@@ -42,11 +45,11 @@ class Durability(Protocol):
     def touched(self, partition: Partition) -> None:
         """The log has something to flush besides records."""
 
-    def commit(self, partition: Partition) -> asyncio.Future[None]:
+    def sync(self, partition: Partition) -> asyncio.Future[None]:
         """Done once all that is appended by now is on the disk; shield it from cancellation."""
 
-    def committed(self, partition: Partition, offset: int) -> asyncio.Future[None]:
-        """Done once ``commit``, called when ``offset`` was the last one, is; shield it."""
+    def synced(self, partition: Partition, offset: int) -> asyncio.Future[None]:
+        """Done once ``sync``, called when ``offset`` was the last one, is; shield it."""
 
 
 class NotYetAdmitted(Exception):
@@ -55,6 +58,17 @@ class NotYetAdmitted(Exception):
     def __init__(self, flushed: Awaitable[None]) -> None:
         super().__init__()
         self.flushed = flushed
+
+
+class LogDiverged(Exception):
+    """A reader has read what is not here: what it fetched last was of a leader epoch that ended before it, or
+    that never was here. It goes back to ``end_offset``, where ``epoch`` ends, or further (KIP-320).
+    """
+
+    def __init__(self, epoch: int, end_offset: int) -> None:
+        super().__init__()
+        self.epoch = epoch
+        self.end_offset = end_offset
 
 
 class TransactionGuard(Protocol):
@@ -87,13 +101,12 @@ class Partition:
         records that may be read │ appended, owed a flush by flush.messages or flush.ms, and what follows
                   high watermark ┘                                                        log end offset ┘
 
-    ``waiters`` are told when it has moved, in the loop's next turn, so that a burst of appends wakes them
-    once. ``flushes``: appends have to be looked at for a flush.
+    ``waiters`` are told of the next news, once, and have to come again for more: so the second of two appends
+    in a row costs nothing. ``flushes``: appends have to be looked at for a flush.
     """
 
     __slots__ = (
         "_flusher",
-        "_has_appended",
         "_owed",
         "_refused",
         "_rules",
@@ -109,6 +122,7 @@ class Partition:
         "min_insync_replicas",
         "topic",
         "topic_id",
+        "tp",
         "waiters",
     )
 
@@ -118,7 +132,6 @@ class Partition:
         folder: LogFolder,
         topic_id: bytes,
         config: TopicConfig,
-        has_appended: Callable[[Partition], None],
         flusher: Durability,
     ) -> None:
         self.log = log
@@ -126,9 +139,9 @@ class Partition:
         self.topic = log.topic
         self.topic_id = topic_id
         self.index = log.partition
+        self.tp = log.tp
         self.leader_epoch = max(log.latest_epoch, 0)
         self.waiters: set[AppendWaiter] = set()
-        self._has_appended = has_appended
         self.guard: TransactionGuard | None = None
         self._refused: dict[int, tuple[int, int]] = {}
         self.high_watermark = log.log_end_offset
@@ -136,7 +149,7 @@ class Partition:
         self._flusher = flusher
         # Where appends begin that are owed a flush: of those that the same one will cover, the first.
         self._owed: tuple[int, ...] = ()
-        if not log.is_flushed:  # recovered
+        if not log.flusher.is_flushed:  # recovered
             flusher.touched(self)
         self.configure(config)
 
@@ -164,6 +177,27 @@ class Partition:
             return
         code = ErrorCode.FENCED_LEADER_EPOCH if known < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
         raise KafkaError(code, f"{self}: leader epoch {known}, it is {self.leader_epoch} here")
+
+    def epoch_of(self, offset: int) -> int:
+        """The leader epoch of the record at ``offset``, or of the next one; -1 if that is not known."""
+        return self.log.epoch_of(offset) if self.log.latest_epoch >= 0 else self.leader_epoch
+
+    def check_last_fetched(self, epoch: int, offset: int) -> None:
+        """Whether a reader at ``offset`` that read a record of leader ``epoch`` last has read what is here.
+
+        Raises LogDiverged if not, and KafkaError(OFFSET_OUT_OF_RANGE) where that cannot be known.
+        """
+        if epoch == self.leader_epoch:
+            found, end = epoch, self.log.log_end_offset
+        else:
+            found, end = self.log.end_offset_for_epoch(epoch)
+        if found < 0 or offset < self.log.log_start_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self}: nothing is known of offset {offset} in leader epoch {epoch}",
+            )
+        if found < epoch or end < offset:
+            raise LogDiverged(found, end)
 
     @property
     def log_start_offset(self) -> int:
@@ -207,7 +241,7 @@ class Partition:
             if consent is not None and acks:
                 raise NotYetAdmitted(consent)
         log = self.log
-        appended = log.append(records, self.leader_epoch, now_ms, headers=(header,))
+        appended = log.writer.append(records, self.leader_epoch, now_ms, headers=(header,))
         # `_note_append`, where every request comes by.
         self._flusher.appended(self, len(records))
         if self.flushes:
@@ -215,7 +249,7 @@ class Partition:
         else:
             self.high_watermark = log.log_end_offset
             if self.waiters:
-                self._has_appended(self)
+                self.wake_waiters()
         return appended
 
     def append(self, batch: Buffer, now_ms: int) -> Appended:
@@ -224,7 +258,9 @@ class Partition:
         Of a transactional one only the epoch is checked: who may write it, the coordinator has asked.
         """
         header = read_header(batch)
-        appended = self.log.append(batch, self.leader_epoch, now_ms, headers=(header,), from_client=False)
+        appended = self.log.writer.append(
+            batch, self.leader_epoch, now_ms, headers=(header,), from_client=False
+        )
         self._note_append(appended, header.size, now_ms)
         return appended
 
@@ -242,15 +278,18 @@ class Partition:
 
         Raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
         """
-        appended = self.log.append_marker(
+        marker = seal_marker(
+            commit,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
-            commit=commit,
             coordinator_epoch=coordinator_epoch,
-            leader_epoch=self.leader_epoch,
-            now_ms=now_ms,
-            transaction_version=transaction_version,
+            timestamp_ms=now_ms,
         )
+        return self.append_sealed(marker, now_ms, transaction_version)
+
+    def append_sealed(self, marker: SealedMarker, now_ms: int, transaction_version: int) -> Appended:
+        """`append_marker` of one that is built already: many partitions have the same."""
+        appended = self.log.writer.append_sealed(marker, self.leader_epoch, now_ms, transaction_version)
         self._note_append(appended, MARKER_SIZE, now_ms)
         return appended
 
@@ -287,6 +326,23 @@ class Partition:
         self._refused.pop(producer_id, None)
         return consent
 
+    def delete_records_before(self, offset: int) -> list[Deletion]:
+        """See `LogShortening.delete_records_before`; readers in front of it are told."""
+        return self._shorten(lambda: self.log.shortening.delete_records_before(offset))
+
+    def apply_retention(self, now_ms: int) -> list[Deletion]:
+        """See `LogShortening.apply_retention`; readers of what went are told."""
+        return self._shorten(
+            lambda: self.log.shortening.apply_retention(now_ms, upper_bound=self.high_watermark)
+        )
+
+    def _shorten(self, shorten: Callable[[], list[Deletion]]) -> list[Deletion]:
+        start = self.log_start_offset
+        deletions = shorten()
+        if self.log_start_offset > start:
+            self.wake_waiters()
+        return deletions
+
     # What may be read
 
     def _note_append(self, appended: Appended, size: int, now_ms: int) -> None:
@@ -303,18 +359,18 @@ class Partition:
         Apache Kafka flushes in the middle of such an append, which comes to the same for those who read.
         """
         log = self.log
-        if log.needs_flush(now_ms):
+        if log.flusher.needs_flush(now_ms):
             owed = self._owed
-            if not appended.duplicate and (not owed or owed[-1] < log.sync_started_to):
+            if not appended.duplicate and (not owed or owed[-1] < log.flusher.sync_started_to):
                 self._owed = (*owed, appended.base_offset)
-            self._flusher.commit(self)
+            self._flusher.sync(self)
         elif not self._owed:
             self._advance(log.log_end_offset)
 
     def flush_ended(self) -> None:
         """To be called when a flush of the log has ended: what was owed to it may be read."""
         log = self.log
-        self._owed = tuple(base for base in self._owed if base >= log.synced_offset)
+        self._owed = tuple(base for base in self._owed if base >= log.flusher.synced_offset)
         end = self._owed[0] if self._owed else log.log_end_offset
         if end > self.high_watermark:
             self._advance(end)
@@ -325,7 +381,7 @@ class Partition:
         self.high_watermark = end
         self.log.replicated_to(end)
         if self.waiters:
-            self._has_appended(self)
+            self.wake_waiters()
 
     def flushed(self, appended: Appended) -> Awaitable[None] | None:
         """What to await before an append is acknowledged, by flush.messages and flush.ms: that it may be
@@ -335,22 +391,35 @@ class Partition:
         """
         if appended.last_offset < self.high_watermark:
             return None
-        return asyncio.shield(self._flusher.committed(self, appended.last_offset))
+        return asyncio.shield(self._flusher.synced(self, appended.last_offset))
 
     def read(
-        self, offset: int, max_bytes: int, *, committed: bool = False, min_one_batch: bool = True
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        committed: bool = False,
+        min_one_batch: bool = True,
+        wants_records: bool = True,
     ) -> FileSlice | None:
         """Whole batches from the one that holds ``offset``; None at the end of what may be read.
 
-        That is the high watermark, with ``committed`` the last stable offset. Where finding them would have
-        to wait for the disk it raises NotResident instead; that the batches themselves are in memory is not
-        said. Raises OffsetOutOfRange and KafkaError(KAFKA_STORAGE_ERROR).
+        That is the high watermark, with ``committed`` the last stable offset. Batches without a record in
+        front of others are left out unless ``wants_records`` is false, as for a follower. Where finding them
+        would have to wait for the disk it raises NotResident instead; that the batches themselves are in
+        memory is not said. Raises OffsetOutOfRange and KafkaError(KAFKA_STORAGE_ERROR).
         """
         bound = self.last_stable_offset if committed else self.high_watermark
-        if self.log.is_recent(offset):
-            return self.log.read(offset, max_bytes, upper_bound=bound, min_one_batch=min_one_batch)
+        if self.log.reader.is_recent(offset):
+            return self.log.reader.read(offset, max_bytes, upper_bound=bound, min_one_batch=min_one_batch)
         with CACHED_ONLY:
-            return self.log.read(offset, max_bytes, upper_bound=bound, min_one_batch=min_one_batch)
+            return self.log.reader.read(
+                offset,
+                max_bytes,
+                upper_bound=bound,
+                min_one_batch=min_one_batch,
+                wants_records=wants_records,
+            )
 
     def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
         """The aborted transactions with records in [start, end), by first offset.
@@ -358,7 +427,7 @@ class Partition:
         Readers of committed records leave those out. Raises KafkaError(KAFKA_STORAGE_ERROR), NotResident.
         """
         with CACHED_ONLY:
-            return self.log.aborted(start, end)
+            return self.log.reader.aborted(start, end)
 
     @property
     def producers(self) -> ItemsView[int, Producer]:
@@ -373,11 +442,12 @@ class Partition:
         """Chunks of whole batches, all there are, for a coordinator's replay: what it decided holds for it
         though it is still owed a flush.
         """
-        return self.log.batches(self.log.log_start_offset, self.log.log_end_offset)
+        return self.log.reader.batches(self.log.log_start_offset, self.log.log_end_offset)
 
     def wake_waiters(self) -> None:
-        """Tell everything that waits for this partition to look again."""
-        for waiter in tuple(self.waiters):
+        """Tell everything that waits for this partition that there are news."""
+        waiters, self.waiters = self.waiters, set()
+        for waiter in waiters:
             waiter.on_append()
 
     def __str__(self) -> str:

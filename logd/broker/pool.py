@@ -5,14 +5,43 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
-from typing import TypeVar
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from logd.errors import KafkaError
 
 log = logging.getLogger("logd.broker")
 
 Result = TypeVar("Result")
+
+
+class JobPool(Executor):
+    """A thread pool whose size can be changed while it works (``background.threads``)."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._pool = self._made()
+        self._retired: list[ThreadPoolExecutor] = []
+
+    def _made(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._threads, thread_name_prefix="logd")
+
+    def resize(self, threads: int) -> None:
+        """Jobs from now on go to so many threads; the ones before are ended by the old ones."""
+        if threads != self._threads:
+            self._pool.shutdown(wait=False)
+            self._retired.append(self._pool)
+            self._threads = threads
+            self._pool = self._made()
+
+    def submit(self, job: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
+        """As Executor.submit."""
+        return self._pool.submit(job, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """As Executor.shutdown."""
+        for pool in (*self._retired, self._pool):
+            pool.shutdown(wait=wait, cancel_futures=cancel_futures)
 
 
 async def run_job(executor: Executor, job: Callable[[], Result]) -> Result:

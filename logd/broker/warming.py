@@ -9,12 +9,14 @@ The queue is bounded by the connections, since each serves one request at a time
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from logd.broker.rounds import report
 from logd.errors import ErrorCode, KafkaError
 from logd.storage import NotResident, is_resident, warm
 from logd.storage.disk import CACHED_ONLY
@@ -54,6 +56,9 @@ class Warming:
                 job()
         except OSError as error:
             return error
+        except Exception as error:
+            report("reading pages in", error)
+            return OSError(errno.EIO, f"reading pages in failed unexpectedly: {error!r}")
         return None
 
 
@@ -96,14 +101,14 @@ class Warmer:
         """Have a whole log in memory, so that replaying it waits for no disk. KafkaError."""
         start, end = log.log_start_offset, log.log_end_offset
         while start < end:
-            piece = await self.until_resident(partial(log.read, start, READ_IN_BYTES, upper_bound=end))
+            piece = await self.until_resident(partial(log.reader.read, start, READ_IN_BYTES, upper_bound=end))
             if piece is None:
                 return
             if not is_resident(piece):
                 error = await self._warm(partial(warm, piece))
                 if error is not None:
                     raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"a log cannot be read in: {error}")
-            behind = await self.until_resident(partial(log.end_of, piece, start))
+            behind = await self.until_resident(partial(log.reader.end_of, piece, start))
             start = max(behind, start + 1)
 
     async def _warm(self, job: Job) -> OSError | None:
@@ -126,7 +131,7 @@ class Warmer:
     def _ended(self, warming: Warming, future: asyncio.Future[OSError | None]) -> None:
         self._running -= 1
         self._warmed += 1
+        self._run_next()  # first: whatever comes of this one, the next has its turn
         done = warming.done
         if done is not None and not future.cancelled():
             done(future.result())
-        self._run_next()

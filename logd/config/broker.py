@@ -66,6 +66,12 @@ class BrokerConfig:
         "The folders that hold the logs.",
         allowed=Allowed(check=bool, text="at least one folder"),
     )
+    millstream_adopt_log_dirs: bool = setting(
+        B,
+        False,
+        "Start over log.dirs of a cluster whose metadata.journal is lost: all topics found are taken in, "
+        "with default settings. Meant to be given once, on the command line.",
+    )
 
     # Topics
     num_partitions: int = setting(I, 1, "Partitions of a topic created without a number.", allowed=_POSITIVE)
@@ -73,12 +79,26 @@ class BrokerConfig:
         I, 1, "Replicas of a topic created without a number.", allowed=_POSITIVE
     )
     auto_create_topics_enable: bool = setting(B, True, "Create a topic when a client asks for its metadata.")
+    max_request_partition_size_limit: int = setting(
+        I, 2_000, "Most partitions one answer of DescribeTopicPartitions holds.", allowed=_POSITIVE
+    )
     delete_topic_enable: bool = setting(B, True, "Allow topics to be deleted.")
 
     # Connections
     socket_request_max_bytes: int = setting(I, 104_857_600, "Largest request accepted.", allowed=_POSITIVE)
+    queued_max_request_bytes: int = setting(
+        L,
+        -1,
+        "Most bytes of requests that are being received, of those larger than 64 KiB; further ones are not "
+        "read until there is room. -1: no bound. No less than socket.request.max.bytes.",
+    )
+    # Apache Kafka's 102,400 stops the system's buffer from growing until a whole answer has room: a fetch of
+    # 1 MB then takes five sends, with waits between them, where one is enough.
     socket_send_buffer_bytes: int = setting(
-        I, 102_400, "SO_SNDBUF; -1 leaves it to the system.", allowed=at_least(-1)
+        I,
+        -1,
+        "SO_SNDBUF; -1 leaves it to the system, where it grows with what a client takes.",
+        allowed=at_least(-1),
     )
     socket_receive_buffer_bytes: int = setting(
         I, 102_400, "SO_RCVBUF; -1 leaves it to the system.", allowed=at_least(-1)
@@ -105,7 +125,13 @@ class BrokerConfig:
         "How fetched bytes reach the socket: from the page cache, or read and sent.",
         allowed=one_of("sendfile", "copy"),
     )
-    background_threads: int = setting(I, 10, "Threads for fsync and deletes.", allowed=_POSITIVE)
+    background_threads: int = setting(
+        I,
+        10,
+        "Threads for what blocks: fsync, deletes, reads from the disk.",
+        allowed=_POSITIVE,
+        dynamic=True,
+    )
 
     # Log housekeeping
     log_retention_check_interval_ms: int = setting(
@@ -211,7 +237,11 @@ class BrokerConfig:
         L, 15_000, "How long a cleaner with nothing to do rests.", allowed=_NOT_NEGATIVE, dynamic=True
     )
     num_recovery_threads_per_data_dir: int = setting(
-        I, 2, "Threads that recover one folder.", allowed=_POSITIVE
+        I,
+        2,
+        "Without effect: the logs of a folder are recovered one after the other, before the broker serves.",
+        allowed=_POSITIVE,
+        dynamic=True,
     )
     producer_id_expiration_ms: int = setting(
         I, 86_400_000, "A producer silent for so long is forgotten.", allowed=_POSITIVE, dynamic=True
@@ -270,7 +300,10 @@ class BrokerConfig:
         I, 3_600_000, "How often expired transactional ids are looked for.", allowed=_POSITIVE
     )
     transaction_partition_verification_enable: bool = setting(
-        B, True, "Take a transactional batch only where its transaction is open (KIP-890)."
+        B,
+        True,
+        "Take a transactional batch only where its transaction is open (KIP-890).",
+        dynamic=True,
     )
 
     topic_defaults: TopicConfig = dataclasses.field(default_factory=TopicConfig)
@@ -326,6 +359,12 @@ class BrokerConfig:
                 "log.cleaner.dedupe.buffer.size",
                 self.log_cleaner_dedupe_buffer_size,
                 f"{DEDUPE_BUFFER_MIN} or more for each of log.cleaner.threads",
+            )
+        if 0 < self.queued_max_request_bytes < self.socket_request_max_bytes:
+            raise ConfigError(
+                "queued.max.request.bytes",
+                self.queued_max_request_bytes,
+                f"-1, or at least socket.request.max.bytes, which is {self.socket_request_max_bytes}",
             )
         if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
             raise ConfigError(

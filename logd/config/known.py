@@ -1,5 +1,7 @@
 """Kafka's keys that ``logd`` does not act on: taken without a warning, but said to have no effect.
 
+Those that can be changed while running are declared in ``inert``.
+
 Stock ``server.properties`` files are full of them. A key that is neither here, nor declared, nor an old name
 is taken for a typing error.
 """
@@ -27,13 +29,12 @@ group.coordinator.rebalance.protocols group.coordinator.threads initial.broker.r
 inter.broker.listener.name inter.broker.protocol.version kafka.metrics.polling.interval.secs
 kafka.metrics.reporters leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
 log.dir.failure.timeout.ms log.message.downconversion.enable log.message.format.version
-max.connection.creation.rate max.connections.per.ip.overrides
-max.request.partition.size.limit metadata.log.dir metadata.log.max.record.bytes.between.snapshots
+max.connections.per.ip.overrides
+metadata.log.dir metadata.log.max.record.bytes.between.snapshots
 metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes metadata.log.segment.ms
 metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
-metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
-num.replica.fetchers offsets.commit.required.acks
-principal.builder.class process.roles producer.purgatory.purge.interval.requests queued.max.request.bytes
+metrics.num.samples metrics.recording.level metrics.sample.window.ms offsets.commit.required.acks
+principal.builder.class process.roles producer.purgatory.purge.interval.requests
 queued.max.requests quota.window.num quota.window.size.seconds replica.fetch.backoff.ms
 replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
 replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms replica.selector.class

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from logd.config.broker import BROKER_SETTINGS, BrokerConfig
+from logd.config.inert import INERT_SETTINGS
 from logd.config.known import REFUSED_PREFIXES, has_no_effect
-from logd.config.properties import parse_overrides, parse_properties
+from logd.config.properties import parse_overrides, read_properties
 from logd.config.renamed import NOTES, with_todays_names
 from logd.errors import ConfigError
 
@@ -25,10 +26,7 @@ def load_config(path: Path | None, overrides: Iterable[str] = ()) -> Loaded:
     """Read a ``server.properties`` file, if any, put ``key=value`` overrides on top and check everything."""
     properties: dict[str, str] = {}
     if path is not None:
-        try:
-            properties = parse_properties(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError("--config", path, f"a readable properties file ({error})") from None
+        properties = read_properties(path, "--config")
     properties.update(parse_overrides(overrides))
     return from_properties(properties)
 
@@ -41,7 +39,10 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
     for key, value in today.items():
         if key in BROKER_SETTINGS or key in NOTES:
             continue
-        if key.startswith("zookeeper."):
+        if (inert := INERT_SETTINGS.get(key)) is not None:
+            inert.parse(value)
+            notes.append(f"{key}: {inert.doc}")
+        elif key.startswith("zookeeper."):
             notes.append(f"{key}: no effect, this broker coordinates itself")
         elif key.startswith(REFUSED_PREFIXES):
             raise ConfigError(
@@ -50,7 +51,7 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
         elif has_no_effect(key):
             notes.append(f"{key}: no effect in logd")
         else:
-            warnings.append(_unknown(key))
+            warnings.append(unknown_setting(key))
     config = BrokerConfig.of(today)
     wanted = config.topic_defaults.min_insync_replicas
     if wanted > 1:
@@ -61,7 +62,8 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
     return Loaded(config, notes, warnings)
 
 
-def _unknown(key: str) -> str:
+def unknown_setting(key: str) -> str:
+    """What to say of a key that nobody declares: the nearest one that is."""
     import difflib  # only where a key is unknown: start-up is measured
 
     nearest = difflib.get_close_matches(key, BROKER_SETTINGS, n=1, cutoff=0.5)

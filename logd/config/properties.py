@@ -1,21 +1,25 @@
-"""Kafka's ``server.properties`` format (Java's), and ``--override key=value`` on top.
+"""Java's properties, the format of Kafka's config files, and ``--override key=value`` on top.
 
     # comment, ! comment
     key=value        key: value        key value
     key = a long \\
           value
 
-Left to others: what the keys mean (``logd.config.load``).
+Trailing blanks of a value are dropped, as Kafka does when it parses the value. Left to others: what the keys
+mean.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from logd.errors import ConfigError
 
-_KEY_END = re.compile(r"(?<!\\)(?:\\\\)*([\s=:])")
+_BLANKS = " \t\f"
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_KEY_END = re.compile(rf"(?<!\\)(?:\\\\)*([{_BLANKS}=:])")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
@@ -29,11 +33,26 @@ def parse_properties(text: str) -> dict[str, str]:
             properties[_unescape(line)] = ""
             continue
         end = found.start(1)
-        rest = line[end:].lstrip()
+        rest = line[end:].lstrip(_BLANKS)
         if rest[:1] in ("=", ":"):
-            rest = rest[1:].lstrip()
-        properties[_unescape(line[:end])] = _unescape(rest).rstrip()
+            rest = rest[1:].lstrip(_BLANKS)
+        properties[_unescape(line[:end])] = _unescape(rest).rstrip(_BLANKS)
     return properties
+
+
+def read_properties(path: Path, name: str = "file") -> dict[str, str]:
+    """A file's keys and values; ConfigError, by the setting or option `name`, if it cannot be read."""
+    return parse_properties(read_text(path, name))
+
+
+def read_text(path: Path, name: str = "file") -> str:
+    """A config file's text, which is UTF-8; a byte order mark, as some editors leave one, is none of it."""
+    try:
+        return path.read_text("utf-8-sig")
+    except OSError as e:
+        raise ConfigError(name, path, f"cannot be read: {e.strerror}") from e
+    except UnicodeDecodeError as e:
+        raise ConfigError(name, path, f"must be in UTF-8: {e}") from e
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
@@ -50,8 +69,8 @@ def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
 def _logical_lines(text: str) -> Iterator[str]:
     """Lines without comments and blanks, those ending in an odd number of backslashes joined to the next."""
     pending = ""
-    for raw in text.splitlines():
-        line = raw.lstrip()
+    for raw in _LINE_END.split(text):
+        line = raw.lstrip(_BLANKS)
         if not pending and (not line or line[0] in "#!"):
             continue
         line = pending + line
@@ -72,4 +91,7 @@ def _unescape(text: str) -> str:
             return chr(int(escaped[1:], 16))
         return _CONTROLS.get(escaped, escaped)
 
-    return _ESCAPE.sub(replace, text) if "\\" in text else text
+    if "\\" not in text:
+        return text
+    # Java writes what is beyond 16 bits as two escapes, halves of a UTF-16 pair.
+    return _ESCAPE.sub(replace, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from logd.config.broker import BROKER_SETTINGS
+from logd.config.inert import INERT_SETTINGS
 from logd.config.setting import Setting, format_value
 from logd.config.topic import TOPIC_SETTINGS
 
 
 def markdown() -> str:
-    """Two tables: the broker's settings and topics'."""
+    """Three tables: the broker's settings, topics', and what is taken without effect."""
     return "\n".join(
         (
             "## Broker settings",
@@ -20,6 +21,12 @@ def markdown() -> str:
             "## Topic settings",
             "",
             *_table(TOPIC_SETTINGS.values()),
+            "",
+            "## Broker settings without effect",
+            "",
+            "Apache Kafka's tools set these while a broker runs. They are checked, kept and described.",
+            "",
+            *_table(INERT_SETTINGS.values()),
             "",
         )
     )

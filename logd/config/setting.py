@@ -23,6 +23,8 @@ Value = bool | int | float | str | tuple[str, ...] | None
 class Kind(IntEnum):
     """Kafka's ConfigDef types, numbered as DescribeConfigs reports them."""
 
+    UNKNOWN = 0
+    """Nobody knows the key: its value is kept and, as it may be a secret, never shown."""
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -53,13 +55,16 @@ def between(low: float, high: float) -> Allowed:
 
 
 def one_of(*choices: str) -> Allowed:
-    """One word of a fixed list, or for a LIST setting only words of it, and at least one."""
+    """One word of a fixed list."""
+    return Allowed(check=lambda value: value in choices, text="one of " + ", ".join(choices))
 
-    def check(value: Any) -> bool:
-        words = value if isinstance(value, tuple) else (value,)
-        return bool(words) and all(word in choices for word in words)
 
-    return Allowed(check=check, text="one of " + ", ".join(choices))
+def any_of(*choices: str) -> Allowed:
+    """For a LIST setting: words of a fixed list, or none."""
+    return Allowed(
+        check=lambda words: all(word in choices for word in words),
+        text=" and ".join(choices) + ", each or none of them",
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +72,8 @@ class Setting:
     """What is known of one key.
 
     ``broker_keys`` (topic settings only) are the broker-level names of the same thing, strongest first, as
-    DescribeConfigs lists them among the synonyms. ``dynamic`` settings can be changed while running.
+    DescribeConfigs lists them among the synonyms. ``dynamic`` settings can be changed while running,
+    ``per_broker`` ones not for all brokers at once.
     """
 
     key: str
@@ -77,6 +83,7 @@ class Setting:
     allowed: Allowed | None = None
     nullable: bool = False
     dynamic: bool = False
+    per_broker: bool = False
     broker_keys: tuple[str, ...] = ()
 
     @property
@@ -87,7 +94,7 @@ class Setting:
     @property
     def sensitive(self) -> bool:
         """Whether the value must never be shown."""
-        return self.kind is Kind.PASSWORD
+        return self.kind in (Kind.PASSWORD, Kind.UNKNOWN)
 
     def parse(self, text: str | None) -> Value:
         """The value ``text`` stands for; ConfigError names the key, the value and what is allowed."""
@@ -175,6 +182,7 @@ _PARSERS: Mapping[Kind, Callable[[str], Value]] = {
     Kind.LIST: _parse_list,
     Kind.CLASS: str,
     Kind.PASSWORD: str,
+    Kind.UNKNOWN: str,
 }
 
 _KIND_WORDS: Mapping[Kind, str] = {
@@ -187,4 +195,5 @@ _KIND_WORDS: Mapping[Kind, str] = {
     Kind.LIST: "words separated by commas",
     Kind.CLASS: "a class name",
     Kind.PASSWORD: "a secret",
+    Kind.UNKNOWN: "anything",
 }

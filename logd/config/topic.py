@@ -17,6 +17,7 @@ from logd.config.setting import (
     Allowed,
     Kind,
     Setting,
+    any_of,
     at_least,
     between,
     one_of,
@@ -40,8 +41,9 @@ class TopicConfig:
     cleanup_policy: tuple[str, ...] = setting(
         Kind.LIST,
         ("delete",),
-        "What becomes of old segments: delete drops them by retention, compact keeps each key's last record.",
-        allowed=one_of("delete", "compact"),
+        "What becomes of old segments: delete drops them by retention, compact keeps each key's last record; "
+        "empty, they are kept.",
+        allowed=any_of("delete", "compact"),
         broker_keys=("log.cleanup.policy",),
     )
     compression_gzip_level: int = setting(

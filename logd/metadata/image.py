@@ -69,7 +69,7 @@ class ClusterImage:
             case "broker-configs":
                 self.broker_configs[change["broker"]] = change["configs"]
             case "producer-ids":
-                self.next_producer_id = change["next"]
+                self.next_producer_id = max(self.next_producer_id, change["next"])
 
     def as_changes(self) -> list[Change]:
         """The shortest list of changes that leads here; files of deleted topics are taken to be gone."""

@@ -4,12 +4,16 @@ A connection serves one request at a time. Produce, and Fetch where records are 
 the data callback, without a task or a future; the answers to all requests that arrived together leave in one
 send. While an answer is being waited for, or the client does not read, later requests stay in the receive
 buffer, and reading pauses when that is full: a client costs its buffer and one answer, however it behaves.
+
+A connection has a small buffer of its own. For a larger request it is lent one (`receive_buffers`), at its
+turn where these are bounded, and gives it back as soon as that is served.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import mmap
 import struct
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -19,6 +23,7 @@ from logd.api.context import RequestContext
 from logd.api.dispatch import serve
 from logd.broker.delayed import Delayed
 from logd.server.output import FLUSH_AT, Output, Part
+from logd.server.receive_buffers import ReceiveBuffers
 
 if TYPE_CHECKING:
     from logd.broker.broker import Broker
@@ -27,7 +32,9 @@ if TYPE_CHECKING:
 BUFFER_BYTES = 16 * 1024
 """Size of a new or an idle connection's receive buffer; it doubles as bytes arrive that do not fit."""
 READ_WINDOW = 64 * 1024
-"""A request larger than this is read to its end and not beyond, so that nothing has to be moved after."""
+"""A request larger than this is read to its end and not beyond, so that nothing has to be moved after. It is
+also the most that a connection has for itself.
+"""
 
 _LENGTH = struct.Struct(">i")
 
@@ -42,6 +49,7 @@ class ConnectionOwner(Protocol):
     loop: asyncio.AbstractEventLoop
     request_bytes_max: int
     copies: bool
+    receive_buffers: ReceiveBuffers
 
     def admit(self, connection: Connection) -> str | None:
         """Count a connection in; what is wrong with it when there are too many."""
@@ -51,13 +59,14 @@ class ConnectionOwner(Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """Receive buffer: ``_buffer[_start:_filled]`` has arrived and is not served yet."""
+    """Receive buffer, own or lent: ``_buffer[_start:_filled]`` has arrived and is not served yet."""
 
     def __init__(self, owner: ConnectionOwner) -> None:
         self._owner = owner
         self._loop = owner.loop
         self._request_bytes_max = owner.request_bytes_max
-        self._buffer = bytearray(BUFFER_BYTES)
+        self._own = bytearray(BUFFER_BYTES)
+        self._buffer: bytearray | mmap.mmap = self._own
         self._view = memoryview(self._buffer)
         self._start = 0
         self._filled = 0
@@ -99,8 +108,10 @@ class Connection(asyncio.BufferedProtocol):
             self._waiting = None
         # The output refers back to its connection: the buffer would live until the next garbage collection.
         self._start = self._filled = 0
-        self._replace_buffer(0)
+        self._own = bytearray()
+        self._replace_buffer(self._own)
         self._output.close()
+        self._owner.receive_buffers.dismiss(self)
         self._owner.forget(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -108,16 +119,15 @@ class Connection(asyncio.BufferedProtocol):
         start, filled = self._start, self._filled
         if filled == 0:
             return self._view
-        if filled - start >= 4:
-            size = _LENGTH.unpack_from(self._buffer, start)[0] + 4
-            if start + size > len(self._buffer) and start > 0:
-                self._move_to_front()
-                start, filled = self._start, self._filled
-            if size > READ_WINDOW and filled < start + size <= len(self._buffer):
-                return self._view[filled : start + size]
-        if filled == len(self._buffer):
+        size = self._announced() if filled - start >= 4 else 0
+        if start > 0 and (start + size > len(self._buffer) or filled == len(self._buffer)):
+            self._move_to_front()
+        if self._filled == len(self._buffer):
             self._grow()
-        return self._view[self._filled :]
+        start, filled = self._start, self._filled
+        if size > READ_WINDOW and filled < start + size <= len(self._buffer):
+            return self._view[filled : start + size]
+        return self._view[filled:]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Serve what has arrived."""
@@ -125,7 +135,7 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active = self._loop.time()
         if self._waiting is None and not self._output.is_blocked:
             self._serve_all()
-        elif self._filled == len(self._buffer):
+        if self._filled == len(self._buffer) and not self._may_receive():
             self._pause()
 
     def eof_received(self) -> bool | None:
@@ -140,19 +150,49 @@ class Connection(asyncio.BufferedProtocol):
         self._start, self._filled = 0, size
 
     def _grow(self) -> None:
-        self._replace_buffer(2 * len(self._buffer))
+        size = 2 * len(self._buffer)
+        if size <= READ_WINDOW:
+            self._own = bytearray(size)
+            self._replace_buffer(self._own)
+        else:
+            self._replace_buffer(self._owner.receive_buffers.lend(size, self._announced()))
 
-    def _replace_buffer(self, size: int) -> None:
-        buffer = bytearray(size)
-        kept = self._filled - self._start
-        buffer[:kept] = self._view[self._start : self._filled]
-        self._buffer, self._view = buffer, memoryview(buffer)
-        self._start, self._filled = 0, kept
+    def _announced(self) -> int:
+        """What the request at the front says it takes, its length included."""
+        size: int = _LENGTH.unpack_from(self._buffer, self._start)[0]
+        return size + 4
+
+    def _replace_buffer(self, buffer: bytearray | mmap.mmap) -> None:
+        view, left = memoryview(buffer), self._filled - self._start
+        view[:left] = self._view[self._start : self._filled]
+        before, self._buffer, self._view = self._buffer, buffer, view
+        self._start, self._filled = 0, left
+        if isinstance(before, mmap.mmap):
+            self._owner.receive_buffers.give_back(before, outgrown=len(before) < len(buffer))
+
+    def _give_back(self) -> None:
+        """Go on in the connection's own buffer if what is left, and the request it begins, has room there."""
+        left = self._filled - self._start
+        if max(left, self._announced() if left >= 4 else 0) <= len(self._own):
+            self._replace_buffer(self._own)
+            self._owner.receive_buffers.dismiss(self)
 
     def shrink(self) -> None:
-        """Give back a buffer that a large request left behind; called when the connection has been quiet."""
-        if len(self._buffer) > BUFFER_BYTES and self._filled == 0:
-            self._replace_buffer(BUFFER_BYTES)
+        """Have no more than a new connection; called when the connection has been quiet."""
+        if self._buffer is self._own and len(self._own) > BUFFER_BYTES and self._filled == 0:
+            self._own = bytearray(BUFFER_BYTES)
+            self._replace_buffer(self._own)
+
+    def _may_receive(self) -> bool:
+        """Whether more may be read into a full buffer: not behind a request that waits, and what is larger
+        than a connection's own buffer only at its turn (``queued.max.request.bytes``).
+        """
+        if self._waiting is not None or self._output.is_blocked or self._closed:
+            return False
+        size = len(self._buffer)
+        if self._filled - self._start < size or 2 * size <= READ_WINDOW:
+            return True
+        return self._owner.receive_buffers.admit(self, self._announced(), self._resume)
 
     def _pause(self) -> None:
         if self._reading:
@@ -169,7 +209,7 @@ class Connection(asyncio.BufferedProtocol):
     def _serve_all(self) -> None:
         """Serve whole requests until one has to wait, the client does not read, or no whole one is left."""
         buffer, start, filled = self._buffer, self._start, self._filled
-        gathered = 0
+        gathered, begun = 0, start
         while filled - start >= 4:
             size = _LENGTH.unpack_from(buffer, start)[0]
             if not 0 <= size <= self._request_bytes_max:
@@ -184,6 +224,10 @@ class Connection(asyncio.BufferedProtocol):
             except Refused as refusal:
                 self._flush()
                 self._offend(str(refusal))
+                return
+            except Exception as error:
+                self._flush()
+                self._request_failed(error)
                 return
             start = end
             if answer is None:
@@ -203,9 +247,12 @@ class Connection(asyncio.BufferedProtocol):
                 self._flush()
                 if self._output.is_blocked or self._closed:
                     break
+        is_lent = buffer is not self._own and start > begun
         if start == filled:
             start = self._filled = 0
         self._start = start
+        if is_lent:
+            self._give_back()
         self._flush()
 
     def _bad_size(self, size: int) -> str:
@@ -215,7 +262,7 @@ class Connection(asyncio.BufferedProtocol):
     def _wait_for(self, answer: Delayed[Answer] | Coroutine[Any, Any, Answer | None]) -> None:
         if isinstance(answer, Delayed):
             self._waiting = answer
-            answer.start(self._answered)
+            answer.start(self._answered, self._request_failed)
         else:
             task = self._loop.create_task(answer)
             self._waiting = task
@@ -230,8 +277,13 @@ class Connection(asyncio.BufferedProtocol):
         elif isinstance(error, Refused):
             self._offend(str(error))
         else:
-            log.error("%s: request failed", self.peer, exc_info=error)
-            self._close()
+            self._request_failed(error)
+
+    def _request_failed(self, error: BaseException) -> None:
+        """A request ended in an exception nobody expected: its client has to ask again."""
+        self._waiting = None
+        log.error("%s: request failed", self.peer, exc_info=error)
+        self._close()
 
     def _answered(self, answer: Answer | None) -> None:
         """What was waited for is there: send it and go on with what has arrived meanwhile."""
@@ -247,8 +299,10 @@ class Connection(asyncio.BufferedProtocol):
     def _go_on(self) -> None:
         if self._waiting is None and not self._output.is_blocked and not self._closed:
             self._serve_all()
-            if self._waiting is None and not self._output.is_blocked:
+            if self._may_receive():
                 self._resume()
+            elif self._filled == len(self._buffer):
+                self._pause()
 
     # Answers
 

@@ -7,9 +7,11 @@ import socket
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from logd.broker.rounds import Rounds, report
 from logd.config.listeners import Endpoint
 from logd.server.connection import Connection
 from logd.server.errors import CannotListen
+from logd.server.receive_buffers import ReceiveBuffers
 
 if TYPE_CHECKING:
     from logd.broker.broker import Broker
@@ -22,9 +24,10 @@ SWEEP_SECONDS_MAX = 10.0
 class Listener:
     """Made by ``Server``; ``advertised`` is what clients that came in here are told."""
 
-    def __init__(self, broker: Broker, bound: Endpoint) -> None:
+    def __init__(self, broker: Broker, bound: Endpoint, receive_buffers: ReceiveBuffers) -> None:
         config = broker.config
         self.broker = broker
+        self.receive_buffers = receive_buffers
         self.bound = bound
         self.advertised = bound
         self.loop = asyncio.get_running_loop()
@@ -35,7 +38,7 @@ class Listener:
         self._per_host: Counter[str] = Counter()
         self._socket: socket.socket | None = None
         self._server: asyncio.Server | None = None
-        self._sweeper: asyncio.TimerHandle | None = None
+        self._rounds = Rounds()
 
     def bind(self) -> None:
         """Take the address; ``bound`` then carries the real port. CannotListen when it is not to be had."""
@@ -61,12 +64,12 @@ class Listener:
             )
         except OSError as error:
             raise CannotListen(self.bound, error) from error
-        self._sweep()
+        interval = min(max(self._idle_seconds / 4, 0.05), SWEEP_SECONDS_MAX)
+        self._rounds.every(interval * 1000, self._sweep)
 
     async def close(self) -> None:
         """Stop accepting and close every connection."""
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        await self._rounds.stop()
         if self._server is not None:
             self._server.close()
         elif self._socket is not None:
@@ -93,17 +96,19 @@ class Listener:
         if self._per_host[connection.host] <= 0:
             del self._per_host[connection.host]
 
-    def _sweep(self) -> None:
-        """Close idle connections and shrink quiet ones' buffers, every so often."""
+    async def _sweep(self) -> None:
+        """Close idle connections, shrink quiet ones' buffers and let go of spare ones, every so often."""
+        self.receive_buffers.trim()
         now = self.loop.time()
         for connection in tuple(self._connections):
             quiet = now - connection.last_active
-            if 0 < self._idle_seconds < quiet:
-                connection.close_idle(quiet)
-            elif quiet > SHRINK_AFTER:
-                connection.shrink()
-        interval = min(max(self._idle_seconds / 4, 0.05), SWEEP_SECONDS_MAX)
-        self._sweeper = self.loop.call_later(interval, self._sweep)
+            try:
+                if 0 < self._idle_seconds < quiet:
+                    connection.close_idle(quiet)
+                elif quiet > SHRINK_AFTER:
+                    connection.shrink()
+            except Exception as error:  # one that always fails keeps no other from its turn
+                report(f"{connection.peer}: looking whether it is idle", error)
 
 
 def _bound_socket(endpoint: Endpoint) -> socket.socket:

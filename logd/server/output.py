@@ -12,7 +12,7 @@ import asyncio
 import os
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from logd.records.slice import FileSlice
@@ -27,6 +27,8 @@ COPY_BYTES = 256 * 1024
 """Bytes read at a time where slices are copied."""
 SMALL_BYTES = 32 * 1024
 """Parts of so many bytes together are read and leave in one send: cheaper than a send for each of them."""
+SMALL_SLICE_BYTES = 8 * 1024
+"""One of many slices, of up to so many bytes, is read and sent along with its neighbours: as above."""
 
 _WOULD_BLOCK = (BlockingIOError, InterruptedError)
 
@@ -91,7 +93,7 @@ class Output:
     def send(self, parts: list[Part]) -> None:
         """Send ``parts`` in order after all that waits. Raises OSError when the connection is gone."""
         if not self._parts and _is_small(parts):
-            self.send_bytes(b"".join([part if isinstance(part, bytes) else _read(part) for part in parts]))
+            self.send_bytes(_joined(parts))
             return
         self._parts.extend(parts)
         if not self._watching:
@@ -111,6 +113,8 @@ class Output:
         try:
             while parts and budget > 0:
                 part = parts[0]
+                if len(parts) > 2 and not self._position:
+                    part = self._gather()
                 if isinstance(part, FileSlice):
                     size = part.length - self._position
                     sent = self._send_slice(part)
@@ -127,6 +131,21 @@ class Output:
             pass
         if parts:
             self._watch()
+
+    def _gather(self) -> Part:
+        """The small parts at the front as one, `COPY_BYTES` at most; a part that is not small as it is."""
+        parts, room, count = self._parts, COPY_BYTES, 0
+        for part in parts:
+            is_slice = isinstance(part, FileSlice)
+            size = part.length if isinstance(part, FileSlice) else len(part)
+            room -= size
+            if room < 0 or (is_slice and size > SMALL_SLICE_BYTES):
+                break
+            count += 1
+        if count > 1:
+            taken = [parts.popleft() for _ in range(count)]
+            parts.appendleft(_joined(taken))
+        return parts[0]
 
     def _send_part(self, part: bytes) -> int:
         more = socket.MSG_MORE if len(self._parts) > 1 else 0
@@ -172,6 +191,10 @@ def _is_small(parts: list[Part]) -> bool:
     for part in parts:
         left -= part.length if isinstance(part, FileSlice) else len(part)
     return left >= 0
+
+
+def _joined(parts: Sequence[Part]) -> bytes:
+    return b"".join([part if isinstance(part, bytes) else _read(part) for part in parts])
 
 
 def _read(part: FileSlice) -> bytes:

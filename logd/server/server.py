@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from logd.config.listeners import advertised_endpoints, bound_endpoints
 from logd.server.listener import Listener
+from logd.server.receive_buffers import ReceiveBuffers
 
 if TYPE_CHECKING:
     from logd.broker.broker import Broker
@@ -16,7 +17,8 @@ class Server:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._listeners = [Listener(broker, endpoint) for endpoint in bound_endpoints(broker.config)]
+        buffers = ReceiveBuffers(announced_bytes_max=broker.config.queued_max_request_bytes)
+        self._listeners = [Listener(broker, endpoint, buffers) for endpoint in bound_endpoints(broker.config)]
 
     def bind(self) -> None:
         """Take every listener's address and tell the broker those it goes by. CannotListen, ConfigError.

@@ -17,7 +17,6 @@ from logd.transactions.states import TransactionState
 from logd.transactions.store import RecordLog
 from logd.transactions.transaction import (
     ProducerIdentity,
-    TopicPartition,
     Transaction,
     TransactionDescription,
 )
@@ -26,7 +25,6 @@ __all__ = [
     "TRANSACTION_TOPIC",
     "ProducerIdentity",
     "RecordLog",
-    "TopicPartition",
     "Transaction",
     "TransactionDescription",
     "TransactionRecord",

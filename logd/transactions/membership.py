@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from logd.errors import ErrorCode, KafkaError
+from logd.topic_partition import TopicPartition
 from logd.transactions.ending import producer_fenced, unknown_producer
 from logd.transactions.states import PREPARED, TransactionState
-from logd.transactions.transaction import ProducerIdentity, TopicPartition, Transaction
+from logd.transactions.transaction import ProducerIdentity, Transaction
 
 
 def added(

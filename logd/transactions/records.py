@@ -15,8 +15,9 @@ from itertools import groupby
 from typing import Annotated, ClassVar, Final, NamedTuple
 
 from logd.errors import MalformedMessage
+from logd.topic_partition import TopicPartition
 from logd.transactions.states import TransactionState
-from logd.transactions.transaction import TopicPartition, Transaction
+from logd.transactions.transaction import Transaction
 from logd.wire import decode_versioned, encode_versioned
 from logd.wire.message import NEVER, Int8, Int16, Int32, Int64, Message, String, V
 

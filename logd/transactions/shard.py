@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from logd.errors import ErrorCode, KafkaError
+from logd.topic_partition import TopicPartition
 from logd.transactions import ending, membership, producers
 from logd.transactions.records import TransactionRecord
 from logd.transactions.settings import TransactionSettings
@@ -20,7 +21,6 @@ from logd.transactions.states import RESTING, TransactionState
 from logd.transactions.store import RecordLog, TransactionStore
 from logd.transactions.transaction import (
     ProducerIdentity,
-    TopicPartition,
     Transaction,
     TransactionDescription,
 )
@@ -134,6 +134,10 @@ class TransactionShard:
     def undone(self) -> Sequence[str]:
         """Transactional ids whose outcome is decided and not complete."""
         return tuple(self._store.owed)
+
+    def is_decided(self, transactional_id: str) -> bool:
+        """Whether the id's outcome is decided and not complete."""
+        return transactional_id in self._store.owed
 
     def owed(self, transactional_id: str) -> tuple[Transaction, Sequence[TopicPartition]] | None:
         """A transaction whose outcome is decided, with the partitions that lack its marker; else None."""

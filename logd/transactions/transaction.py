@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from logd.topic_partition import TopicPartition
 from logd.transactions.states import PREVIOUS_STATES, TransactionState
 
 NO_PRODUCER_ID: Final = -1
@@ -17,13 +18,6 @@ EPOCH_MAX: Final = 0x7FFF
 """Only ever used to fence: no client is given it, so that whoever has the epoch before can be fenced."""
 EPOCH_BUMP_VERSION: Final = 2
 """Transaction version from which on every transaction has an epoch of its own (KIP-890)."""
-
-
-class TopicPartition(NamedTuple):
-    """A partition that takes part in a transaction."""
-
-    topic: str
-    partition: int
 
 
 class ProducerIdentity(NamedTuple):
@@ -77,6 +71,11 @@ class Transaction:
     def identity(self) -> ProducerIdentity:
         """The producer id and epoch in force."""
         return ProducerIdentity(self.producer_id, self.producer_epoch)
+
+    @property
+    def highest_producer_id(self) -> int:
+        """Of the ids it had, has and will have."""
+        return max(self.producer_id, self.previous_producer_id, self.next_producer_id)
 
     @property
     def is_epoch_exhausted(self) -> bool:

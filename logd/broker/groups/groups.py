@@ -23,6 +23,7 @@ from logd.errors import ErrorCode, KafkaError
 from logd.groups import GroupSettings, partition_for
 from logd.records import Codec
 from logd.storage import Log
+from logd.topic_partition import TopicPartition
 from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from logd.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
@@ -59,12 +60,12 @@ class Groups(Coordinator[GroupPartition]):
 
     def start(self) -> None:
         """Recover in the background what there is, and begin looking for expired offsets."""
-        self._spawn(self._load_all())
-        self._spawn(self._expire_offsets())
+        self._rounds.spawn(self._load_all())
+        self._rounds.every(self._config.offsets_retention_check_interval_ms, self._expire_offsets)
 
     async def stop(self) -> None:
         """End; waiting requests are answered."""
-        await self._end_tasks()
+        await self._rounds.stop()
         self._close_partitions()
 
     # Finding
@@ -124,13 +125,11 @@ class Groups(Coordinator[GroupPartition]):
             partition.topics_deleted(deleted)
 
     async def _expire_offsets(self) -> None:
-        interval_s = self._config.offsets_retention_check_interval_ms / 1000
-        while True:
-            await asyncio.sleep(interval_s)
-            for partition in tuple(self._partitions.values()):
-                if partition.loaded:
+        for partition in tuple(self._partitions.values()):
+            if partition.loaded:
+                with self._reloading(partition):
                     partition.shard.expire(self.now_ms)
-                await asyncio.sleep(0)
+            await asyncio.sleep(0)
 
     def went_offline(self, partitions: Iterable[Partition]) -> None:
         """The folder of these failed: groups in there have no coordinator until a restart finds it well."""
@@ -146,12 +145,12 @@ class Groups(Coordinator[GroupPartition]):
     # Loading
 
     def _new_partition(self, index: int) -> GroupPartition:
-        partition = self._catalog.partitions.get((GROUP_OFFSETS, index))
+        partition = self._catalog.partitions.get(TopicPartition(GROUP_OFFSETS, index))
         if partition is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{GROUP_OFFSETS}-{index} is offline")
         codec = Codec(self._config.offsets_topic_compression_codec)
         group_log = GroupLog(partition, codec, self._now_ms)
-        return GroupPartition(index, group_log, self._settings, self._clock.now_ms)
+        return GroupPartition(index, group_log, self._settings, self._clock.now_ms, self._reload)
 
     def _close_partitions(self) -> None:
         partitions, self._partitions = self._partitions, {}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from logd.broker.coordinator_log import CoordinatorLog
 from logd.broker.partition import NotYetAdmitted, Partition
-from logd.errors import ErrorCode, KafkaError, MalformedMessage
+from logd.errors import ErrorCode, KafkaError
 from logd.groups import (
     CoordinatorRecord,
     LogEntry,
@@ -17,23 +16,8 @@ from logd.groups import (
     decode_record,
     encode_record,
 )
-from logd.records import (
-    ABORT,
-    COMMIT,
-    Codec,
-    NewRecord,
-    Record,
-    build_batch,
-    decode_records,
-    iter_batches,
-    parse_control,
-)
+from logd.records import ABORT, COMMIT, Codec, Record, parse_control
 from logd.records.header import NO_PRODUCER_ID
-
-if TYPE_CHECKING:
-    from logd.storage import Appended
-
-log = logging.getLogger("logd.broker")
 
 
 class GroupLog:
@@ -42,18 +26,14 @@ class GroupLog:
     def __init__(self, partition: Partition, codec: Codec, now_ms: Callable[[], int]) -> None:
         self._partition = partition
         self._codec = codec
-        self._now_ms = now_ms
-        self._last: Appended | None = None
+        self._log = CoordinatorLog(partition, now_ms)
 
     def append(self, records: Sequence[CoordinatorRecord]) -> int:
         """Append all of them as one batch; the offset of the first.
 
         KafkaError: RECORD_LIST_TOO_LARGE, or what the log says.
         """
-        now_ms = self._now_ms()
-        batch = build_batch(_encoded(records, now_ms), codec=self._codec)
-        self._check_size(batch)
-        return self._append(batch, now_ms)
+        return self._log.append(_encoded(records), codec=self._codec)
 
     def append_in_transaction(self, records: Sequence[CoordinatorRecord], producing: Producing) -> int:
         """The same, as a batch of the producer's transaction.
@@ -61,26 +41,19 @@ class GroupLog:
         KafkaError also where the transaction's coordinator does not admit the producer, or the log knows a
         newer epoch of it; NotYetAdmitted.
         """
-        now_ms = self._now_ms()
         # Coordinators write for producers without a sequence, as Kafka's do: theirs counts their own batches.
-        batch = build_batch(
-            _encoded(records, now_ms),
+        return self._log.append(
+            _encoded(records),
+            admit=lambda: self._admit(producing),
             codec=self._codec,
             producer_id=producing.producer_id,
             producer_epoch=producing.producer_epoch,
             transactional=True,
         )
-        self._check_size(batch)
-        self._admit(producing)
-        return self._append(batch, now_ms)
 
     def flushed(self) -> Awaitable[None] | None:
         """What to await before whatever was appended last is acknowledged; see `Partition.flushed`."""
-        return None if self._last is None else self._partition.flushed(self._last)
-
-    def _append(self, batch: bytes, now_ms: int) -> int:
-        self._last = self._partition.append(batch, now_ms)
-        return self._last.base_offset
+        return self._log.flushed()
 
     def _admit(self, producing: Producing) -> None:
         partition = self._partition
@@ -99,47 +72,29 @@ class GroupLog:
         if consent is not None:
             raise NotYetAdmitted(consent)
 
-    def _check_size(self, batch: bytes) -> None:
-        limit = self._partition.max_message_bytes
-        if len(batch) > limit:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE, f"{len(batch)} bytes for {self._partition}, at most {limit}"
-            )
-
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to recover."""
-        return self._partition.log_start_offset == self._partition.log_end_offset
+        return self._log.is_empty
 
     def read(self) -> Iterator[LogEntry]:
         """Everything in it, in order: records, also those of open transactions, and the transactions' ends.
 
         A record that cannot be read is reported and left out: the other groups have to go on.
         """
-        for chunk in self._partition.read_all():
-            for position, header in iter_batches(chunk):
-                records = decode_records(chunk, position)
-                if header.is_control:
-                    yield from _ends(header.producer_id, records)
-                else:
-                    yield from self._decode(
-                        records, header.producer_id if header.is_transactional else NO_PRODUCER_ID
-                    )
-
-    def _decode(self, records: Sequence[Record], producer_id: int) -> Iterator[LogEntry]:
-        for offset, _, key, value, _ in records:
-            try:
-                decoded = None if key is None else decode_record(key, value)
-            except MalformedMessage as error:
-                log.warning("%s, offset %d cannot be read: %s", self._partition, offset, error)
+        for header, records in self._log.batches():
+            if header.is_control:
+                yield from _ends(header.producer_id, records)
                 continue
-            if decoded is not None:
-                yield Stored(offset, decoded, producer_id)
+            producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
+            stored: Iterator[tuple[int, CoordinatorRecord]] = self._log.decoded(records, decode_record)
+            for offset, record in stored:
+                yield Stored(offset, record, producer_id)
 
 
-def _encoded(records: Sequence[CoordinatorRecord], now_ms: int) -> list[NewRecord]:
+def _encoded(records: Sequence[CoordinatorRecord]) -> list[tuple[bytes, bytes | None]]:
     try:
-        return [(now_ms, *encode_record(record), ()) for record in records]
+        return [encode_record(record) for record in records]
     except ValueError as error:
         raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, str(error)) from None
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import cast
 
+from logd.broker.coordinator_log import Loader
 from logd.broker.groups.log import GroupLog
 from logd.errors import ErrorCode, KafkaError
 from logd.groups import Answer, GroupSettings, GroupShard, Joining, TransactionEnd
@@ -18,56 +19,56 @@ from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from logd.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-LOADING_SLICE_S = 0.005
-"""How long recovery holds the event loop before others have their turn."""
 EARLIEST_WAKE_S = 0.001
 
 log = logging.getLogger("logd.broker")
 
 
 class GroupPartition:
-    """`shard` is the core; it may be used once `loaded`."""
+    """`shard` is the core; it may be used once `loaded`. `broke` is told what the timer's work failed of,
+    after which nobody knows whether the core is what the log says.
+    """
 
     def __init__(
-        self, index: int, group_log: GroupLog, settings: GroupSettings, now_ms: Callable[[], int]
+        self,
+        index: int,
+        group_log: GroupLog,
+        settings: GroupSettings,
+        now_ms: Callable[[], int],
+        broke: Callable[[GroupPartition, Exception], None],
     ) -> None:
         self.index = index
         self._log = group_log
         self.shard = GroupShard(group_log, settings)
         self.now_ms = now_ms
-        self.loaded = False
-        self._closed = False
+        self._broke = broke
+        self._loader = Loader(
+            group_log.read,
+            self.shard.load,
+            is_empty=lambda: group_log.is_empty,
+            on_loaded=self._loaded,
+        )
         self._deleted_topics: frozenset[str] = frozenset()
         self._ended_transactions: list[TransactionEnd] = []
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_ms = 0
 
+    @property
+    def loaded(self) -> bool:
+        """Whether the core is what the log says."""
+        return self._loader.is_loaded
+
     async def load(self) -> None:
         """Replay the partition, in slices. KafkaError(KAFKA_STORAGE_ERROR) when it cannot be read."""
-        count = 0
-        until = self._loop.time() + LOADING_SLICE_S
-        for entry in self._log.read():
-            self.shard.load(entry)
-            count += 1
-            if self._loop.time() >= until:
-                await asyncio.sleep(0)
-                if self._closed:
-                    return
-                until = self._loop.time() + LOADING_SLICE_S
-        self._loaded()
-        log.info(
-            "groups of partition %d loaded: %d records, %d groups",
-            self.index,
-            count,
-            len(self.shard.store.groups),
-        )
+        count = await self._loader.load()
+        if count is not None:
+            groups = len(self.shard.store.groups)
+            log.info("groups of partition %d loaded: %d records, %d groups", self.index, count, groups)
 
     def load_if_empty(self) -> bool:
-        """A partition without records is ready at once; whether it was one."""
-        if not self.loaded and self._log.is_empty:
-            self._loaded()
-        return self.loaded
+        """A partition without records is ready at once; whether it is ready."""
+        return self._loader.load_if_empty()
 
     def _loaded(self) -> None:
         # Markers that came while the log was read may stand behind where reading it ends. Reading them and
@@ -75,7 +76,6 @@ class GroupPartition:
         for ended in self._ended_transactions:
             self.shard.end_transaction(*ended)
         self.shard.loaded(self.now_ms())
-        self.loaded = True
         self.topics_deleted(self._deleted_topics)
         self._arm()
 
@@ -106,7 +106,7 @@ class GroupPartition:
 
     def close(self) -> None:
         """Stop coordinating; whoever waits is told to look for the coordinator again."""
-        self.loaded, self._closed = False, True
+        self._loader.close()
         if self._timer is not None:
             self._timer.cancel()
         self._deliver(self.shard.unload(self.now_ms()))
@@ -174,4 +174,7 @@ class GroupPartition:
 
     def _tick(self) -> None:
         self._timer = None
-        self._deliver(self.shard.tick(self.now_ms()))
+        try:
+            self._deliver(self.shard.tick(self.now_ms()))
+        except Exception as error:
+            self._broke(self, error)

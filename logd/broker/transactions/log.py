@@ -6,9 +6,9 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from logd.broker.coordinator_log import CoordinatorLog
 from logd.broker.partition import Partition
-from logd.errors import ErrorCode, KafkaError, MalformedMessage
-from logd.records import build_batch, decode_records, iter_batches
+from logd.errors import ErrorCode, KafkaError
 from logd.transactions import TransactionRecord, decode_record, encode_record
 
 if TYPE_CHECKING:
@@ -30,27 +30,22 @@ class TxnLog:
 
     def __init__(self, partition: Partition, now_ms: Callable[[], int]) -> None:
         self._partition = partition
-        self._now_ms = now_ms
-        self.last: Appended | None = None
-        """Where the last records went."""
+        self._log = CoordinatorLog(partition, now_ms)
 
     @property
     def leader_epoch(self) -> int:
         """The coordinator epoch of what is written here."""
         return self._partition.leader_epoch
 
+    @property
+    def last(self) -> Appended | None:
+        """Where the last records went."""
+        return self._log.last
+
     def append(self, records: Sequence[TransactionRecord]) -> None:
         """Append all of them as one batch. KafkaError with the code the producer is to be answered with."""
-        now_ms = self._now_ms()
         try:
-            batch = build_batch([(now_ms, *encode_record(record), ()) for record in records])
-            limit = self._partition.max_message_bytes
-            if len(batch) > limit:
-                raise KafkaError(
-                    ErrorCode.RECORD_LIST_TOO_LARGE,
-                    f"{len(batch)} bytes for {self._partition}, at most {limit}",
-                )
-            self.last = self._partition.append(batch, now_ms)
+            self._log.append([encode_record(record) for record in records])
         except ValueError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
         except KafkaError as error:
@@ -63,25 +58,21 @@ class TxnLog:
 
         Awaiting raises KafkaError if the disk fails.
         """
-        appended = appended or self.last
-        return None if appended is None else self._partition.flushed(appended)
+        return self._log.flushed(appended)
+
+    @property
+    def waits_for_disk(self) -> bool:
+        """Whether appends may be owed a flush."""
+        return self._partition.flushes
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to recover."""
-        return self._partition.log_start_offset == self._partition.log_end_offset
+        return self._log.is_empty
 
     def read(self) -> Iterator[TransactionRecord]:
         """Everything there is, in order. A record that cannot be read is reported and left out."""
-        for chunk in self._partition.read_all():
-            for position, header in iter_batches(chunk):
-                if header.is_control:
-                    continue
-                for offset, _, key, value, _ in decode_records(chunk, position):
-                    try:
-                        decoded = None if key is None else decode_record(key, value)
-                    except MalformedMessage as error:
-                        log.warning("%s, offset %d cannot be read: %s", self._partition, offset, error)
-                        continue
-                    if decoded is not None:
-                        yield decoded
+        for header, records in self._log.batches():
+            if not header.is_control:
+                for _, record in self._log.decoded(records, decode_record):
+                    yield record

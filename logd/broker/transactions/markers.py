@@ -9,7 +9,9 @@ from logd.broker.catalog import TopicCatalog
 from logd.broker.groups.groups import Groups
 from logd.broker.topic import GROUP_OFFSETS
 from logd.errors import ErrorCode, KafkaError
-from logd.transactions import ProducerIdentity, TopicPartition
+from logd.records.control import SealedMarker, seal_marker
+from logd.topic_partition import TopicPartition
+from logd.transactions import ProducerIdentity
 
 log = logging.getLogger("logd.broker")
 
@@ -24,6 +26,9 @@ class Markers:
         self._catalog = catalog
         self._groups = groups
         self._now_ms = now_ms
+        self._facts: tuple[object, ...] = ()
+        self._sealed: SealedMarker
+        """The marker written last, and what it says: the next partition mostly gets the same."""
 
     def write(
         self,
@@ -39,14 +44,29 @@ class Markers:
         KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, and what `Partition.append_marker` says.
         """
         partition = self._catalog.find(where.topic).partition(where.partition)
-        appended = partition.append_marker(
-            *identity, commit, coordinator_epoch, self._now_ms(), transaction_version=transaction_version
-        )
+        now_ms = self._now_ms()
+        marker = self._marker(identity, commit, coordinator_epoch, now_ms)
+        appended = partition.append_sealed(marker, now_ms, transaction_version)
         if where.topic == GROUP_OFFSETS:
             self._groups.transaction_ended(where.partition, *identity, commit)
         return partition.flushed(appended)
 
-    def settle(
+    def _marker(
+        self, identity: ProducerIdentity, commit: bool, coordinator_epoch: int, now_ms: int
+    ) -> SealedMarker:
+        facts = identity, commit, coordinator_epoch, now_ms
+        if facts != self._facts:
+            self._sealed = seal_marker(
+                commit,
+                producer_id=identity.producer_id,
+                producer_epoch=identity.epoch,
+                coordinator_epoch=coordinator_epoch,
+                timestamp_ms=now_ms,
+            )
+            self._facts = facts
+        return self._sealed
+
+    def write_where_needed(
         self,
         where: TopicPartition,
         identity: ProducerIdentity,

@@ -1,23 +1,29 @@
 """One coordinator partition of transactions at work: the core, its log, and the markers it owes.
 
-Everything runs in the event loop. A transaction whose outcome is in the log is completed at once where that
-is a matter of a few markers; what takes longer, or does not work for now, a task of the partition's goes on
-with.
+Everything runs in the event loop. Once its outcome is in the log a transaction has ended for its producer, as
+in Apache Kafka; markers are written in the loop's next turn, behind the answer, or before anybody asks for
+that transactional id again, whichever comes first. What takes more than a few markers, or does not work for
+now, a task of the partition's goes on with.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from logd.backoff import Backoff
+from logd.broker.coordinator_log import Loader
+from logd.broker.rounds import report
 from logd.broker.transactions.log import TxnLog
 from logd.broker.transactions.markers import Markers
-from logd.errors import KafkaError
+from logd.errors import ErrorCode, KafkaError
+from logd.topic_partition import TopicPartition
 from logd.transactions import (
     ProducerIdentity,
-    TopicPartition,
+    TransactionDescription,
+    TransactionRecord,
     TransactionSettings,
     TransactionShard,
     TransactionState,
@@ -26,8 +32,6 @@ from logd.transactions import (
 if TYPE_CHECKING:
     from logd.storage import Appended
 
-LOADING_SLICE_S = 0.005
-"""How long recovery holds the event loop before others have their turn."""
 MARKERS_PER_TURN = 100
 """Markers of one transaction written before others have their turn."""
 RETRY_FIRST_S = 0.1
@@ -41,7 +45,7 @@ log = logging.getLogger("logd.broker")
 
 
 class TxnPartition:
-    """`shard` is the core; it may be used once `loaded`."""
+    """The core's shell; it may be used once `loaded`."""
 
     def __init__(
         self,
@@ -51,60 +55,64 @@ class TxnPartition:
         markers: Markers,
         *,
         new_producer_id: Callable[[], int],
+        met_producer_id: Callable[[int], None],
         now_ms: Callable[[], int],
     ) -> None:
         self.index = index
-        self.shard = TransactionShard(index, txn_log, settings, new_producer_id)
-        self.loaded = False
+        self._shard = TransactionShard(index, txn_log, settings, new_producer_id)
+        self._loader = Loader(txn_log.read, self._replay, is_empty=lambda: txn_log.is_empty)
         self._log = txn_log
         self._markers = markers
+        self._met_producer_id = met_producer_id
         self._now_ms = now_ms
-        self._closed = False
+        self._decided: dict[str, asyncio.Handle] = {}
+        """Transactional ids whose markers are written in the loop's next turn."""
         self._finishing: dict[str, asyncio.Task[None]] = {}
         self._adding: dict[str, Appended] = {}
         """What brought partitions into transactions and may not be on the disk yet, by transactional id."""
 
     # Life
 
+    @property
+    def loaded(self) -> bool:
+        """Whether the core is what the log says."""
+        return self._loader.is_loaded
+
     async def load(self) -> None:
         """Replay the partition, in slices, and finish what was decided. KafkaError when it cannot be read."""
-        count = 0
-        loop = asyncio.get_running_loop()
-        until = loop.time() + LOADING_SLICE_S
-        for record in self._log.read():
-            self.shard.load(record)
-            count += 1
-            if loop.time() >= until:
-                await asyncio.sleep(0)
-                if self._closed:
-                    return
-                until = loop.time() + LOADING_SLICE_S
-        self.loaded = True
-        log.info(
-            "transactions of partition %d loaded: %d records, %d transactional ids, %d to be finished",
-            self.index,
-            count,
-            len(self.shard),
-            len(self.shard.undone),
-        )
-        await self._finish_undone()
+        count = await self._loader.load()
+        if count is not None:
+            log.info(
+                "transactions of partition %d loaded: %d records, %d transactional ids, %d to be finished",
+                self.index,
+                count,
+                len(self._shard),
+                len(self._shard.undone),
+            )
+            await self._finish_undone()
+
+    def _replay(self, record: TransactionRecord) -> None:
+        self._shard.load(record)
+        if record.transaction is not None:
+            self._met_producer_id(record.transaction.highest_producer_id)
 
     async def _finish_undone(self) -> None:
-        for transactional_id in self.shard.undone:
-            if self._closed:
+        for transactional_id in self._shard.undone:
+            if not self.loaded:
                 return
             self._finish(transactional_id)
             await asyncio.sleep(0)
 
     def load_if_empty(self) -> bool:
         """A partition without records is ready at once; whether it is ready."""
-        if not self.loaded and not self._closed and self._log.is_empty:
-            self.loaded = True
-        return self.loaded
+        return self._loader.load_if_empty()
 
     def close(self) -> Iterable[asyncio.Task[None]]:
         """Stop coordinating; what is not finished the next start finishes. The tasks that end with it."""
-        self.loaded, self._closed = False, True
+        self._loader.close()
+        for handle in self._decided.values():
+            handle.cancel()
+        self._decided.clear()
         tasks = tuple(self._finishing.values())
         for task in tasks:
             task.cancel()
@@ -122,8 +130,9 @@ class TxnPartition:
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None
     ) -> ProducerIdentity:
         """InitProducerId; CONCURRENT_TRANSACTIONS where a transaction was open, which is aborted then."""
+        self._finish_decided(transactional_id)
         try:
-            return self.shard.init_producer(transactional_id, timeout_ms, expected, self._now_ms())
+            return self._shard.init_producer(transactional_id, timeout_ms, expected, self._now_ms())
         finally:
             self._finish(transactional_id)
 
@@ -136,8 +145,9 @@ class TxnPartition:
         client_version: int,
     ) -> None:
         """AddPartitionsToTxn."""
+        self._finish_decided(transactional_id)
         before = self._log.last
-        self.shard.add_partitions(
+        self._shard.add_partitions(
             transactional_id, identity, partitions, client_version=client_version, now_ms=self._now_ms()
         )
         added = self._log.last
@@ -157,49 +167,112 @@ class TxnPartition:
     def end(
         self, transactional_id: str, identity: ProducerIdentity, *, commit: bool, client_version: int
     ) -> ProducerIdentity:
-        """EndTxn. The outcome is in the log on return; markers that are missing still follow."""
-        after = self.shard.end(
+        """EndTxn. The outcome is in the log on return; the markers follow."""
+        self._finish_decided(transactional_id)
+        after = self._shard.end(
             transactional_id, identity, commit=commit, client_version=client_version, now_ms=self._now_ms()
         )
-        self._finish(transactional_id)
+        if transactional_id not in self._finishing and self._shard.is_decided(transactional_id):
+            finish = asyncio.get_running_loop().call_soon(self._finish_decided, transactional_id)
+            self._decided[transactional_id] = finish
         return after
+
+    @property
+    def waits_for_disk(self) -> bool:
+        """Whether what is decided may be answered only later, by flush.messages and flush.ms."""
+        return self._log.waits_for_disk
+
+    # Telling
+
+    def verify_partitions(
+        self, transactional_id: str, identity: ProducerIdentity, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """See `TransactionShard.verify_partitions`."""
+        self._finish_decided(transactional_id)
+        return self._shard.verify_partitions(transactional_id, identity, partitions)
+
+    def describe(self, transactional_id: str) -> TransactionDescription:
+        """See `TransactionShard.describe`."""
+        self._finish_decided(transactional_id)
+        return self._shard.describe(transactional_id)
+
+    def listed(self) -> Iterator[TransactionDescription]:
+        """See `TransactionShard.listed`."""
+        for transactional_id in tuple(self._decided):
+            self._finish_decided(transactional_id)
+        return self._shard.listed()
+
+    # Housekeeping
+
+    def timed_out(self) -> Sequence[str]:
+        """See `TransactionShard.timed_out`."""
+        return self._shard.timed_out(self._now_ms())
+
+    def expired(self) -> Sequence[str]:
+        """See `TransactionShard.expired`."""
+        return self._shard.expired(self._now_ms())
+
+    def forget(self, transactional_ids: Sequence[str]) -> None:
+        """See `TransactionShard.forget`."""
+        self._shard.forget(transactional_ids, self._now_ms())
 
     def abort_timed_out(self, transactional_id: str) -> None:
         """Abort a transaction nobody ends."""
-        if self.shard.abort_timed_out(transactional_id, self._now_ms()):
+        if self._shard.abort_timed_out(transactional_id, self._now_ms()):
             log.info("transaction of %s aborted: it has timed out", transactional_id)
             self._finish(transactional_id)
 
     # Markers
+
+    def _finish_decided(self, transactional_id: str) -> None:
+        """`_finish` what waits for the loop's next turn, if the transactional id does."""
+        handle = self._decided.pop(transactional_id, None)
+        if handle is None:
+            return
+        handle.cancel()
+        try:
+            self._finish(transactional_id)
+        except Exception as error:  # its producer has been told that the transaction has ended
+            report(f"finishing the transaction of {transactional_id}", error)
+            self._keep_on(transactional_id, ())
 
     def _finish(self, transactional_id: str) -> None:
         """Write the markers a decided transaction owes: the first ones now, a task goes on with the rest.
 
         Nothing is written before the decision is where flush.messages wants it.
         """
-        owed = self.shard.owed(transactional_id)
+        owed = self._shard.owed(transactional_id)
         if owed is None or transactional_id in self._finishing:
             return
         waiting: Flushes = ()
         if self._log.flushed() is None:
             waiting = self._write_markers(transactional_id, owed[1][:MARKERS_PER_TURN])
             self._complete(transactional_id)
-        if self.shard.owed(transactional_id) is not None:
+        self._keep_on(transactional_id, waiting)
+
+    def _keep_on(self, transactional_id: str, waiting: Flushes) -> None:
+        if self._shard.owed(transactional_id) is not None:
             task = asyncio.get_running_loop().create_task(self._go_on(transactional_id, waiting))
             self._finishing[transactional_id] = task
 
     async def _go_on(self, transactional_id: str, waiting: Flushes) -> None:
         """Until the transaction is complete; nobody else writes markers for it meanwhile."""
-        delay_s = RETRY_FIRST_S
+        backoff = Backoff(RETRY_FIRST_S, RETRY_LAST_S)
         try:
-            await self._flush(transactional_id, waiting)
-            while (owed := self.shard.owed(transactional_id)) is not None:
-                await self._write_all(transactional_id, owed[1])
-                if self.shard.owed(transactional_id) is not None:
-                    await asyncio.sleep(delay_s)
-                    delay_s = min(delay_s * 2, RETRY_LAST_S)
+            await self._attempt(transactional_id, self._flush(transactional_id, waiting))
+            while (owed := self._shard.owed(transactional_id)) is not None:
+                await self._attempt(transactional_id, self._write_all(transactional_id, owed[1]))
+                if self._shard.owed(transactional_id) is not None:
+                    await asyncio.sleep(backoff.next())
         finally:
             del self._finishing[transactional_id]
+
+    async def _attempt(self, transactional_id: str, work: Awaitable[None]) -> None:
+        """A marker written twice harms nobody, one that never comes holds readers back for good."""
+        try:
+            await work
+        except Exception as error:
+            report(f"finishing the transaction of {transactional_id}", error)
 
     async def _write_all(self, transactional_id: str, partitions: Sequence[TopicPartition]) -> None:
         try:
@@ -215,14 +288,14 @@ class TxnPartition:
 
     def _write_markers(self, transactional_id: str, partitions: Sequence[TopicPartition]) -> Flushes:
         """Write markers as far as that works; those that still have to get to the disk."""
-        owed = self.shard.owed(transactional_id)
+        owed = self._shard.owed(transactional_id)
         assert owed is not None
         transaction = owed[0]
         commit = transaction.state is TransactionState.PREPARE_COMMIT
         waiting = []
         for where in partitions:
             try:
-                flushing = self._markers.settle(
+                flushing = self._markers.write_where_needed(
                     where,
                     transaction.identity,
                     commit=commit,
@@ -233,7 +306,7 @@ class TxnPartition:
                 log.warning("%s-%d: no marker for %s yet: %s", *where, transactional_id, error)
                 continue
             if flushing is None:
-                self.shard.marker_written(transactional_id, where)
+                self._shard.marker_written(transactional_id, where)
             else:
                 waiting.append((where, flushing))
         return waiting
@@ -245,10 +318,10 @@ class TxnPartition:
             except KafkaError as error:
                 log.warning("%s-%d: the marker for %s may be lost: %s", *where, transactional_id, error)
                 continue
-            self.shard.marker_written(transactional_id, where)
+            self._shard.marker_written(transactional_id, where)
 
     def _complete(self, transactional_id: str) -> None:
         try:
-            self.shard.complete(transactional_id, self._now_ms())
+            self._shard.complete(transactional_id, self._now_ms())
         except KafkaError as error:
             log.warning("the end of the transaction of %s is not written yet: %s", transactional_id, error)

@@ -23,9 +23,9 @@ from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, error_for
 from logd.groups import partition_for
 from logd.storage import Log
+from logd.topic_partition import TopicPartition
 from logd.transactions import (
     ProducerIdentity,
-    TopicPartition,
     TransactionDescription,
     TransactionSettings,
 )
@@ -68,22 +68,20 @@ class Transactions(Coordinator[TxnPartition]):
         )
         self.markers = Markers(catalog, groups, now_ms)
 
+    def configure(self, config: BrokerConfig) -> None:
+        """Take settings that were changed while running."""
+        self._config = config
+
     def start(self) -> None:
         """Recover in the background, finish what was decided, and begin looking for timeouts."""
-        config = self._config
-        self._spawn(self._load_all())
-        self._spawn(
-            self._repeat(
-                config.transaction_abort_timed_out_transaction_cleanup_interval_ms, self._abort_timed_out
-            )
-        )
-        self._spawn(
-            self._repeat(config.transaction_remove_expired_transaction_cleanup_interval_ms, self._expire)
-        )
+        config, every = self._config, self._rounds.every
+        self._rounds.spawn(self._recover())
+        every(config.transaction_abort_timed_out_transaction_cleanup_interval_ms, self._abort_timed_out)
+        every(config.transaction_remove_expired_transaction_cleanup_interval_ms, self._expire)
 
     async def stop(self) -> None:
         """End; what is not finished the next start finishes."""
-        await self._end_tasks()
+        await self._rounds.stop()
         await asyncio.gather(*self._close(tuple(self._partitions)), return_exceptions=True)
 
     # Finding
@@ -130,9 +128,18 @@ class Transactions(Coordinator[TxnPartition]):
         self, transactional_id: str, identity: ProducerIdentity, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Whether each partition is in the producer's transaction; TRANSACTION_ABORTABLE where not."""
-        return self._partition(transactional_id).shard.verify_partitions(
-            transactional_id, identity, partitions
-        )
+        return self._partition(transactional_id).verify_partitions(transactional_id, identity, partitions)
+
+    def end_at_once(
+        self, transactional_id: str, identity: ProducerIdentity, *, commit: bool, client_version: int = 0
+    ) -> ProducerIdentity | None:
+        """As `end`; None, and nothing done, where something has to be awaited first."""
+        if not self._producer_ids.has_reserved:
+            return None
+        partition = self._partition(transactional_id)
+        if partition.waits_for_disk:
+            return None
+        return partition.end(transactional_id, identity, commit=commit, client_version=client_version)
 
     async def end(
         self, transactional_id: str, identity: ProducerIdentity, *, commit: bool, client_version: int = 0
@@ -168,31 +175,32 @@ class Transactions(Coordinator[TxnPartition]):
                 ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
                 f"a transactional batch for {topic}-{partition} without a transactional id",
             )
+        if not (implicit or self._config.transaction_partition_verification_enable):
+            index = self.partition_of(transactional_id)
+            return self._partitions[index].added(transactional_id) if index in self._partitions else None
         identity = ProducerIdentity(producer_id, producer_epoch)
         where = TopicPartition(topic, partition)
         try:
+            coordinator = self._partition(transactional_id)
             if implicit:
-                self._partition(transactional_id).add_partitions(
+                coordinator.add_partitions(
                     transactional_id, identity, (where,), client_version=IMPLICIT_VERSION
                 )
-            elif self._config.transaction_partition_verification_enable:
-                code = self.verify_partitions(transactional_id, identity, (where,))[where]
+            else:
+                code = coordinator.verify_partitions(transactional_id, identity, (where,))[where]
                 if code is not ErrorCode.NONE:
-                    raise KafkaError(
-                        code, f"{topic}-{partition} is not in a transaction of {transactional_id}"
-                    )
+                    raise KafkaError(code, f"{where} is not in a transaction of {transactional_id}")
         except KafkaError as error:
             if error.code is ErrorCode.PRODUCER_FENCED:
                 raise error_for(ErrorCode.INVALID_PRODUCER_EPOCH, error.message) from None
             raise
-        index = self.partition_of(transactional_id)
-        return self._partitions[index].added(transactional_id) if index in self._partitions else None
+        return coordinator.added(transactional_id)
 
     # Telling
 
     def describe(self, transactional_id: str) -> TransactionDescription:
         """One transactional id. KafkaError: TRANSACTIONAL_ID_NOT_FOUND, INVALID_REQUEST for an empty one."""
-        return self._partition(transactional_id).shard.describe(transactional_id)
+        return self._partition(transactional_id).describe(transactional_id)
 
     def listed(self) -> Iterator[TransactionDescription]:
         """Every transactional id known; COORDINATOR_LOAD_IN_PROGRESS while one of the partitions is not."""
@@ -202,7 +210,7 @@ class Transactions(Coordinator[TxnPartition]):
             for index, partition in enumerate(topic.partitions if topic is not None else ())
             if partition is not None
         ]
-        return (found for partition in partitions for found in partition.shard.listed())
+        return (found for partition in partitions for found in partition.listed())
 
     # Housekeeping
 
@@ -217,36 +225,37 @@ class Transactions(Coordinator[TxnPartition]):
 
     async def _abort_timed_out(self) -> None:
         for partition in self._at_work():
-            for transactional_id in partition.shard.timed_out(self._now_ms()):
+            for transactional_id in partition.timed_out():
                 await self._producer_ids.reserve()
                 if partition.loaded:
-                    partition.abort_timed_out(transactional_id)
+                    with self._reloading(partition):
+                        partition.abort_timed_out(transactional_id)
                 await asyncio.sleep(0)
 
     async def _expire(self) -> None:
         for partition in self._at_work():
-            now_ms = self._now_ms()
-            expired = partition.shard.expired(now_ms)
+            expired = partition.expired()
             for start in range(0, len(expired), EXPIRED_PER_BATCH):
                 if partition.loaded:
-                    partition.shard.forget(expired[start : start + EXPIRED_PER_BATCH], now_ms)
+                    with self._reloading(partition):
+                        partition.forget(expired[start : start + EXPIRED_PER_BATCH])
                 await asyncio.sleep(0)
-
-    async def _repeat(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            await asyncio.sleep(interval_ms / 1000)
-            try:
-                await work()
-            except KafkaError as error:
-                log.error("transactions: %s: %s", work.__name__, error)
 
     def _at_work(self) -> list[TxnPartition]:
         return [partition for partition in self._partitions.values() if partition.loaded]
 
     # Loading
 
+    async def _recover(self) -> None:
+        await self._load_all()
+        topic = self._catalog.topics.get(TRANSACTION_STATE)
+        for index in range(len(topic.partitions) if topic is not None else 0):
+            if index not in self._partitions or not self._partitions[index].loaded:
+                self._producer_ids.unread(f"{TRANSACTION_STATE}-{index}")
+        self._producer_ids.all_met()
+
     def _new_partition(self, index: int) -> TxnPartition:
-        partition = self._catalog.partitions.get((TRANSACTION_STATE, index))
+        partition = self._catalog.partitions.get(TopicPartition(TRANSACTION_STATE, index))
         if partition is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{TRANSACTION_STATE}-{index} is offline")
         return TxnPartition(
@@ -255,6 +264,7 @@ class Transactions(Coordinator[TxnPartition]):
             self._settings,
             self.markers,
             new_producer_id=self._producer_ids.take_reserved,
+            met_producer_id=self._producer_ids.met,
             now_ms=self._now_ms,
         )
 

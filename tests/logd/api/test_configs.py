@@ -9,6 +9,7 @@ import pytest
 
 from logd.broker.configs import Operation, Source
 from logd.config import BROKER_SETTINGS, TOPIC_SETTINGS
+from logd.config.inert import INERT_SETTINGS
 from logd.errors import ErrorCode
 from logd.wire.messages import alter_configs, incremental_alter_configs
 from logd.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -79,7 +80,7 @@ def test_an_override_stands_before_the_default_it_hides(client: RawClient, make_
 
 def test_the_brokers_settings(client: RawClient) -> None:
     configs = {config.name: config for config in describe(client, BROKER, "1").configs}
-    assert set(configs) == set(BROKER_SETTINGS)
+    assert set(configs) == {*BROKER_SETTINGS, *INERT_SETTINGS}
     started_with = configs["offsets.topic.num.partitions"]
     assert (started_with.value, started_with.config_source) == ("5", Source.STARTED_WITH)
     assert [synonym.value for synonym in started_with.synonyms] == ["5", "50"]
@@ -132,7 +133,7 @@ def test_a_changed_setting_holds_at_once(client: RawClient, make_topic: Make) ->
         (("retention.ms", Operation.SET, None), ErrorCode.INVALID_CONFIG),
         (("retention.ms", Operation.APPEND, "1"), ErrorCode.INVALID_CONFIG),
         (("retention.m", Operation.SET, "1"), ErrorCode.INVALID_CONFIG),
-        (("cleanup.policy", Operation.SUBTRACT, "delete"), ErrorCode.INVALID_CONFIG),
+        (("cleanup.policy", Operation.APPEND, "shrink"), ErrorCode.INVALID_CONFIG),
         (("retention.ms", 9, "1"), ErrorCode.INVALID_REQUEST),
     ],
 )

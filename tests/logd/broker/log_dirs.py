@@ -31,7 +31,8 @@ def logd_in(
 
 
 def home(tmp_path: Path, partition: str) -> str:
-    """The name of the folder a partition is in."""
+    """The name of the folder a partition is in; a new one gets there a little later than its answer."""
+    wait_for(lambda: any(tmp_path.glob(f"*/{partition}")))
     (found,) = tmp_path.glob(f"*/{partition}")
     return found.parent.name
 

@@ -20,10 +20,12 @@ Change = Callable[[SimulatedBroker], Awaitable[object]]
 CHANGES: dict[str, Change] = {
     "create": lambda broker: broker.catalog.create("new", 2, {}),
     "grow": lambda broker: broker.catalog.grow("t", 3),
-    "configure": lambda broker: broker.catalog.configure(broker.catalog.topics["t"], {"retention.ms": "5"}),
+    "configure": lambda broker: broker.catalog.configure(
+        broker.catalog.topics["t"], lambda _: {"retention.ms": "5"}
+    ),
     "delete": lambda broker: broker.delete_topic(broker.catalog.topics["t"]),
     "configure the broker": lambda broker: broker.change_configs(
-        "", {"message.max.bytes": "77777"}, validate_only=False
+        "", lambda _: {"message.max.bytes": "77777"}, validate_only=False
     ),
 }
 

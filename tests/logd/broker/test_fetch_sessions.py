@@ -143,7 +143,7 @@ def test_who_gave_records_goes_to_the_end() -> None:
     session = cache.used(cache.opened(3, 0), 0)
     session.told("t", PartitionFetched(0, records=b"some"))
     session.told("t", PartitionFetched(1))
-    assert [index for _, index in session.partitions] == [1, 2, 0]
+    assert [held.asked.partition for held in session.in_turn()] == [1, 2, 0]
 
 
 def test_all_sessions_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from logd.broker.flusher import COMMITS_AT_ONCE, FLUSHES_AT_ONCE, Flusher
+from logd.broker.flusher import FLUSHES_AT_ONCE, SYNCS_AT_ONCE, Flusher
 from logd.errors import ErrorCode, KafkaError
 
 
@@ -22,6 +22,11 @@ class PaperLog:
         self.synced = 0
         self.started: list[int] = []
         self.failure: KafkaError | None = None
+
+    @property
+    def flusher(self) -> PaperLog:
+        """The part that is flushed; of a log on paper there is nothing else."""
+        return self
 
     @property
     def log_end_offset(self) -> int:
@@ -124,7 +129,7 @@ def test_a_few_logs_are_flushed_at_a_time_and_all_in_the_end() -> None:
         pool.let_go()
         assert await flushing == 19
         assert pool.waiting_max == FLUSHES_AT_ONCE
-        assert all(partition.log.is_flushed for partition in partitions)
+        assert all(partition.log.flusher.is_flushed for partition in partitions)
         assert await flusher.flush_all() == 0
 
     asyncio.run(run())
@@ -155,7 +160,7 @@ def test_what_is_idle_is_not_looked_at() -> None:
         for partition in partitions:
             partition.log = None  # any look would be an error
         assert await flusher.flush_all() == 0
-        flusher.commit_due(0)
+        flusher.sync_due(0)
 
     asyncio.run(run())
 
@@ -214,13 +219,13 @@ def test_all_that_comes_during_one_sync_shares_the_next() -> None:
     async def run() -> None:
         flusher, (partition,), pool = flusher_of(1)
         log = partition.log
-        first = flusher.commit(partition)
-        assert flusher.commit(partition) is first, "not begun yet: it covers this one too"
+        first = flusher.sync(partition)
+        assert flusher.sync(partition) is first, "not begun yet: it covers this one too"
         await turns()
         assert log.started == [1]
         later = []
         for log.end in (2, 3, 4):
-            later.append(flusher.commit(partition))
+            later.append(flusher.sync(partition))
             await turns()
         assert len(set(map(id, later))) == 1
         assert log.started == [1], "one at a time"
@@ -229,7 +234,7 @@ def test_all_that_comes_during_one_sync_shares_the_next() -> None:
         await later[0]
         assert log.started == [1, 4] and log.synced == 4
         await turns()
-        assert not flusher._committing
+        assert not flusher._syncing
 
     asyncio.run(run())
 
@@ -237,14 +242,14 @@ def test_all_that_comes_during_one_sync_shares_the_next() -> None:
 def test_who_waits_for_an_offset_waits_for_no_more_syncs_than_it_takes() -> None:
     async def run() -> None:
         flusher, (partition,), pool = flusher_of(1)
-        first = flusher.commit(partition)
+        first = flusher.sync(partition)
         await turns()
-        assert flusher.committed(partition, 0) is first
-        assert flusher.committed(partition, 1) is first, "nothing is owed behind what is under way"
+        assert flusher.synced(partition, 0) is first
+        assert flusher.synced(partition, 1) is first, "nothing is owed behind what is under way"
         partition.log.end = 3
-        second = flusher.commit(partition)
-        assert flusher.committed(partition, 0) is first
-        assert flusher.committed(partition, 1) is flusher.committed(partition, 2) is second
+        second = flusher.sync(partition)
+        assert flusher.synced(partition, 0) is first
+        assert flusher.synced(partition, 1) is flusher.synced(partition, 2) is second
         pool.let_go()
         await second
         assert partition.log.started == [1, 3] and partition.flushes_ended == 2
@@ -258,11 +263,11 @@ def test_no_sync_begins_while_a_log_is_held_whatever_it_waited_for_before() -> N
     """A commit that had waited for its turn among others ran beside the log's move to another folder."""
 
     async def run() -> None:
-        flusher, partitions, pool = flusher_of(COMMITS_AT_ONCE + 1)
-        waiting = [flusher.commit(partition) for partition in partitions]
+        flusher, partitions, pool = flusher_of(SYNCS_AT_ONCE + 1)
+        waiting = [flusher.sync(partition) for partition in partitions]
         await turns()
         last = partitions[-1]
-        last.log.is_flushing = False
+        last.log.flusher.is_flushing = False
         async with flusher.held(last):
             pool.let_go()
             await asyncio.gather(*waiting[:-1])
@@ -277,9 +282,9 @@ def test_no_sync_begins_while_a_log_is_held_whatever_it_waited_for_before() -> N
 def test_who_waits_for_a_sync_that_fails_is_told_and_the_next_one_is_tried() -> None:
     async def run() -> None:
         flusher, (partition,), pool = flusher_of(1)
-        first = flusher.commit(partition)
+        first = flusher.sync(partition)
         await turns()
-        second = flusher.commit(partition)
+        second = flusher.sync(partition)
         partition.log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "gone")
         pool.let_go()
         for waiting in (first, second):
@@ -293,15 +298,15 @@ def test_who_waits_for_a_sync_that_fails_is_told_and_the_next_one_is_tried() -> 
 def test_a_few_logs_are_synced_at_a_time_and_stopping_waits_for_them() -> None:
     async def run() -> None:
         flusher, partitions, pool = flusher_of(10)
-        waiting = [flusher.commit(partition) for partition in partitions]
+        waiting = [flusher.sync(partition) for partition in partitions]
         await turns()
-        assert pool.waiting == COMMITS_AT_ONCE
+        assert pool.waiting == SYNCS_AT_ONCE
         stopping = asyncio.create_task(flusher.stop())
         await turns()
         assert not stopping.done()
         pool.let_go()
         await stopping
         assert all(future.done() for future in waiting)
-        assert pool.waiting_max == COMMITS_AT_ONCE
+        assert pool.waiting_max == SYNCS_AT_ONCE
 
     asyncio.run(run())

@@ -46,7 +46,7 @@ def partition(tmp_path: Path, guard: Guard) -> Iterator[Partition]:
     folder = LogFolder.open(path, node_id=1, cluster_id="c", config_for=lambda topic: config, now_ms=NOW)
     log = folder.create_log("t", 0, topic_id=bytes(range(16)), config=config, now_ms=NOW)
     flusher = cast(Any, SimpleNamespace(appended=lambda *_: None, touched=lambda *_: None))
-    partition = Partition(log, folder, bytes(range(16)), config, lambda _: None, flusher)
+    partition = Partition(log, folder, bytes(range(16)), config, flusher)
     partition.guard = guard
     yield partition
     folder.close()
@@ -165,13 +165,22 @@ def test_readers_of_committed_records_stop_at_the_last_stable_offset(partition: 
     assert facts == (PID, 0, 0, 3) and producer.txn_first_offset == -1
 
 
+class Waiter:
+    """See `AppendWaiter`."""
+
+    told = 0
+
+    def on_append(self) -> None:
+        self.told += 1
+
+
 def test_a_marker_wakes_those_who_wait(partition: Partition) -> None:
-    woken = []
-    partition.waiters.add(cast(Any, object()))
-    partition._has_appended = woken.append
+    waiter = Waiter()
+    partition.waiters.add(waiter)
     partition.append_marker(PID, 0, True, 0, NOW)
-    assert woken == [partition]
-    partition.waiters.clear()
+    assert waiter.told == 1
+    partition.append_marker(PID, 0, True, 0, NOW)
+    assert waiter.told == 1, "who is told has to come again for more"
 
 
 def test_a_partition_opened_again_has_nothing_unstable_that_has_ended(partition: Partition) -> None:
@@ -184,7 +193,7 @@ def test_a_partition_opened_again_has_nothing_unstable_that_has_ended(partition:
         partition.folder.path, node_id=1, cluster_id="c", config_for=lambda topic: config, now_ms=NOW
     )
     flusher = cast(Any, SimpleNamespace(appended=lambda *_: None, touched=lambda *_: None))
-    again = Partition(folder.logs["t", 0], folder, bytes(16), config, lambda _: None, flusher)
+    again = Partition(folder.logs["t", 0], folder, bytes(16), config, flusher)
     assert again.last_stable_offset == 2
     again.append_marker(5, 0, True, 0, NOW)
     assert again.last_stable_offset == 4

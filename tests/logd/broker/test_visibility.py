@@ -26,7 +26,7 @@ PRODUCER = 9
 
 
 class Bench:
-    """A partition, `woken` how often its waiters were to be woken, `started` the jobs that wait."""
+    """A partition, `woken` how often its waiters were told, `started` the jobs that wait."""
 
     def __init__(self, folder: LogFolder, disk: FaultyDisk, **configs: str) -> None:
         self.disk = disk
@@ -35,16 +35,15 @@ class Bench:
         self.flusher = Flusher(self._run, 1 << 30)
         config = TopicConfig().overridden(configs)
         log = folder.create_log("t", 0, topic_id=bytes(16), config=config, now_ms=NOW)
-        self.partition = Partition(log, folder, bytes(16), config, self._has_appended, self.flusher)
+        self.partition = Partition(log, folder, bytes(16), config, self.flusher)
         self.partition.waiters.add(self)
         self.seen = 0, 0
         self._sequence = 0
 
     def on_append(self) -> None:
         """See `AppendWaiter`."""
-
-    def _has_appended(self, partition: Partition) -> None:
         self.woken += 1
+        self.partition.waiters.add(self)
 
     async def _run(self, job: Callable[[], None]) -> None:
         go = asyncio.Event()
@@ -236,7 +235,7 @@ def test_flush_ms_holds_back_what_waits_for_it(tmp_path: Path) -> None:
             await bench.let_go()
             assert bench.bounds == (2, 2)
             bench.produce(NOW + 110)
-            bench.flusher.commit_due(NOW + 210)
+            bench.flusher.sync_due(NOW + 210)
             await turns()
             assert bench.bounds == (3, 3) and len(bench.started) == 1, "by the clock: nobody waits"
             await bench.let_go()
@@ -306,10 +305,10 @@ def test_retention_leaves_what_nobody_could_read_yet(tmp_path: Path) -> None:
             bench.produce()
             log, partition = bench.partition.log, bench.partition
             later = NOW + 10_000
-            assert log.apply_retention(later, upper_bound=partition.high_watermark) == []
+            assert log.shortening.apply_retention(later, upper_bound=partition.high_watermark) == []
             await turns()
             await bench.let_go()
-            assert log.apply_retention(later, upper_bound=partition.high_watermark)
+            assert log.shortening.apply_retention(later, upper_bound=partition.high_watermark)
             assert log.log_start_offset == 1
 
     run(work)

@@ -24,8 +24,9 @@ from logd.config.topic import TopicConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.records import build_batch
 from logd.records.slice import FileSlice
-from logd.storage import Log, LogFolder, NotResident
+from logd.storage import LogFolder, NotResident
 from logd.storage.disk import read_slice
+from logd.storage.log.reader import LogReader
 from logd.wire import decode, encode_request
 from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
@@ -144,7 +145,7 @@ class Cold:
         self.error: OSError | None = None
 
     def is_resident(self, piece: FileSlice) -> bool:
-        cold = self.broker.catalog.find("cold").partition(0).log.read(0, 1 << 20)
+        cold = self.broker.catalog.find("cold").partition(0).log.reader.read(0, 1 << 20)
         assert cold is not None
         return self.pages_in or piece.fd != cold.fd
 
@@ -175,7 +176,7 @@ def answered(answer: Any) -> list[tuple[str, int, int]]:
 
 @pytest.fixture
 def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cold]:
-    monkeypatch.setattr(Log, "is_recent", lambda log, offset: False)
+    monkeypatch.setattr(LogReader, "is_recent", lambda reader, offset: False)
     config = from_properties({"log.dirs": str(tmp_path), "offsets.topic.num.partitions": "1"}).config
     with asyncio.Runner() as runner:
         broker = Broker(config)
@@ -197,10 +198,10 @@ def test_others_are_answered_while_pages_are_read_in(cold: Cold) -> None:
         answers: list[Any] = []
         waiting = cold.fetch("cold", "warm")
         assert isinstance(waiting, Delayed)
-        waiting.start(answers.append)
+        waiting.start(answers.append, pytest.fail)
         await until(lambda: cold.gate.running == 1)
         assert answered(cold.fetch("warm"))[0][2] > 0, "at once"
-        waiting.on_append()
+        waiting.wake()
         assert not answers and cold.gate.running == 1, "news do not begin it again"
         cold.gate.open.set()
         await until(lambda: bool(answers))
@@ -216,7 +217,7 @@ def test_others_are_answered_while_pages_are_read_in(cold: Cold) -> None:
 def test_nobody_is_answered_who_hung_up_meanwhile(cold: Cold) -> None:
     async def run() -> None:
         waiting = cold.fetch("cold")
-        waiting.start(pytest.fail)
+        waiting.start(pytest.fail, pytest.fail)
         await until(lambda: cold.gate.running == 1)
         waiting.cancel()
         cold.gate.open.set()
@@ -230,7 +231,7 @@ def test_pages_that_cannot_be_read(cold: Cold) -> None:
         answers: list[Any] = []
         cold.gate.open.set()
         cold.error = OSError(5, "Input/output error")
-        cold.fetch("warm", "cold", max_wait_ms=0).start(answers.append)
+        cold.fetch("warm", "cold", max_wait_ms=0).start(answers.append, pytest.fail)
         await until(lambda: bool(answers))
         warm, failed = answered(answers[0])
         assert warm[1] == 0 and warm[2] > 0
@@ -241,25 +242,25 @@ def test_pages_that_cannot_be_read(cold: Cold) -> None:
 
 def test_indexes_that_are_not_in_memory(cold: Cold, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody knows then how much there is: read in first, and wait after, if it is too little."""
-    read = Log.read
+    read = LogReader.read
     loaded = False
 
     def load() -> None:
         nonlocal loaded
         loaded = True
 
-    def read_cold(log: Log, offset: int, max_bytes: int, **bounds: Any) -> FileSlice | None:
+    def read_cold(reader: LogReader, offset: int, max_bytes: int, **bounds: Any) -> FileSlice | None:
         if not loaded:
             raise NotResident(load)
-        return read(log, offset, max_bytes, **bounds)
+        return read(reader, offset, max_bytes, **bounds)
 
-    monkeypatch.setattr(Log, "read", read_cold)
+    monkeypatch.setattr(LogReader, "read", read_cold)
 
     async def run() -> None:
         answers: list[Any] = []
         partition = cold.broker.catalog.find("warm").partition(0)
         waiting = cold.fetch("warm", min_bytes=100)
-        waiting.start(answers.append)
+        waiting.start(answers.append, pytest.fail)
         await until(lambda: loaded and bool(partition.waiters))
         assert not answers, "one batch is too little"
         partition.append(build_batch([(1, b"k", b"v", ())]), 1)
@@ -276,7 +277,7 @@ def test_a_log_is_read_in_before_it_is_replayed(
     folder = LogFolder.open(tmp_path, node_id=1, cluster_id="c", config_for=lambda topic: config, now_ms=0)
     log = folder.create_log("t", 0, topic_id=bytes(16), config=config, now_ms=0)
     for _ in range(100):
-        log.append(build_batch([(0, None, os.urandom(10_000), ())]), 0, 0)
+        log.writer.append(build_batch([(0, None, os.urandom(10_000), ())]), 0, 0)
     read_in: list[FileSlice] = []
     # Whether the kernel drops pages when asked, and how soon it has them again, is its own affair.
     monkeypatch.setattr("logd.broker.warming.is_resident", lambda piece: False)

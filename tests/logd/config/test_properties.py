@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from logd.config.properties import parse_overrides, parse_properties
+from logd.config.properties import parse_overrides, parse_properties, read_properties
 from logd.errors import ConfigError
 
 
@@ -36,6 +38,45 @@ trailing=value   \t
 
 def test_a_doubled_backslash_at_the_end_is_no_continuation() -> None:
     assert parse_properties("a=x\\\\\nb=y") == {"a": "x\\", "b": "y"}
+
+
+def test_values_as_java_reads_them() -> None:
+    """What `java.util.Properties.load` (Java 17) gives for the same text, but for trailing blanks."""
+    text = (
+        " b : two words\nc 3\np\\\n\nq=c:\\\\d\\te\nr=\\u00e9\\ud83d\\ude00\n"
+        's=x\u2028y=z\nt=u\x0cv\x0bw\n\x0cu=1\nk==v\nl : = v\nk\\:3=v\\=4\nx=\\a\\n\\"\n'
+        "cr=1\rcr2=2\r\n#c\\\nn=1\nm=a \\\n  # b\nlast=z\\"
+    )
+    assert parse_properties(text) == {
+        "b": "two words",
+        "c": "3",
+        "p": "",
+        "q": "c:\\d\te",
+        "r": "é😀",
+        "s": "x\u2028y=z",
+        "t": "u\x0cv\x0bw",
+        "u": "1",
+        "k": "=v",
+        "l": "= v",
+        "k:3": "v=4",
+        "x": 'a\n"',
+        "cr": "1",
+        "cr2": "2",
+        "n": "1",
+        "m": "a # b",
+        "last": "z",
+    }
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.properties"
+    path.write_bytes("\ufeffname=é\n".encode())
+    assert read_properties(path) == {"name": "é"}
+    path.write_bytes(b"name=\xe9\n")
+    with pytest.raises(ConfigError, match=r"file=.*a\.properties: must be in UTF-8"):
+        read_properties(path)
+    with pytest.raises(ConfigError, match=r"--config=.*none: cannot be read"):
+        read_properties(tmp_path / "none", "--config")
 
 
 def test_overrides_need_a_key_and_an_equals_sign() -> None:

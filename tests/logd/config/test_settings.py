@@ -47,8 +47,7 @@ def test_the_finest_unit_of_retention_wins(given: dict[str, str], retention_ms: 
         ("segment.bytes", "many", "a whole number of 32 bits, 14 or more"),
         ("segment.bytes", "3000000000", "a whole number of 32 bits"),
         ("retention.ms", "-2", "-1 or more"),
-        ("cleanup.policy", "shred", "one of delete, compact"),
-        ("cleanup.policy", "", "one of delete, compact"),
+        ("cleanup.policy", "shred", "delete and compact, each or none"),
         ("preallocate", "yes", "true or false"),
         ("min.cleanable.dirty.ratio", "1.5", "0 to 1"),
         ("segment.byte", "1", "such as segment.bytes"),
@@ -73,6 +72,9 @@ def test_settings_that_do_not_fit_together_are_refused() -> None:
         BrokerConfig.of({"default.replication.factor": "3"})
     with pytest.raises(ConfigError, match=r"group\.min\.session\.timeout\.ms"):
         BrokerConfig.of({"group.min.session.timeout.ms": "20", "group.max.session.timeout.ms": "10"})
+    with pytest.raises(ConfigError, match=r"-1, or at least socket\.request\.max\.bytes"):
+        BrokerConfig.of({"queued.max.request.bytes": "1000"})
+    assert BrokerConfig.of({"queued.max.request.bytes": "-1"}).queued_max_request_bytes == -1
 
 
 def test_internal_topics_have_one_replica_by_default() -> None:

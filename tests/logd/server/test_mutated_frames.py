@@ -73,8 +73,8 @@ class Served:
         try:
             answer = serve(memoryview(request), 0, len(request), self.context)
             if isinstance(answer, Delayed):
-                answer.start(lambda _: None)
-                answer.on_append()
+                answer.start(lambda _: None, pytest.fail)
+                answer.wake()
                 answer.cancel()
             elif inspect.iscoroutine(answer):
                 async with asyncio.timeout(LATE):

@@ -82,3 +82,44 @@ def test_a_small_answer_is_one_send(file: int, monkeypatch: pytest.MonkeyPatch) 
 def test_a_file_that_ends_too_soon(file: int, size: int) -> None:
     with pytest.raises(OSError, match="short of what was promised"):
         sent([[b"head", FileSlice(file, len(CONTENT) - 10, size)]])
+
+
+def test_many_small_pieces_of_a_large_answer_leave_together(
+    file: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer for 1,000 partitions took a send and a sendfile for each of them."""
+    calls = 0
+    send = socket.socket.send
+
+    class Counting(socket.socket):
+        def send(self, *arguments: object) -> int:
+            nonlocal calls
+            calls += 1
+            return send(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "socket", Counting)
+    monkeypatch.setattr(os, "sendfile", fail)
+    pieces: list[Part] = [
+        part for index in range(1000) for part in (b"%3d" % index, FileSlice(file, index, 100))
+    ]
+    expected = b"".join(b"%3d" % index + CONTENT[index : index + 100] for index in range(1000))
+
+    assert sent([pieces]) == expected
+    assert calls < 20
+
+
+def test_large_pieces_among_small_ones_go_by_themselves(file: int) -> None:
+    pieces: list[Part] = []
+    for index in range(50):
+        pieces += [
+            b"%3d" % index,
+            FileSlice(file, index, 10),
+            b"-",
+            FileSlice(file, index, 9_000 + 500 * index),
+        ]
+    expected = b"".join(
+        b"%3d" % index + CONTENT[index : index + 10] + b"-" + CONTENT[index : index + 9_000 + 500 * index]
+        for index in range(50)
+    )
+
+    assert sent([pieces, pieces]) == 2 * expected

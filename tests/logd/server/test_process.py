@@ -17,6 +17,7 @@ from logd.records import decode_records
 from logd.wire.messages.init_producer_id import InitProducerIdRequest
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.logd_process import LogdProcess
+from tests.support.metadata_folder import as_apache_kafka_leaves_it
 from tests.support.raw_client import RawClient
 
 
@@ -138,7 +139,7 @@ def test_topics_found_on_disk_alone_are_taken_in(tmp_path: Path) -> None:
             topic_id = make(client, "t")
             client.produce("t", [(1, b"k", b"v", ())])
         assert logd.stop() == 0
-        (tmp_path / "data" / "metadata.journal").unlink()
+        as_apache_kafka_leaves_it(tmp_path / "data")
         logd.start()
         with RawClient(logd.port) as client:
             assert make(client, "t") == topic_id

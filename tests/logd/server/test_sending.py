@@ -31,11 +31,33 @@ def filled(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LogdProce
         yield logd
 
 
+def kernel_queues(broker: int, client: int) -> int:
+    """Bytes sent but not read on the connection of two local ports: what is not received, and what waits."""
+    queued = 0
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, _, queues, *_ = line.split()
+        ports = int(local.rpartition(":")[2], 16), int(remote.rpartition(":")[2], 16)
+        to_send, to_read = (int(size, 16) for size in queues.split(":"))
+        queued += to_send if ports == (broker, client) else to_read if ports == (client, broker) else 0
+    return queued
+
+
 def test_a_response_larger_than_every_buffer_arrives_whole(filled: LogdProcess) -> None:
     with RawClient(filled.port) as client:
         records = client.fetch("t", partition_max_bytes=1 << 26).records
         values = [decode_records(records, pos)[0][3] for pos, _ in iter_batches(records)]
         assert values == [bytes([number]) * VALUE_BYTES for number in range(BATCHES)]
+
+
+def test_an_answer_leaves_at_once_before_its_client_reads(filled: LogdProcess) -> None:
+    """With Apache Kafka's send buffer of 102,400 bytes the broker woke up five times for a fetch of 1 MB."""
+    with RawClient(filled.port) as client, RawClient(filled.port) as other:
+        client.send_fetch("t", partition_max_bytes=1)
+        for _ in range(1000):
+            other.request(MetadataRequest(topics=[]), 9)
+            if (queued := kernel_queues(filled.port, client.socket.getsockname()[1])) > VALUE_BYTES:
+                break
+        assert queued > VALUE_BYTES
 
 
 def test_many_responses_stay_in_order_behind_a_slow_reader(filled: LogdProcess) -> None:

@@ -23,9 +23,9 @@ from pathlib import Path
 import pytest
 
 from logd.errors import ErrorCode, KafkaError
+from logd.topic_partition import TopicPartition
 from logd.transactions import (
     ProducerIdentity,
-    TopicPartition,
     TransactionRecord,
     TransactionSettings,
     TransactionShard,

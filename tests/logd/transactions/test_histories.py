@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from logd.errors import ErrorCode, KafkaError
+from logd.topic_partition import TopicPartition
 from logd.transactions import (
     ProducerIdentity,
-    TopicPartition,
     TransactionRecord,
     TransactionSettings,
     TransactionShard,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -45,10 +46,11 @@ class PaperPartition:
     def log_end_offset(self) -> int:
         return len(self.batches)
 
-    def append(self, batch: bytes, now_ms: int) -> None:
+    def append(self, batch: bytes, now_ms: int) -> Any:
         if self.failure is not None:
             raise self.failure
         self.batches.append(batch)
+        return SimpleNamespace(base_offset=len(self.batches) - 1)
 
     def read_all(self) -> Iterator[memoryview]:
         return map(memoryview, self.batches)

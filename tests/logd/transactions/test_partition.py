@@ -12,7 +12,8 @@ import pytest
 from logd.broker.transactions import partition as txn_partition
 from logd.broker.transactions.partition import MARKERS_PER_TURN, TxnPartition
 from logd.errors import ErrorCode, KafkaError
-from logd.transactions import ProducerIdentity, TopicPartition, TransactionSettings, TransactionState
+from logd.topic_partition import TopicPartition
+from logd.transactions import ProducerIdentity, TransactionSettings, TransactionState
 from tests.logd.transactions.listlog import ListLog
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -22,6 +23,7 @@ class PaperLog(ListLog):
     """`flushing` is what has to be waited for after an append."""
 
     leader_epoch = 3
+    last = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +45,7 @@ class PaperMarkers:
         self.broken: set[TopicPartition] = set()
         self.slow: dict[TopicPartition, asyncio.Future[None]] = {}
 
-    def settle(
+    def write_where_needed(
         self,
         where: TopicPartition,
         identity: ProducerIdentity,
@@ -78,12 +80,13 @@ class Shell:
             TransactionSettings(),
             self.markers,  # type: ignore[arg-type]
             new_producer_id=lambda: next(ids),
+            met_producer_id=lambda _: None,
             now_ms=lambda: 0,
         )
 
     def begin(self, *partitions: TopicPartition) -> ProducerIdentity:
         identity = self.partition.init_producer("x", 60_000, None)
-        self.partition.shard.add_partitions("x", identity, partitions, client_version=2, now_ms=0)
+        self.partition._shard.add_partitions("x", identity, partitions, client_version=2, now_ms=0)
         return identity
 
     def commit(self, identity: ProducerIdentity) -> ProducerIdentity:
@@ -91,7 +94,7 @@ class Shell:
 
     @property
     def state(self) -> TransactionState:
-        return self.partition.shard.describe("x").state
+        return self.partition._shard.describe("x").state
 
 
 @pytest.fixture(autouse=True)
@@ -116,12 +119,76 @@ async def until(condition: Callable[[], bool]) -> None:
             return
 
 
-def test_a_few_markers_are_written_at_once() -> None:
+def test_a_few_markers_are_written_in_the_next_turn() -> None:
+    """EndTxn's answer waited for all of them, while Kafka's goes out once the outcome is decided."""
+
     async def story(shell: Shell) -> None:
         after = shell.commit(shell.begin(T0, T1))
         assert after.epoch == 1
+        assert shell.state is TransactionState.PREPARE_COMMIT
+        assert shell.markers.written == []
+        await asyncio.sleep(0)
         assert shell.markers.written == [(T0, 1, True, 3), (T1, 1, True, 3)]
         assert shell.state is TransactionState.COMPLETE_COMMIT
+
+    run(story)
+
+
+@pytest.mark.parametrize("ask", ["init", "add", "verify", "end", "describe", "list"])
+def test_who_asks_for_the_id_in_the_same_turn_finds_it_complete(ask: str) -> None:
+    """Nobody is told to try again later for what a moment's work completes."""
+
+    async def story(shell: Shell) -> None:
+        identity = shell.begin(T0, T1)
+        after = shell.commit(identity)
+        partition = shell.partition
+        if ask == "init":
+            assert partition.init_producer("x", 60_000, None).epoch == after.epoch + 1
+        elif ask == "add":
+            partition.add_partitions("x", after, [T0], client_version=2)
+        elif ask == "verify":
+            assert partition.verify_partitions("x", after, [T0]) == {T0: ErrorCode.TRANSACTION_ABORTABLE}
+        elif ask == "end":
+            assert shell.commit(identity) == after
+        elif ask == "describe":
+            assert partition.describe("x").state is TransactionState.COMPLETE_COMMIT
+        else:
+            assert [one.state for one in partition.listed()] == [TransactionState.COMPLETE_COMMIT]
+        assert shell.markers.places == [T0, T1]
+        await asyncio.sleep(0)
+        assert shell.markers.places == [T0, T1], "once"
+
+    run(story)
+
+
+def test_a_mistake_behind_the_answer_does_not_leave_the_transaction_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody waits for the markers any more who could be told."""
+    write = PaperMarkers.write_where_needed
+    mistakes = [RuntimeError("mistake")]
+
+    def write_or_fail(markers: PaperMarkers, *arguments: Any, **facts: Any) -> Awaitable[None] | None:
+        if mistakes:
+            raise mistakes.pop()
+        return write(markers, *arguments, **facts)
+
+    monkeypatch.setattr(PaperMarkers, "write_where_needed", write_or_fail)
+
+    async def story(shell: Shell) -> None:
+        shell.commit(shell.begin(T0, T1))
+        await until(lambda: shell.state is TransactionState.COMPLETE_COMMIT)
+        assert shell.markers.places == [T0, T1]
+
+    run(story)
+
+
+def test_a_partition_that_is_closed_writes_nothing_any_more() -> None:
+    async def story(shell: Shell) -> None:
+        shell.commit(shell.begin(T0))
+        shell.partition.close()
+        await asyncio.sleep(0)
+        assert shell.markers.places == [], "the next start finishes it"
 
     run(story)
 
@@ -130,6 +197,7 @@ def test_many_markers_give_others_their_turn() -> None:
     async def story(shell: Shell) -> None:
         partitions = [TopicPartition("t", index) for index in range(MARKERS_PER_TURN * 2 + 1)]
         shell.commit(shell.begin(*partitions))
+        await asyncio.sleep(0)
         assert shell.markers.places == partitions[:MARKERS_PER_TURN]
         await until(lambda: shell.state is TransactionState.COMPLETE_COMMIT)
         assert shell.markers.places == partitions
@@ -142,12 +210,13 @@ def test_a_partition_that_is_offline_is_tried_again() -> None:
         shell.markers.broken = {T0}
         identity = shell.begin(T0, T1)
         shell.commit(identity)
+        await asyncio.sleep(0)
         assert shell.markers.places == [T1], "the others do not wait for it"
         assert shell.state is TransactionState.PREPARE_COMMIT
         with pytest.raises(KafkaError, match="CONCURRENT_TRANSACTIONS"):
             shell.partition.init_producer("x", 60_000, None)
         await asyncio.sleep(0.01)
-        assert shell.partition.shard.describe("x").partitions == (T0,)
+        assert shell.partition._shard.describe("x").partitions == (T0,)
         shell.markers.broken = set()
         await until(lambda: shell.state is TransactionState.COMPLETE_COMMIT)
         assert shell.markers.places == [T1, T0]
@@ -191,6 +260,7 @@ def test_a_marker_that_may_be_lost_is_written_again() -> None:
     async def story(shell: Shell) -> None:
         shell.markers.slow[T0] = flushing = asyncio.get_running_loop().create_future()
         shell.commit(shell.begin(T0))
+        await asyncio.sleep(0)
         flushing.set_exception(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "fsync"))
         shell.markers.slow = {}
         await until(lambda: shell.state is TransactionState.COMPLETE_COMMIT)
@@ -202,7 +272,7 @@ def test_a_marker_that_may_be_lost_is_written_again() -> None:
 def test_a_completion_the_log_does_not_take_is_written_later() -> None:
     async def story(shell: Shell) -> None:
         identity = shell.begin(T0)
-        shell.partition.shard.end("x", identity, commit=False, client_version=2, now_ms=0)
+        shell.partition._shard.end("x", identity, commit=False, client_version=2, now_ms=0)
         shell.log.failure = ErrorCode.NOT_COORDINATOR
         with pytest.raises(KafkaError, match="CONCURRENT_TRANSACTIONS"):
             shell.partition.init_producer("x", 60_000, None)
@@ -217,6 +287,7 @@ def test_what_was_decided_is_finished_after_a_start() -> None:
     async def story(shell: Shell) -> None:
         shell.markers.broken = {T0, T1}
         shell.commit(shell.begin(T0, T1))
+        await asyncio.sleep(0)
         await asyncio.gather(*shell.partition.close(), return_exceptions=True)
         shell.markers.broken = set()
         shell.partition = shell.opened()

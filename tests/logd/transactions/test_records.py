@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from logd.errors import MalformedMessage
+from logd.topic_partition import TopicPartition
 from logd.transactions import (
-    TopicPartition,
     Transaction,
     TransactionRecord,
     TransactionState,

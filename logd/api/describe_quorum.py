@@ -1,0 +1,20 @@
+"""DescribeQuorum, 0 to 2: there is no quorum of controllers, and that is what is said (KIP-595)."""
+
+from __future__ import annotations
+
+from logd.api.context import RequestContext
+from logd.errors import ErrorCode
+from logd.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+
+REQUEST = DescribeQuorumRequest
+
+
+def handle(request: DescribeQuorumRequest, context: RequestContext) -> DescribeQuorumResponse:
+    """UNSUPPORTED_VERSION, which Java's admin client throws with the text (from version 2 on)."""
+    return DescribeQuorumResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        error_message=(
+            f"broker {context.broker.node_id} keeps the cluster's metadata by itself: "
+            "there is no quorum of controllers to describe"
+        ),
+    )

@@ -1,0 +1,100 @@
+"""DescribeTopicPartitions, 0: topics by name, page by page (KIP-966).
+
+An answer holds at most ``response_partition_limit`` partitions, or ``max.request.partition.size.limit``, and
+its cursor says where the next one begins. Topics come in the order of their names; no names ask for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from logd.api.context import RequestContext
+from logd.api.operations import TOPIC_OPERATIONS
+from logd.broker.broker import Broker
+from logd.broker.topic import Topic
+from logd.errors import ErrorCode, KafkaError
+from logd.metadata.topic_names import check_name
+from logd.wire.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+REQUEST = DescribeTopicPartitionsRequest
+
+
+def handle(
+    request: DescribeTopicPartitionsRequest, context: RequestContext
+) -> DescribeTopicPartitionsResponse:
+    """One page; a cursor that does not fit the topics asked for is INVALID_REQUEST for each, as in Kafka."""
+    broker, cursor = context.broker, request.cursor
+    asked = [topic.name for topic in request.topics]
+    begins = cursor.topic_name if cursor is not None else ""
+    if cursor is not None and (cursor.partition_index < 0 or (asked and begins not in asked)):
+        refused = DescribeTopicPartitionsResponseTopic
+        return DescribeTopicPartitionsResponse(
+            topics=[refused(name=name, error_code=ErrorCode.INVALID_REQUEST) for name in asked]
+        )
+    names = sorted({name for name in asked or broker.catalog.topics if name >= begins})
+    limit = min(request.response_partition_limit, broker.config.max_request_partition_size_limit)
+    first = {begins: cursor.partition_index} if cursor is not None else {}
+    topics, end = _page(broker, names, first, max(limit, 1))
+    return DescribeTopicPartitionsResponse(topics=topics, next_cursor=end)
+
+
+def _page(
+    broker: Broker, names: Iterable[str], first: dict[str, int], room: int
+) -> tuple[list[DescribeTopicPartitionsResponseTopic], Cursor | None]:
+    """Topics with `room` partitions in all, and where it goes on."""
+    page: list[DescribeTopicPartitionsResponseTopic] = []
+    for name in names:
+        if room <= 0:
+            return page, Cursor(topic_name=name, partition_index=0)
+        try:
+            check_name(name)
+            topic = broker.catalog.find(name)
+        except KafkaError as error:
+            page.append(
+                DescribeTopicPartitionsResponseTopic(
+                    error_code=error.code, name=name, topic_authorized_operations=TOPIC_OPERATIONS
+                )
+            )
+            continue
+        start = first.get(name, 0)
+        end = min(start + room, len(topic.partitions))
+        page.append(_described(broker, topic, range(start, end)))
+        if end < len(topic.partitions):
+            return page, Cursor(topic_name=name, partition_index=end)
+        room -= max(end - start, 0)
+    return page, None
+
+
+def _described(broker: Broker, topic: Topic, indexes: range) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[_partition(broker, topic, index) for index in indexes],
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _partition(broker: Broker, topic: Topic, index: int) -> DescribeTopicPartitionsResponsePartition:
+    node, partition = [broker.node_id], topic.partitions[index]
+    described = DescribeTopicPartitionsResponsePartition(
+        partition_index=index,
+        leader_id=broker.node_id,
+        replica_nodes=node,
+        isr_nodes=node,
+        eligible_leader_replicas=[],
+        last_known_elr=[],
+    )
+    if partition is None or partition.is_offline:
+        described.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+        described.leader_id = -1
+        described.offline_replicas = node
+    else:
+        described.leader_epoch = partition.leader_epoch
+    return described

@@ -1,0 +1,40 @@
+"""ListConfigResources, 0 to 1: what has settings (KIP-1142).
+
+Version 0 asks for client metrics, which there are none of. Topics and this broker are there.
+Its loggers have no settings here, nor have groups, so none is listed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from logd.api.context import RequestContext
+from logd.api.describe_configs import BROKER, TOPIC
+from logd.errors import ErrorCode
+from logd.wire.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+REQUEST = ListConfigResourcesRequest
+
+BROKER_LOGGER, CLIENT_METRICS, GROUP = 8, 16, 32
+KNOWN: Final = frozenset((TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP))
+
+
+def handle(request: ListConfigResourcesRequest, context: RequestContext) -> ListConfigResourcesResponse:
+    """Of all types unless some are named; UNSUPPORTED_VERSION for one that does not exist, as in Kafka."""
+    asked = (set(request.resource_types) or KNOWN) if context.version else {CLIENT_METRICS}
+    if asked - KNOWN:
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    broker = context.broker
+    names = {BROKER: [str(broker.node_id)], TOPIC: list(broker.catalog.topics)}
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(resource_name=name, resource_type=kind)
+            for kind in names
+            if kind in asked
+            for name in names[kind]
+        ]
+    )

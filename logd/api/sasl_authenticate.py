@@ -1,0 +1,17 @@
+"""SaslAuthenticate, 0 to 2: no listener has SASL, so whoever asks is authenticated already (KIP-152)."""
+
+from __future__ import annotations
+
+from logd.api.context import RequestContext
+from logd.errors import ErrorCode
+from logd.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+
+REQUEST = SaslAuthenticateRequest
+
+
+def handle(request: SaslAuthenticateRequest, context: RequestContext) -> SaslAuthenticateResponse:
+    """ILLEGAL_SASL_STATE, as Apache Kafka answers on a PLAINTEXT listener."""
+    return SaslAuthenticateResponse(
+        error_code=ErrorCode.ILLEGAL_SASL_STATE,
+        error_message="SaslAuthenticate request received after successful authentication",
+    )

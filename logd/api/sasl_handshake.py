@@ -1,0 +1,14 @@
+"""SaslHandshake, 0 to 1: no listener has SASL, so whoever asks is authenticated already (KIP-43)."""
+
+from __future__ import annotations
+
+from logd.api.context import RequestContext
+from logd.errors import ErrorCode
+from logd.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+
+REQUEST = SaslHandshakeRequest
+
+
+def handle(request: SaslHandshakeRequest, context: RequestContext) -> SaslHandshakeResponse:
+    """ILLEGAL_SASL_STATE, as Apache Kafka answers on a PLAINTEXT listener."""
+    return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)

@@ -1,0 +1,48 @@
+"""Work on files that goes on behind the answer to whoever asked for it, by topic.
+
+A topic's files are made and taken away by the names of its partitions: so what has begun for a name ends
+before the next begins. What a crash interrupts the next start finishes, from the cluster's metadata.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+
+log = logging.getLogger("logd.broker")
+
+
+class DiskWork:
+    """At most one piece of work for a topic's name at a time."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def begin(self, name: str, work: Coroutine[None, None, None]) -> None:
+        """Have work done as soon as what was begun before for the name has ended."""
+        before = self._tasks.get(name)
+        task = self._tasks[name] = asyncio.get_running_loop().create_task(_after(before, work))
+        task.add_done_callback(lambda task: self._ended(name, task))
+
+    async def ended(self, name: str) -> None:
+        """Wait until nothing is going on for the name."""
+        while (task := self._tasks.get(name)) is not None:
+            await asyncio.wait((task,))
+
+    async def all_ended(self) -> None:
+        """Wait until nothing is going on."""
+        while self._tasks:
+            await asyncio.wait(self._tasks.values())
+
+    def _ended(self, name: str, task: asyncio.Task[None]) -> None:
+        if self._tasks.get(name) is task:
+            del self._tasks[name]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("files of topic %s", name, exc_info=error)
+
+
+async def _after(before: asyncio.Task[None] | None, work: Coroutine[None, None, None]) -> None:
+    if before is not None:
+        await asyncio.wait((before,))
+    await work

@@ -1,0 +1,84 @@
+"""Which log folder keeps the journal of the cluster's metadata.
+
+It is found wherever it is: the order of log.dirs decides nothing. A folder of ours names the folder with the
+journal in its ``meta.properties`` (``logd.storage.identity``), one that Apache Kafka wrote does not. So where
+no journal is found, a new one is begun only over folders that never had one; else every topic would be taken
+in with the default settings, and a topic meant to be kept for good would lose its records to the default
+retention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from logd.metadata.embedded import FILE_NAME
+from logd.storage import StorageError
+from logd.storage.checkpoints import encode_uuid
+
+if TYPE_CHECKING:
+    from logd.storage import LogFolder
+
+ADOPT = "millstream.adopt.log.dirs"
+
+
+def journal_folder(
+    folders: Sequence[LogFolder], unusable: Sequence[StorageError], *, adopt: bool = False
+) -> LogFolder:
+    """The folder whose journal counts, or is to be begun; StorageError where that cannot be said.
+
+    ``unusable`` says why the other folders of log.dirs cannot be looked into. ``adopt`` begins a new one
+    though the folders had one: the operator has been asked.
+    """
+    holders = [folder for folder in folders if (folder.path / FILE_NAME).exists()]
+    if len(holders) > 1:
+        raise StorageError(holders[1].path, _two(holders))
+    if holders:
+        return holders[0]
+    if unusable:
+        first = unusable[0]
+        raise StorageError(
+            first.folder,
+            f"{first.reason}. {FILE_NAME}, without which no broker starts, may be in there: none of the "
+            "other folders has it. Mend the folder, or take it out of log.dirs",
+        )
+    orphan = next((folder for folder in folders if folder.identity.journal_id is not None), None)
+    if orphan is not None and not adopt:
+        raise StorageError(orphan.path, _missing(orphan))
+    return folders[0]
+
+
+def _two(holders: Sequence[LogFolder]) -> str:
+    places = ", ".join(_described(folder.path) for folder in holders)
+    return (
+        f"{FILE_NAME} is in more than one of log.dirs: {places}. Only one is this cluster's: "
+        "rename the others, or take their folders out of log.dirs"
+    )
+
+
+def _described(path: Path) -> str:
+    status = (path / FILE_NAME).stat()
+    return f"{path} ({status.st_size} bytes, written {_time(status.st_mtime_ns)})"
+
+
+def _time(ns: int) -> str:
+    import datetime  # only where a start is refused
+
+    written = datetime.datetime.fromtimestamp(ns / 1e9, datetime.UTC)
+    return written.isoformat(" ", "seconds")
+
+
+def _missing(folder: LogFolder) -> str:
+    identity = folder.identity
+    assert identity.journal_id is not None
+    where = (
+        "was in here"
+        if identity.journal_id == identity.directory_id
+        else f"is in the folder whose meta.properties says directory.id={encode_uuid(identity.journal_id)}"
+    )
+    return (
+        f"belongs to cluster {identity.cluster_id}, whose {FILE_NAME} is in none of log.dirs; it {where}. "
+        f"Put that back, or, if it is lost, start once with --override {ADOPT}=true: "
+        "all topics found are taken in then, with default settings"
+    )

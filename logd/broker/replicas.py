@@ -1,0 +1,216 @@
+"""The partitions held here: opened and closed as applied changes of the cluster's metadata say.
+
+Nothing is decided here. A new partition begins in memory, in slices between which clients have their turn,
+and the thread pool makes its files behind the answer; those of deleted topics go the same way. What a crash
+leaves undone, the next start finishes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from logd.broker.disk_work import DiskWork
+from logd.broker.flusher import Flusher
+from logd.broker.log_dirs import LogDirs
+from logd.broker.partition import Partition, TransactionGuard
+from logd.broker.topic import Topic
+from logd.errors import KafkaError
+from logd.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from logd.storage import Deletion, Log, LogFolder
+
+PARTITIONS_PER_TURN = 50
+"""Partitions begun or taken away before clients get their turn again."""
+PLACED_AT_ONCE = 100
+"""Partitions whose files are made by one job in the thread pool."""
+
+logger = logging.getLogger("logd.broker")
+
+
+class Replicas:
+    """``partitions`` by (name, index); log folders are handed in.
+
+    ``rehomed`` is told when a partition has begun again because its folder failed.
+    """
+
+    def __init__(
+        self,
+        log_dirs: LogDirs,
+        partitions: dict[TopicPartition, Partition],
+        *,
+        now_ms: Callable[[], int],
+        flusher: Flusher,
+        hide: Callable[[Sequence[Deletion], Iterable[LogFolder]], Awaitable[None]],
+        run: Callable[[Callable[[], None]], Awaitable[None]],
+        rehomed: Callable[[], None],
+    ) -> None:
+        self.partitions = partitions
+        self._log_dirs = log_dirs
+        self._now_ms = now_ms
+        self._flusher = flusher
+        self._hide = hide
+        self._run = run
+        self._rehomed = rehomed
+        self._disk_work = DiskWork()
+        self._guard: TransactionGuard | None = None
+
+    def set_guard(self, guard: TransactionGuard) -> None:
+        """From now on, every partition asks it whether a producer may begin a transaction there."""
+        self._guard = guard
+        for partition in self.partitions.values():
+            partition.guard = guard
+
+    @property
+    def can_begin(self) -> bool:
+        """Whether a log folder serves that could take a partition."""
+        return bool(self._log_dirs.online)
+
+    async def disk_work_ended(self) -> None:
+        """Wait until the disk has what was applied: files made and taken away."""
+        await self._disk_work.all_ended()
+
+    # Opening, at the start
+
+    def open(self, topic: Topic, logs: Mapping[int, Log]) -> None:
+        """Open a topic's partitions with the logs found; the ones it should have as well are created. Blocks.
+
+        A log that was not found may be in a folder that is offline, and creating it elsewhere would lose what
+        it holds: then the partition is offline until that folder is back, or is taken out of log.dirs.
+        """
+        for index in range(topic.image.partitions):
+            topic.partitions[index] = self._opened(topic, index, logs.get(index))
+        self._hold(topic)
+
+    def _hold(self, topic: Topic) -> None:
+        for partition in topic.partitions:
+            if partition is not None:
+                self.partitions[partition.tp] = partition
+
+    def _opened(self, topic: Topic, index: int, log: Log | None) -> Partition | None:
+        if log is None and not self._log_dirs.is_complete:
+            logger.error("%s-%d is offline: its log is in none of the folders that serve", topic.name, index)
+            return None
+        if log is None:
+            log = self._created_log(topic, index)
+        return None if log is None else self._partition(topic, log, self._folder_of(log))
+
+    def _created_log(self, topic: Topic, index: int) -> Log | None:
+        """A new log in the best folder that takes it; None, and the next start tries again, if none does."""
+        for folder in self._log_dirs.for_new(topic.name, index):
+            try:
+                log = folder.create_log(
+                    topic.name, index, topic_id=topic.topic_id, config=topic.config, now_ms=self._now_ms()
+                )
+                # It was lost, and the offsets of its records are used again.
+                folder.begin_epoch([log], above=self._log_dirs.announced_epoch)
+                return log
+            except KafkaError as error:
+                logger.error("%s-%d not created: %s", topic.name, index, error)
+        return None
+
+    def _folder_of(self, log: Log) -> LogFolder:
+        return next(folder for folder in self._log_dirs if folder.logs.get(log.tp) is log)
+
+    def _partition(self, topic: Topic, log: Log, folder: LogFolder) -> Partition:
+        partition = Partition(log, folder, topic.topic_id, topic.config, self._flusher)
+        partition.guard = self._guard
+        return partition
+
+    # Beginning
+
+    async def begin(self, topic: Topic) -> None:
+        """Begin the partitions that the topic has in the cluster and not here yet: all of a new one's, or
+        those it has grown by. They are held once this returns. Not for two changes at a time.
+        """
+        await self._disk_work.ended(topic.name)
+        indexes = range(len(topic.partitions), topic.image.partitions)
+        for folder in self._log_dirs.online:
+            job = folder.start_forgetting([TopicPartition(topic.name, index) for index in indexes])
+            if job is not None:
+                with contextlib.suppress(KafkaError):  # said in the log; the folder is offline then
+                    await self._run(job)
+        begun: list[Partition | None] = []
+        for index in indexes:
+            begun.append(self._begun(topic, index))
+            if len(begun) % PARTITIONS_PER_TURN == 0:
+                await asyncio.sleep(0)
+        topic.partitions += begun
+        self._hold(topic)
+        self._disk_work.begin(topic.name, self._place(topic, begun))
+
+    def _begun(self, topic: Topic, index: int) -> Partition | None:
+        for folder in self._log_dirs.for_new(topic.name, index):
+            with contextlib.suppress(KafkaError):  # it has failed just now
+                log = folder.new_log(
+                    topic.name, index, topic_id=topic.topic_id, config=topic.config, now_ms=self._now_ms()
+                )
+                return self._partition(topic, log, folder)
+        logger.error("%s-%d is offline: no log folder serves", topic.name, index)
+        return None
+
+    async def _place(self, topic: Topic, made: Sequence[Partition | None]) -> None:
+        """Make the files of new partitions. One whose folder fails meanwhile begins again in another."""
+        begun = [partition for partition in made if partition is not None]
+        by_folder: dict[LogFolder, list[Log]] = {}
+        for partition in begun:
+            by_folder.setdefault(partition.folder, []).append(partition.log)
+        for folder, logs in by_folder.items():
+            for start in range(0, len(logs), PLACED_AT_ONCE):
+                if topic.is_deleted:
+                    return
+                try:
+                    await self._run(folder.placing(logs[start : start + PLACED_AT_ONCE]))
+                except KafkaError as error:
+                    logger.error("%s: partitions not created: %s", topic.name, error)
+                    break
+        again = [one for one in begun if not one.log.is_placed and not one.log_end_offset]
+        if again and not topic.is_deleted:
+            await self._place(topic, [self._begun_again(topic, partition) for partition in again])
+
+    def _begun_again(self, topic: Topic, failed: Partition) -> Partition | None:
+        partition = topic.partitions[failed.index] = self._begun(topic, failed.index)
+        if partition is not None:
+            self.partitions[partition.tp] = partition
+        self._rehomed()
+        return partition
+
+    # Ending
+
+    def end(self, topic: Topic) -> None:
+        """Let go of a deleted topic's partitions; whoever waits for one is answered."""
+        topic.is_deleted = True
+        held = [partition for partition in topic.partitions if partition is not None]
+        for partition in held:
+            del self.partitions[partition.tp]
+        self._disk_work.begin(topic.name, self._take_away(topic, held))
+
+    async def _take_away(self, topic: Topic, held: Sequence[Partition]) -> None:
+        """What does not work here the next start does, which knows the topic as deleted."""
+        taken_out: dict[LogFolder, list[tuple[Path, Path]]] = {}
+        for number, partition in enumerate(held, 1):
+            self._flusher.forget(partition)
+            partition.wake_waiters()
+            with contextlib.suppress(KafkaError):  # its folder has failed, which is in the log
+                rename = partition.folder.take_out(partition.topic, partition.index)
+                taken_out.setdefault(partition.folder, []).append(rename)
+            if number % PARTITIONS_PER_TURN == 0:
+                await asyncio.sleep(0)
+        delay_ms = topic.config.file_delete_delay_ms
+        deletions = [folder.deletion(renames, delay_ms) for folder, renames in taken_out.items()]
+        try:
+            await self._hide(deletions, taken_out)
+        except KafkaError as error:
+            logger.error("topic %s is not deleted wholly yet: %s", topic.name, error)
+
+    def take_offline(self, folder: LogFolder) -> list[Partition]:
+        """A folder failed: its partitions are held no longer, as after a start without it; which they are."""
+        gone = [partition for partition in self.partitions.values() if partition.folder is folder]
+        for partition in gone:
+            del self.partitions[partition.tp]
+        return gone

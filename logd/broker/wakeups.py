@@ -1,0 +1,41 @@
+"""Who waits and has news: each is woken in the loop's next turn, once for all the news of this one.
+
+So a burst of appends wakes a request once, and none runs in the middle of somebody else's append.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Protocol
+
+log = logging.getLogger("logd.broker")
+
+
+class Sleeper(Protocol):
+    """Something that waits, such as a long-polling fetch."""
+
+    def wake(self) -> None:
+        """Look again; where nothing is waited for any more, do nothing."""
+
+
+class Wakeups:
+    """Those to be woken in the next turn; at most one entry for each."""
+
+    def __init__(self) -> None:
+        self._sleepers: dict[Sleeper, None] = {}
+
+    def add(self, sleeper: Sleeper) -> None:
+        """Wake it in the next turn."""
+        if not self._sleepers:
+            asyncio.get_running_loop().call_soon(self._wake_all)
+        self._sleepers[sleeper] = None
+
+    def _wake_all(self) -> None:
+        """One that fails is reported, and the others are woken all the same."""
+        sleepers, self._sleepers = self._sleepers, {}
+        for sleeper in sleepers:
+            try:
+                sleeper.wake()
+            except Exception:
+                log.exception("%s failed when it was woken", sleeper)

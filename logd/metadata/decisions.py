@@ -1,0 +1,113 @@
+"""What a change of the cluster's metadata comes to: checked against the image, as a list of changes.
+
+Nothing is written or applied here, and nothing waited for: whoever keeps the image decides, writes and
+applies one change after the other (``logd.broker.catalog``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from logd.config.topic import TopicConfig
+from logd.errors import ConfigError, ErrorCode, KafkaError
+from logd.metadata.image import Change, ClusterImage, TopicImage
+from logd.metadata.topic_names import check_collision, check_name
+
+PARTITIONS_MAX: Final = 10_000
+"""Most partitions one topic may be created with or grown to, as Kafka bounds them."""
+
+Alter: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
+"""Makes of the settings that were changed so far those that are to be; KafkaError where it must not be."""
+
+
+def create_topic(
+    image: ClusterImage,
+    name: str,
+    partitions: int,
+    configs: Mapping[str, str],
+    *,
+    topic_id: bytes,
+    defaults: TopicConfig,
+) -> list[Change]:
+    """KafkaError: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS, INVALID_CONFIG."""
+    check_name(name)
+    if name in image.topics:
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} already exists")
+    check_collision(name, image.topics)
+    _check_count(name, partitions)
+    effective(configs, defaults)
+    topic = TopicImage(name=name, topic_id=topic_id, partitions=partitions, configs=dict(configs))
+    return [topic.as_change()]
+
+
+def grow_topic(image: ClusterImage, name: str, partitions: int) -> list[Change]:
+    """KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS."""
+    topic = image.topics.get(name)
+    if topic is None:
+        raise _unknown(name)
+    check_growth(topic, partitions)
+    return [replace(topic, partitions=partitions).as_change()]
+
+
+def delete_topic(image: ClusterImage, name: str, topic_id: bytes) -> list[Change]:
+    """KafkaError(UNKNOWN_TOPIC_OR_PARTITION), also where another topic has the name by now."""
+    _topic(image, name, topic_id)
+    return [{"type": "topic-deleted", "name": name}]
+
+
+def alter_topic(
+    image: ClusterImage, name: str, topic_id: bytes, alter: Alter, *, defaults: TopicConfig
+) -> list[Change]:
+    """Other overrides. KafkaError: those of ``alter``, INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION."""
+    topic = _topic(image, name, topic_id)
+    configs = dict(alter(topic.configs))
+    effective(configs, defaults)
+    return [replace(topic, configs=configs).as_change()]
+
+
+def alter_broker(
+    image: ClusterImage, broker: str, alter: Alter, check: Callable[[Mapping[str, str]], object]
+) -> list[Change]:
+    """Other changed settings of a broker, ``""`` meaning all. KafkaErrors of ``alter`` and ``check``."""
+    configs = dict(alter(image.broker_configs.get(broker, {})))
+    check(configs)
+    return [{"type": "broker-configs", "broker": broker, "configs": configs}]
+
+
+def effective(configs: Mapping[str, str], defaults: TopicConfig) -> TopicConfig:
+    """Settings of a topic with these overrides; KafkaError(INVALID_CONFIG)."""
+    try:
+        return defaults.overridden(configs)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def check_growth(topic: TopicImage, partitions: int) -> None:
+    """Raise KafkaError(INVALID_PARTITIONS) unless the topic may grow to so many partitions."""
+    if partitions <= topic.partitions:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"topic {topic.name} has {topic.partitions} partitions; it can grow but not to {partitions}",
+        )
+    _check_count(topic.name, partitions)
+
+
+def _check_count(name: str, partitions: int) -> None:
+    if not 1 <= partitions <= PARTITIONS_MAX:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"topic {name}: {partitions} partitions, 1 to {PARTITIONS_MAX} are allowed",
+        )
+
+
+def _topic(image: ClusterImage, name: str, topic_id: bytes) -> TopicImage:
+    topic = image.topics.get(name)
+    if topic is None or topic.topic_id != topic_id:
+        raise _unknown(name)
+    return topic
+
+
+def _unknown(name: str) -> KafkaError:
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")

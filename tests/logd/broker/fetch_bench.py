@@ -1,0 +1,156 @@
+"""Fetches served by a broker in this process, without a connection: what they look at can be counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logd.api.context import RequestContext
+from logd.api.dispatch import serve
+from logd.broker.broker import Broker
+from logd.broker.delayed import Delayed
+from logd.broker.fetch_sessions import FetchSession
+from logd.broker.partition import Partition
+from logd.config.listeners import Endpoint
+from logd.config.load import from_properties
+from logd.records import build_batch
+from logd.records.slice import FileSlice
+from logd.storage.disk import read_slice
+from logd.wire import encode_request
+from logd.wire.fetched import FetchedResponse, PartitionRecords, decode_fetch_response
+from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+
+VERSION = 12
+LONG = 60_000
+HEAD = 9
+"""Length, correlation id and the header's tagged fields."""
+
+
+class Bench:
+    """A broker whose loop runs only within `run`."""
+
+    def __init__(self, runner: asyncio.Runner, broker: Broker) -> None:
+        self.runner = runner
+        self.broker = broker
+
+    def create(self, topic: str, partitions: int = 1) -> None:
+        self.runner.run(self.broker.catalog.create(topic, partitions, {}))
+
+    def partition(self, topic: str, index: int = 0) -> Partition:
+        return self.broker.catalog.find(topic).partition(index)
+
+    def append(self, topic: str = "t", index: int = 0, *, size: int = 1) -> None:
+        self.partition(topic, index).append(build_batch([(1, b"k", b"v" * size, ())]), 1)
+
+    def serve(self, request: FetchRequest) -> Any:
+        """The answer, or what has to be waited for."""
+        frame = encode_request(request, VERSION, 7, "test")[4:]
+        return serve(memoryview(frame), 0, len(frame), RequestContext(self.broker))
+
+    def wait(self, request: FetchRequest, answers: list[Any]) -> Delayed[Any]:
+        """A request that has to wait, whose answer or failure comes into ``answers``."""
+        answer = self.serve(request)
+        assert isinstance(answer, Delayed)
+        answer.start(lambda answer: answers.append(decoded(answer)), answers.append)
+        return answer
+
+
+@contextmanager
+def running(folder: Path, **settings: str) -> Iterator[Bench]:
+    """A started broker; settings are Kafka's keys with underscores."""
+    given = {key.replace("_", "."): value for key, value in settings.items()}
+    config = from_properties({"log.dirs": str(folder), **given}).config
+    with asyncio.Runner() as runner:
+        broker = Broker(config)
+
+        async def start() -> None:
+            await broker.start()
+
+        runner.run(start())
+        broker.endpoints = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
+        yield Bench(runner, broker)
+        runner.run(broker.stop())
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with running(tmp_path / "data") as found:
+        yield found
+
+
+async def turns(count: int = 3) -> None:
+    """Let the loop go round."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def decoded(answer: Sequence[bytes | FileSlice]) -> FetchedResponse:
+    """An answer as a client has it."""
+    frame = b"".join(piece if isinstance(piece, bytes) else read_slice(piece) for piece in answer)
+    return decode_fetch_response(frame, VERSION, HEAD)
+
+
+class Session:
+    """A client's side of a session, over partitions by (topic, index)."""
+
+    def __init__(self, bench: Bench, **limits: int) -> None:
+        self.bench = bench
+        self.id = self.epoch = 0
+        self.limits = {"min_bytes": 1, "max_bytes": 1 << 26, "max_wait_ms": 0, **limits}
+
+    @property
+    def held(self) -> FetchSession:
+        """The broker's side."""
+        return self.bench.broker.fetch_sessions._sessions[self.id]
+
+    def request(
+        self,
+        positions: Mapping[tuple[str, int], int] | None = None,
+        forget: Sequence[tuple[str, int]] = (),
+        *,
+        partition_bytes: int = 1 << 20,
+        **changed: int,
+    ) -> FetchRequest:
+        """The session's next request: what changes of it."""
+        wanted = [
+            FetchTopic(
+                topic=topic,
+                partitions=[
+                    FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=partition_bytes)
+                ],
+            )
+            for (topic, index), offset in (positions or {}).items()
+        ]
+        request = FetchRequest(
+            **{"session_id": self.id, "session_epoch": self.epoch, **self.limits, **changed},
+            topics=wanted,
+            forgotten_topics_data=[
+                ForgottenTopic(topic=topic, partitions=[index]) for topic, index in forget
+            ],
+        )
+        self.epoch += 1
+        return request
+
+    def fetch(self, *arguments: Any, **changed: Any) -> FetchedResponse:
+        """Ask, and have the answer at once."""
+        answer = decoded(self.bench.serve(self.request(*arguments, **changed)))
+        self.id = answer.session_id
+        return answer
+
+    def told(self, *arguments: Any, **changed: Any) -> dict[tuple[str, int], PartitionRecords]:
+        """As `fetch`: the partitions the answer speaks of."""
+        return by_partition(self.fetch(*arguments, **changed))
+
+
+def by_partition(answer: FetchedResponse) -> dict[tuple[str, int], PartitionRecords]:
+    assert answer.error_code == 0
+    return {
+        (str(topic), fetched.partition): fetched
+        for topic, partitions in answer.topics
+        for fetched in partitions
+    }

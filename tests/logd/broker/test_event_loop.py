@@ -1,0 +1,363 @@
+"""Nothing that may wait for the disk is done in the event loop (docs/design.md).
+
+A broker lives through all it knows while its disk notes which thread asks: fsync, deletions and reads that
+need not be in memory belong into the thread pool. It begins with nothing, is stopped and started, killed and
+started; each time everything is done again, since what memory holds of a log differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import shutil
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logd.broker.broker import Broker
+from logd.config.broker import BrokerConfig
+from logd.records import build_batch
+from logd.server.server import Server
+from logd.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from logd.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from logd.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from logd.wire.messages.delete_topics import DeleteTopicsRequest
+from logd.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from logd.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from logd.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from logd.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tests.support.raw_client import RawClient
+from tests.support.raw_transaction import Writer
+from tests.support.waiting import wait_for
+from tests.support.watched_disk import WatchedDisk
+
+LONG_MS = "3600000"
+SETTINGS = {
+    "listeners": "PLAINTEXT://127.0.0.1:0",
+    "log.segment.bytes": "3000",
+    "log.index.interval.bytes": "300",
+    "log.segment.delete.delay.ms": "1",
+    "log.cleaner.backoff.ms": "20",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+    "log.cleaner.min.compaction.lag.ms": "1",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "millstream.flush.interval.ms": LONG_MS,
+    "log.retention.check.interval.ms": LONG_MS,
+}
+TOPICS = {
+    "plain": {"retention.ms": "-1"},
+    "durable": {"flush.messages": "1", "retention.ms": "-1"},
+    "timed": {"message.timestamp.type": "LogAppendTime", "segment.ms": "50"},
+    "compacted": {"cleanup.policy": "compact", "max.compaction.lag.ms": "1000000"},
+    "again": {},
+}
+PRODUCERS = 3
+
+
+class Life:
+    """A broker in a thread, from start to end; `client` is connected to it, `epochs` are for producers."""
+
+    def __init__(self, folder: Path, disk: WatchedDisk, epochs: Iterator[int]) -> None:
+        self.folder = folder
+        self.epochs = epochs
+        self.broker: Broker
+        self.client: RawClient
+        self._disk = disk
+        self._loop: asyncio.AbstractEventLoop
+        self._stop: asyncio.Event
+        self._ready = threading.Event()
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Have something done in the loop."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
+
+    async def _live(self) -> None:
+        folders = ",".join(str(self.folder / name) for name in ("a", "b"))
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self.broker = Broker(BrokerConfig.of({**SETTINGS, "log.dirs": folders}), disk=self._disk)
+        server = Server(self.broker)
+        server.bind()
+        await self.broker.start()
+        self._disk.watch()
+        await server.accept()
+        self._ready.set()
+        await self._stop.wait()
+        await server.close()
+        self._disk.unwatch()
+        await self.broker.stop()
+
+    @contextmanager
+    def lived(self) -> Iterator[Life]:
+        thread = threading.Thread(target=lambda: asyncio.run(self._live()))
+        thread.start()
+        try:
+            assert self._ready.wait(30)
+            with RawClient(self.broker.endpoint.port) as self.client:
+                yield self
+        finally:
+            self._loop.call_soon_threadsafe(self._stop.set)
+            thread.join(30)
+            assert not thread.is_alive()
+
+    def log(self, topic: str, index: int = 0) -> Any:
+        return self.broker.catalog.partitions[topic, index].log
+
+
+# What clients do
+
+
+def create(life: Life, *names: str) -> None:
+    topics = [
+        CreatableTopic(
+            name=name,
+            num_partitions=2,
+            replication_factor=1,
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in TOPICS[name].items()],
+        )
+        for name in names
+    ]
+    for created in life.client.request(CreateTopicsRequest(topics=topics), 7).topics:
+        assert created.error_code == 0, created.error_message
+
+
+def produce(life: Life, topic: str, count: int = 20) -> None:
+    """Enough for several segments, with keys for the cleaner."""
+    for number in range(count):
+        record = (int(time.time() * 1000), b"k%d" % (number % 3), b"v" * 300, ())
+        assert life.client.produce(topic, [record]).error_code == 0
+
+
+def produce_idempotently(life: Life) -> None:
+    epoch = next(life.epochs)
+    for producer_id in range(1000, 1000 + PRODUCERS):
+        for number in range(6):
+            batch = build_batch(
+                [(1, None, b"v" * 300, ())],
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                base_sequence=number,
+            )
+            assert life.client.produce("plain", batch).error_code == 0
+
+
+def transact(life: Life) -> None:
+    for commit in (True, False, True, False):
+        writer = Writer.begin(life.client, "tid")
+        for topic in ("plain", "durable"):
+            writer.add_partition(topic, 0)
+            assert writer.produce(topic, 0) == 0
+        writer.end(commit=commit)
+
+
+def commit_offsets(life: Life) -> None:
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=3)
+    topic = OffsetCommitRequestTopic(name="plain", partitions=[partition])
+    request = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=[topic])
+
+    def is_committed() -> bool:
+        answer = life.client.request(request, 8)
+        return bool(answer.topics[0].partitions[0].error_code == 0)
+
+    life.run(life.broker.groups.ensure_topic())
+    for _ in range(20):
+        wait_for(is_committed)
+
+
+def read(life: Life) -> None:
+    for topic in TOPICS:
+        for isolation in (0, 1):
+            offset = life.log(topic).log_start_offset
+            while offset < life.log(topic).log_end_offset:
+                fetched = life.client.fetch(
+                    topic, offset, isolation_level=isolation, partition_max_bytes=1000
+                )
+                assert fetched.error_code == 0
+                offset += 5
+        for timestamp in (-1, -2, -3, 1, int(time.time() * 1000) - 100):
+            asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+            request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[asked])])
+            assert life.client.request(request, 7).topics[0].partitions[0].error_code == 0
+
+
+def describe(life: Life) -> None:
+    assert life.client.request(DescribeLogDirsRequest(), 4).error_code == 0
+    life.client.request(
+        DescribeProducersRequest(topics=[TopicRequest(name="plain", partition_indexes=[0])]), 0
+    )
+
+
+def delete_records(life: Life) -> None:
+    offset = life.log("plain").log_start_offset + 12
+    asked = DeleteRecordsTopic(
+        name="plain", partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)]
+    )
+    response = life.client.request(DeleteRecordsRequest(topics=[asked]), 2)
+    assert response.topics[0].partitions[0].error_code == 0
+
+
+def delete_and_create_again(life: Life) -> None:
+    """Under the same name, with a checkpoint that still knows of the old one."""
+    produce(life, "again")
+    life.run(life.broker.housekeeping.flush_all())
+    for _ in range(2):
+        (deleted,) = life.client.request(DeleteTopicsRequest(topic_names=["again"]), 5).responses
+        assert deleted.error_code == 0
+        create(life, "again")
+        produce(life, "again", 1)
+
+
+def grow(life: Life) -> None:
+    count = len(life.broker.catalog.find("plain").partitions) + 1
+    asked = CreatePartitionsTopic(name="plain", count=count, assignments=None)
+    (grown,) = life.client.request(CreatePartitionsRequest(topics=[asked]), 3).results
+    assert grown.error_code == 0
+
+
+def alter(life: Life) -> None:
+    for kind, name, key in ((2, "plain", "max.message.bytes"), (4, "", "message.max.bytes")):
+        resource = AlterConfigsResource(
+            resource_type=kind, resource_name=name, configs=[AlterableConfig(name=key, value="99999")]
+        )
+        response = life.client.request(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+        assert response.responses[0].error_code == 0
+
+
+def move(life: Life) -> None:
+    partition = life.broker.catalog.partitions["plain", 0]
+    there = life.folder / ("b" if partition.folder.path.name == "a" else "a")
+    topic = AlterReplicaLogDirTopic(name="plain", partitions=[0])
+    request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=str(there), topics=[topic])])
+    answer = life.client.request(request, 2)
+    assert answer.results[0].partitions[0].error_code == 0
+    wait_for(lambda: partition.folder.path == there and not life.broker.moves.futures)
+
+
+# What goes on by the clock
+
+
+def keep_house(life: Life) -> None:
+    house = life.broker.housekeeping
+    for work in (
+        house.apply_retention,
+        house.flush_due,
+        house.flush_all,
+        house.write_checkpoints,
+        house.expire_producers,
+        house.close_idle_files,
+        house.close_idle_files,
+    ):
+        life.run(work())
+
+
+def retain(life: Life) -> None:
+    """By size, by time, and of the segment that is being written."""
+    for value in ("4000", "-1"):
+        configure(life, "again", "retention.bytes", value)
+        produce(life, "again")
+        keep_house(life)
+    configure(life, "again", "retention.ms", "1")
+    wait_for(lambda: _is_empty_after_retention(life))
+
+
+def _is_empty_after_retention(life: Life) -> bool:
+    life.run(life.broker.housekeeping.apply_retention())
+    log = life.log("again")
+    return bool(log.log_start_offset == log.log_end_offset)
+
+
+def configure(life: Life, topic: str, key: str, value: str) -> None:
+    resource = AlterConfigsResource(
+        resource_type=2, resource_name=topic, configs=[AlterableConfig(name=key, value=value)]
+    )
+    response = life.client.request(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    assert response.responses[0].error_code == 0
+
+
+def compact(life: Life) -> None:
+    produce(life, "compacted", 40)
+    log = life.log("compacted")
+    before = log.size
+    life.run(life.broker.housekeeping.flush_all())  # before that there is nothing to compact
+    wait_for(lambda: log.size < before)
+
+
+WORKS: tuple[Callable[[Life], None], ...] = (
+    lambda life: produce(life, "plain"),
+    lambda life: produce(life, "durable"),
+    lambda life: produce(life, "timed"),
+    produce_idempotently,
+    transact,
+    commit_offsets,
+    keep_house,
+    # Again, now that what memory held of idle logs was let go of.
+    lambda life: produce(life, "plain"),
+    produce_idempotently,
+    transact,
+    read,
+    describe,
+    delete_records,
+    delete_and_create_again,
+    grow,
+    alter,
+    move,
+    retain,
+    compact,
+    keep_house,
+    read,
+)
+
+
+def killed(folder: Path, target: Path) -> Path:
+    """What a kill would leave."""
+
+    def copy(source: str, copied: str) -> None:
+        with suppress(FileNotFoundError):  # deleted meanwhile
+            shutil.copy2(source, copied)
+
+    ignored = shutil.ignore_patterns(".lock", "*.tmp", "*-delete", "*.deleted")
+    shutil.copytree(folder, target, ignore=ignored, copy_function=copy)
+    return target
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_waits_for_the_disk_in_the_event_loop(tmp_path: Path) -> None:
+    disk = WatchedDisk()
+    folder, epochs = tmp_path / "0", itertools.count()
+    with disk.installed():
+        for number in range(3):
+            with Life(folder, disk, epochs).lived() as life:
+                if number == 0:
+                    create(life, *TOPICS)
+                for work in WORKS:
+                    work(life)
+                if number == 1:
+                    produce_idempotently(life)
+                    folder = killed(folder, tmp_path / "killed")
+    assert {"fdatasync", "fsync", "unlink", "rmdir"} <= disk.asked, "nothing was watched"
+    kinds = {wait.stack: str(wait) for wait in disk.waits}
+    assert not kinds, f"{len(kinds)} kinds of waiting in the event loop:\n" + "\n".join(kinds.values())

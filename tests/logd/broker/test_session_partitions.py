@@ -1,0 +1,198 @@
+"""What a session looks at: partitions with news alone, and never another answer than by looking at all."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logd.broker.topic import Topic
+from logd.errors import KafkaError
+from logd.records import build_batch
+from tests.logd.broker.fetch_bench import LONG, Bench, Session, bench, running, turns
+
+__all__ = ["bench"]
+
+MANY = 1000
+STEPS = 250
+PRODUCER = 7
+
+
+@pytest.fixture
+def visits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The partitions that were looked up, one after the other."""
+    looked_up: list[int] = []
+    find = Topic.partition
+
+    def count(topic: Topic, index: int) -> Any:
+        looked_up.append(index)
+        return find(topic, index)
+
+    monkeypatch.setattr(Topic, "partition", count)
+    return looked_up
+
+
+def test_a_poll_costs_what_is_active(bench: Bench, visits: list[int]) -> None:
+    """Every attempt looked at all partitions of its session, twice for a long poll: 1-2 ms with 1,000."""
+    bench.create("t", MANY)
+    session, answers = Session(bench), list[Any]()
+    session.fetch({("t", index): 0 for index in range(MANY)})
+    session.fetch()
+    partition = bench.partition("t", 500)
+    visits.clear()
+    assert session.told() == {}
+    assert visits == [], "nothing has news"
+
+    async def poll() -> None:
+        bench.wait(session.request(max_wait_ms=LONG), answers)
+        partition.append(build_batch([(1, b"k", b"v", ())]), 1)
+        await turns()
+
+    bench.runner.run(poll())
+    assert len(answers) == 1
+    assert visits == [500]
+    session.told({("t", 500): 1})
+    session.told()
+    assert len(visits) <= 3
+
+
+class Twins:
+    """Two sessions that ask the same; the second looks at all its partitions each time."""
+
+    def __init__(self, bench: Bench, seed: int) -> None:
+        self.bench = bench
+        self.random = random.Random(seed)
+        self.sessions = Session(bench), Session(bench)
+        self.positions: dict[tuple[str, int], int] = {}
+        self.open: dict[tuple[str, int], int] = {}
+        self.wanted: set[tuple[str, int]] = set()
+        self.given = 0
+
+    def where(self) -> tuple[str, int]:
+        return self.random.choice("abc"), self.random.randrange(5)
+
+    def step(self) -> None:
+        """Something happens to the topics."""
+        actions: list[Callable[[], None]] = [self.append] * 8
+        actions += [
+            self.begin,
+            self.end,
+            self.end,
+            self.delete_records,
+            self.delete_topic,
+            self.create,
+            self.grow,
+        ]
+        try:
+            self.random.choice(actions)()
+        except KafkaError:
+            pass  # no such topic just now
+
+    def append(self) -> None:
+        where = self.where()
+        if where not in self.open:
+            self.bench.append(*where, size=self.random.randrange(1, 500))
+
+    def begin(self) -> None:
+        where = self.where()
+        if where not in self.open:
+            self.open[where] = self.random.randrange(100)
+            self.bench.partition(*where).append(self.transactional(self.open[where]), 1)
+
+    def transactional(self, producer: int) -> bytes:
+        record = (1, b"k", b"v" * 50, ())
+        return build_batch(
+            [record], producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True
+        )
+
+    def end(self) -> None:
+        if self.open:
+            where, producer = self.open.popitem()
+            self.bench.partition(*where).append_marker(producer, 0, self.random.random() < 0.5, 0, 1)
+
+    def delete_records(self) -> None:
+        partition = self.bench.partition(*self.where())
+        partition.delete_records_before(self.random.randint(0, partition.high_watermark))
+
+    def delete_topic(self) -> None:
+        name = self.random.choice("abc")
+        if self.random.random() < 0.3:
+            self.bench.runner.run(self.bench.broker.delete_topic(self.bench.broker.catalog.find(name)))
+            self.open = {where: producer for where, producer in self.open.items() if where[0] != name}
+
+    def create(self) -> None:
+        self.bench.create(self.random.choice("abc"), self.random.randint(1, 3))
+
+    def grow(self) -> None:
+        catalog = self.bench.broker.catalog
+        topic = catalog.find(self.random.choice("abc"))
+        self.bench.runner.run(catalog.grow(topic.name, min(5, len(topic.partitions) + 1)))
+
+    def ask(self) -> None:
+        """Both ask, and are told the same."""
+        chance = self.random.random
+        changed = {self.where(): 0 for _ in range(self.random.randrange(3))} if chance() < 0.3 else {}
+        changed = {where: self.positions.get(where, 0) + (chance() < 0.1) for where in changed}
+        forget = [where for where in sorted(self.wanted) if chance() < 0.05]
+        self.wanted = (self.wanted - set(forget)) | set(changed)
+        if not self.wanted or not self.sessions[0].epoch:
+            changed, forget = {self.where(): 0, ("a", 0): 0, ("b", 1): 0}, []
+            self.wanted = set(changed)
+        for where in changed:
+            if where in forget:
+                forget.remove(where)
+        changed = {
+            **changed,
+            **{where: self.positions[where] for where in sorted(self.wanted & self.positions.keys())},
+        }
+        self.positions = {}
+        limits = {
+            "max_bytes": self.random.choice([1, 300, 1000, 1 << 20]),
+            "partition_bytes": self.random.choice([1, 200, 1 << 20]),
+            "isolation_level": 1 if chance() < 0.8 else 0,
+        }
+        first, second = self.sessions
+        if second.id:
+            held = second.held
+            for partition in held.partitions.values():
+                held._look_at(partition)
+        answers = [session.fetch(changed, forget, **limits) for session in self.sessions]
+        assert summary(answers[0]) == summary(answers[1])
+        assert first.id and second.id and first.epoch == second.epoch
+        self.consume(answers[0])
+
+    def consume(self, answer: Any) -> None:
+        for topic, partitions in answer.topics:
+            for fetched in partitions:
+                if fetched.records:
+                    self.given += 1
+                    if self.random.random() < 0.8:  # else it asks for the same again
+                        self.positions[topic, fetched.partition] = fetched.high_watermark
+                elif fetched.error_code == 1:
+                    self.positions[topic, fetched.partition] = 0
+
+
+def summary(answer: Any) -> list[tuple[Any, ...]]:
+    """All that was answered, partition by partition, in order."""
+    return [
+        (topic, *fetched._replace(records=bytes(fetched.records)))
+        for topic, partitions in answer.topics
+        for fetched in partitions
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_answer_is_as_if_all_had_been_looked_at(tmp_path: Path, seed: int) -> None:
+    """Marks that move, transactions that end, topics that go and come, limits that leave partitions out."""
+    with running(tmp_path / "data") as bench:
+        for name in "abc":
+            bench.create(name, 2)
+        twins = Twins(bench, seed)
+        for _ in range(STEPS):
+            for _ in range(twins.random.randrange(4)):
+                twins.step()
+            twins.ask()
+        assert twins.given > STEPS / 10

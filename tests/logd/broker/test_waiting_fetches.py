@@ -1,0 +1,161 @@
+"""Fetches that wait: what they are woken by, and that what goes wrong for one is not the others' affair."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from logd.api.fetch import FetchRead
+from logd.errors import ErrorCode
+from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tests.logd.broker.fetch_bench import LONG, Bench, Session, bench, by_partition, turns
+
+__all__ = ["bench"]
+
+WAITERS = 8
+
+
+def asking(topic: str = "t") -> FetchRequest:
+    asked = FetchTopic(topic=topic, partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])
+    return FetchRequest(max_wait_ms=LONG, min_bytes=1, max_bytes=1 << 20, topics=[asked])
+
+
+def test_one_that_fails_does_not_keep_the_others_waiting(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A waiter's exception ended the round over all of them: the rest waited until their time was up."""
+    bench.create("t")
+    answers: list[list[Any]] = [[] for _ in range(WAITERS)]
+    attempt = FetchRead.__call__
+    broken: list[FetchRead] = []
+
+    def attempt_or_break(read: FetchRead, final: bool) -> Any:
+        if read in broken:
+            raise RuntimeError("broken")
+        return attempt(read, final)
+
+    monkeypatch.setattr(FetchRead, "__call__", attempt_or_break)
+
+    async def run() -> None:
+        fetches = [bench.wait(asking(), answers[number]) for number in range(WAITERS)]
+        broken.extend(fetch._attempt for fetch in fetches[::2])  # type: ignore[misc]
+        bench.append()
+        await turns()
+
+    bench.runner.run(run())
+    assert [len(got) for got in answers] == [1] * WAITERS
+    assert [str(error) for (error,) in answers[::2]] == ["broken"] * (WAITERS // 2), "its connection is told"
+    assert all(by_partition(answer)["t", 0].records for (answer,) in answers[1::2])
+
+
+def test_waiting_goes_on_after_news_that_are_not_enough(bench: Bench) -> None:
+    bench.create("t", 2)
+    session, answers = Session(bench), list[Any]()
+    session.fetch({("t", 0): 0, ("t", 1): 0})
+
+    async def run() -> None:
+        bench.wait(session.request(max_wait_ms=LONG, min_bytes=350), answers)
+        for index in (0, 1):
+            bench.append("t", index, size=60)
+            await turns()
+            assert not answers
+        bench.append("t", 0, size=60)
+        await turns()
+
+    bench.runner.run(run())
+    assert {where: bool(told.records) for where, told in by_partition(answers[0]).items()} == {
+        ("t", 0): True,
+        ("t", 1): True,
+    }, "the least bytes are of all partitions together"
+
+
+def test_one_burst_of_appends_is_looked_at_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.create("t", 5)
+    session, answers, looks = Session(bench), list[Any](), 0
+    session.fetch({("t", index): 0 for index in range(5)})
+    attempt = FetchRead.__call__
+
+    def count(read: FetchRead, final: bool) -> Any:
+        nonlocal looks
+        looks += 1
+        return attempt(read, final)
+
+    monkeypatch.setattr(FetchRead, "__call__", count)
+
+    async def run() -> None:
+        bench.wait(session.request(max_wait_ms=LONG), answers)
+        for index in (0, 1, 2, 1, 0):
+            bench.append("t", index)
+        await turns()
+
+    bench.runner.run(run())
+    assert len(by_partition(answers[0])) == 3
+    assert looks == 2
+
+
+def test_records_deleted_in_front_of_a_reader(bench: Bench) -> None:
+    bench.create("t")
+    for _ in range(3):
+        bench.append()
+    session, answers = Session(bench), list[Any]()
+    session.fetch({("t", 0): 3})
+    session.fetch()
+
+    async def run() -> None:
+        bench.wait(session.request(max_wait_ms=20), answers)
+        bench.partition("t").delete_records_before(3)
+        while not answers:
+            await turns()
+
+    bench.runner.run(run())
+    assert by_partition(answers[0])["t", 0].log_start_offset == 3, "told in the end, though it had no records"
+
+
+def test_a_session_that_goes_on_elsewhere_lets_its_waiting_request_go(bench: Bench) -> None:
+    """It waited for an append or its time, though no answer of it could be of any use."""
+    bench.create("t")
+    session, answers = Session(bench), list[Any]()
+    session.fetch({("t", 0): 0})
+
+    async def run() -> None:
+        bench.wait(session.request(max_wait_ms=LONG), answers)
+        bench.serve(session.request())
+        await turns()
+
+    bench.runner.run(run())
+    assert [answer.error_code for answer in answers] == [ErrorCode.INVALID_FETCH_SESSION_EPOCH]
+
+
+def test_a_session_that_has_to_give_way_while_its_request_waits(bench: Bench) -> None:
+    bench.create("t")
+    session, answers = Session(bench), list[Any]()
+    session.fetch({("t", 0): 0})
+    session.fetch()
+
+    async def run() -> None:
+        bench.wait(session.request(max_wait_ms=LONG), answers)
+        bench.broker.fetch_sessions.close(session.id)
+        await turns()
+
+    bench.runner.run(run())
+    assert [answer.error_code for answer in answers] == [ErrorCode.FETCH_SESSION_ID_NOT_FOUND]
+    assert not bench.partition("t").waiters, "nobody is left behind"
+
+
+def test_who_hangs_up_leaves_nothing_behind(bench: Bench) -> None:
+    bench.create("t")
+    session, answers = Session(bench), list[Any]()
+    session.fetch({("t", 0): 0})
+
+    async def run() -> None:
+        fetch = bench.wait(session.request(max_wait_ms=LONG), answers)
+        plain = bench.wait(asking(), answers)
+        fetch.cancel()
+        plain.cancel()
+        assert list(bench.partition("t").waiters) == [session.held.partitions["t", 0]]
+        bench.append()
+        await turns()
+
+    bench.runner.run(run())
+    assert not answers and session.held.waiter is None
