@@ -11,6 +11,8 @@
         │   └── StaleMetadata     refresh metadata first, then try again
         ├── RebalanceNeeded       join the group again
         ├── OffsetOutOfRange      choose another position
+        │   └── LogTruncated      records that were read are no longer in the log: choose another position
+        ├── RecordsRefused        leave out or mend the records it names, and produce the others again
         └── Fenced                somebody newer took our place: stop
 
 A class says what the caller does next; the code and the text say what happened.
@@ -19,7 +21,9 @@ Codes are those of Kafka's protocol guide.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
+from typing import Any
 
 
 class ErrorCode(IntEnum):
@@ -292,6 +296,41 @@ class OffsetOutOfRange(KafkaError):
         self.offset = offset
         self.start = start
         self.end = end
+
+
+class RecordsRefused(KafkaError):
+    """A batch was refused because of some of its records (KIP-467).
+
+    `record_errors` are (index in the batch, what is wrong with the record), by index.
+    """
+
+    def __init__(self, code: int, message: str, record_errors: Sequence[tuple[int, str | None]]) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors
+
+    def of(self, start: int, end: int) -> KafkaError:
+        """What to tell whoever sent the records from `start` to before `end` of the batch."""
+        mine = [(index, text) for index, text in self.record_errors if start <= index < end]
+        if mine:
+            index, text = mine[0]
+            return RecordsRefused(self.code, f"record {index - start}: {text or self.message}", mine)
+        return KafkaError(ErrorCode.INVALID_RECORD, "the batch it was sent in had invalid records of others")
+
+
+class LogTruncated(OffsetOutOfRange):
+    """The log lost records that were read (KIP-320): other records stand, or will stand, at their offsets.
+
+    `offset` and `leader_epoch` are the position and the epoch of the record before it. From
+    `diverging_offset` on the log is another one than the one that was read; -1 when the broker does not know.
+    Kafka's LogTruncationException.
+    """
+
+    def __init__(
+        self, *, message: str = "", leader_epoch: int = -1, diverging_offset: int = -1, **place: Any
+    ) -> None:
+        super().__init__(message=message, **place)
+        self.leader_epoch = leader_epoch
+        self.diverging_offset = diverging_offset
 
 
 class Fenced(KafkaError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from logd.backoff import Backoff
 from logd.client.admin.admin import Admin
 from logd.client.admin.configs import ConfigEntry, ConfigOp, ResourceType
 from logd.client.admin.groups import GroupDescription, GroupMemberDescription, ListedGroup
@@ -15,20 +16,22 @@ from logd.client.cluster.metadata import (
     OffsetAndMetadata,
     PartitionMetadata,
     TopicMetadata,
-    TopicPartition,
 )
 from logd.client.fetcher.fetched import Fetched
 from logd.client.fetcher.fetcher import BatchFetcher
-from logd.client.fetcher.offsets import ListedOffset
+from logd.client.fetcher.offsets import IsolationLevel, ListedOffset
 from logd.client.group.consumer import Consumer
 from logd.client.group.group import GroupMember, GroupProtocol
+from logd.client.producer.accumulator import Identity
 from logd.client.producer.partitioner import murmur2, partition_for_key
 from logd.client.producer.producer import NO_TIMEOUT_MS, BatchProducer
+from logd.topic_partition import TopicPartition
 
 __all__ = [
     "NO_TIMEOUT_MS",
     "ActiveProducer",
     "Admin",
+    "Backoff",
     "BatchFetcher",
     "BatchProducer",
     "BrokerNode",
@@ -44,6 +47,8 @@ __all__ = [
     "GroupMember",
     "GroupMemberDescription",
     "GroupProtocol",
+    "Identity",
+    "IsolationLevel",
     "ListedGroup",
     "ListedOffset",
     "ListedTransaction",

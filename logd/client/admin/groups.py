@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from logd.client.admin.base import AdminBase
-from logd.client.cluster.metadata import OffsetAndMetadata, TopicPartition
+from logd.client.cluster.metadata import OffsetAndMetadata
 from logd.client.fetcher.offsets import by_topic
 from logd.client.group.coordinator import ask_coordinator, commit_offsets, coordinator_error, fetch_offsets
 from logd.errors import ErrorCode, error_for
+from logd.topic_partition import TopicPartition
 from logd.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from logd.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from logd.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from logd.client.admin.base import AdminBase
-from logd.client.cluster.metadata import TopicPartition
 from logd.client.fetcher.offsets import (
     EARLIEST,
     LATEST,
@@ -18,6 +17,7 @@ from logd.client.fetcher.offsets import (
     list_offsets,
 )
 from logd.errors import error_for
+from logd.topic_partition import TopicPartition
 from logd.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,

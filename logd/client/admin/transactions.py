@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from logd.client.admin.base import AdminBase
 from logd.client.cluster.cluster import TRANSACTION
-from logd.client.cluster.metadata import TopicPartition
 from logd.client.cluster.versions import highest_common
 from logd.client.fetcher.offsets import by_leader, by_topic
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
+from logd.topic_partition import TopicPartition
 from logd.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,

@@ -8,10 +8,11 @@ import random as _random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Self, TypeVar
 
+from logd.backoff import Backoff
 from logd.client.cluster.connection import Connection
-from logd.client.cluster.metadata import NO_NODE, ClusterMetadata, TopicMetadata, TopicPartition
+from logd.client.cluster.metadata import NO_NODE, ClusterMetadata, TopicMetadata
 from logd.client.cluster.metadata_cache import MetadataCache
-from logd.client.cluster.pool import Address, Backoff, ConnectionPool, parse_servers
+from logd.client.cluster.pool import Address, ConnectionPool, parse_servers
 from logd.client.cluster.versions import highest_common, negotiate
 from logd.errors import (
     ConnectionClosed,
@@ -23,6 +24,7 @@ from logd.errors import (
     StaleMetadata,
     error_for,
 )
+from logd.topic_partition import TopicPartition
 from logd.wire import Message, decode, decode_response_header, encode_request, response_class
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse

@@ -9,27 +9,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from logd.topic_partition import TopicPartition
+
 NO_NODE = -1
 
 
-class TopicPartition(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-
 class OffsetAndMetadata(NamedTuple):
-    """A committed offset: the next record to read, a note of the committer's, the leader epoch (-1: not
-    known).
+    """A position: the next record to read, a committer's note, the leader epoch of the record before it
+    (-1: not known).
     """
 
     offset: int
     metadata: str = ""
     leader_epoch: int = -1
+
+    @classmethod
+    def of(cls, position: int | OffsetAndMetadata) -> OffsetAndMetadata:
+        """The position, where a plain offset will do as well."""
+        return cls(position) if isinstance(position, int) else position
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
+from logd.backoff import Backoff
 from logd.client.cluster.connection import Connection
 from logd.errors import ConfigError, ConnectionClosed
 
@@ -21,26 +22,6 @@ def parse_servers(servers: str | Iterable[str]) -> list[Address]:
             raise ConfigError("bootstrap_servers", server, "host:port, several separated by commas")
         addresses.append((host.strip("[]"), int(port)))
     return addresses
-
-
-class Backoff:
-    """Waiting times that double from `first` to `limit`, each taken at random from its upper half, in
-    seconds.
-    """
-
-    def __init__(self, first: float, limit: float, random: Callable[[], float]) -> None:
-        self._first, self._limit, self._random = first, limit, random
-        self.failures = 0
-
-    def next(self) -> float:
-        """How long to wait after one more failure."""
-        full = min(self._limit, self._first * float(1 << min(self.failures, 30)))
-        self.failures += 1
-        return full * (0.5 + self._random() / 2)
-
-    def reset(self) -> None:
-        """After a success."""
-        self.failures = 0
 
 
 class ConnectionPool:

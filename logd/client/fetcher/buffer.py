@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-from logd.client.cluster.metadata import TopicPartition
 from logd.client.fetcher.fetched import Fetched
 from logd.client.fetcher.position import FetchPosition
 from logd.errors import MillstreamError
+from logd.topic_partition import TopicPartition
 
 
 class FetchBuffer:
@@ -20,15 +20,22 @@ class FetchBuffer:
         self.max_bytes = max_bytes
         self.reserved_bytes = 0
         self.partitions: dict[TopicPartition, FetchPosition] = {}
-        self._epochs = itertools.count(1)
+        self._versions = itertools.count(1)
 
-    def add(self, tp: TopicPartition, offset: int) -> None:
-        """Have this partition too, from `offset` on."""
-        self.partitions[tp] = FetchPosition(tp, offset, next(self._epochs))
+    def add(self, tp: TopicPartition, offset: int, epoch: int) -> None:
+        """Have this partition too, from `offset` on; the record before it was of leader epoch `epoch`."""
+        self.partitions[tp] = FetchPosition(tp, offset, epoch, next(self._versions))
 
-    def seek(self, tp: TopicPartition, offset: int) -> None:
-        """Go on from `offset`; what is buffered of the partition is dropped."""
-        self.partitions[tp].seek(offset, next(self._epochs))
+    def seek(self, tp: TopicPartition, offset: int, epoch: int) -> None:
+        """Go on from `offset`, before which leader epoch `epoch` ended or goes on; what is buffered of the
+        partition is dropped.
+        """
+        self.partitions[tp].seek(offset, epoch, next(self._versions))
+
+    def drop(self, held: FetchPosition) -> None:
+        """Drop what is buffered of the partition, to be fetched again from its position on."""
+        held.drop_buffered()
+        held.version = next(self._versions)
 
     @property
     def buffered_bytes(self) -> int:
@@ -48,33 +55,35 @@ class FetchBuffer:
     def _evict_paused(self) -> None:
         for held in self.partitions.values():
             if held.paused:
-                held.drop_buffered()
-                held.epoch = next(self._epochs)
+                self.drop(held)
 
-    def take(self, max_bytes: int | None) -> tuple[list[Fetched], set[int]]:
-        """Hand out what is buffered, up to about `max_bytes`; also the brokers it gives room to."""
+    def take(self, max_bytes: int, max_records: int) -> tuple[list[Fetched], set[int]]:
+        """Hand out what is buffered, up to about so much; also the brokers it gives room to."""
         taken: list[Fetched] = []
-        size = 0
+        size = records = 0
+        full = False
         drained: list[FetchPosition] = []
         for held in self.partitions.values():
             if held.paused or not held.buffered:
                 continue
-            if max_bytes is not None and size >= max_bytes:
-                break
-            while held.buffered and (max_bytes is None or size < max_bytes):
-                taken.append(held.take())
-                size += len(taken[-1].buffer)
+            while held.buffered and not full:
+                fetched, was_cut = held.take(max_bytes - size, max_records - records)
+                taken.append(fetched)
+                size += len(fetched.buffer)
+                records += fetched.record_count
+                full = was_cut or size >= max_bytes or records >= max_records
             drained.append(held)
-        if max_bytes is not None:
-            # Whoever was served goes to the end, so that a busy partition cannot keep others waiting.
-            for held in drained:
-                self.partitions[held.tp] = self.partitions.pop(held.tp)
+            if full:
+                break
+        # Whoever was served goes to the end, so that a busy partition cannot keep others waiting.
+        for held in drained:
+            self.partitions[held.tp] = self.partitions.pop(held.tp)
         return taken, {held.node for held in drained}
 
     def take_error(self) -> MillstreamError | None:
         """The error of a partition that has nothing else to hand out; each is given once."""
         for held in self.partitions.values():
             if held.error is not None and not held.buffered:
-                error, held.error = held.error, None
-                return error
+                held.raised, held.error = held.error, None
+                return held.raised
         return None

@@ -5,23 +5,29 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterator
+from typing import NamedTuple, cast
 
-from logd.client.cluster.metadata import TopicPartition
 from logd.records import ABORT, BatchHeader, Record, check_crc, decode_records, iter_batches, parse_control
+from logd.topic_partition import TopicPartition
 from logd.wire import NO_UUID
 
-_BASE_AND_LENGTH = struct.Struct(">qi")
-_LAST_DELTA = struct.Struct(">i")
+_LENGTH_AND_COUNT = struct.Struct(">8xi45xi")
+_LAST = struct.Struct(">q4xi7xi")
+"""Of the last batch: base offset, partition leader epoch, last offset delta."""
 _LOG_OVERHEAD = 12
-_LAST_DELTA_AT = 23
 _HEADER_SIZE = 61
+OWNED_SHARE = 8
+"""Records that are less than one part in so many of the response they came in are copied out of it."""
 
 
 class Fetched:
     """Whole record batches of one partition, as they came from the broker, still compressed.
 
     `position`: the first offset wanted (the first batch may begin before it).
-    `next_offset`: where the next fetch goes on. `buffer`: a memoryview of whole batches only.
+    `next_offset`: where the next fetch goes on; `leader_epoch`: that of the batch before it (-1: not known),
+    to be committed with it. `buffer`: a memoryview of whole batches only. What it is a view of stays in
+    memory as long as it does, and is at most `OWNED_SHARE` times as large.
+    `record_count`: as the batches' headers say; control records and those before `position` count too.
     `high_watermark`, `last_stable_offset`, `log_start_offset`: as the broker gave them (-1: not known).
     `aborted`: (producer id, first offset) of aborted transactions, for read_committed.
     `topic_id`: 16 bytes, zeros before Fetch v13.
@@ -33,9 +39,11 @@ class Fetched:
         "committed_only",
         "high_watermark",
         "last_stable_offset",
+        "leader_epoch",
         "log_start_offset",
         "next_offset",
         "position",
+        "record_count",
         "topic_id",
         "tp",
     )
@@ -47,6 +55,8 @@ class Fetched:
         next_offset: int,
         buffer: memoryview,
         *,
+        record_count: int = 0,
+        leader_epoch: int = -1,
         high_watermark: int = -1,
         last_stable_offset: int = -1,
         log_start_offset: int = -1,
@@ -58,6 +68,8 @@ class Fetched:
         self.position = position
         self.next_offset = next_offset
         self.buffer = buffer
+        self.record_count = record_count
+        self.leader_epoch = leader_epoch
         self.high_watermark = high_watermark
         self.last_stable_offset = last_stable_offset
         self.log_start_offset = log_start_offset
@@ -67,6 +79,50 @@ class Fetched:
 
     def __repr__(self) -> str:
         return f"Fetched({self.tp}, {self.position} to {self.next_offset}, {len(self.buffer)} bytes)"
+
+    def cut(self, max_bytes: int, max_records: int) -> tuple[Fetched, Fetched | None]:
+        """This in two, between batches: about so much, but one batch at least, and the rest if there is one.
+
+        Nothing is copied. Transactions that were aborted in the first part do not count for the second.
+        """
+        if len(self.buffer) <= max_bytes and self.record_count <= max_records:
+            return self, None
+        size = first_size(self.buffer, max_bytes, max_records)
+        if size == len(self.buffer):
+            return self, None
+        first, rest = self.buffer[:size], self.buffer[size:]
+        aborted = self.aborted
+        if aborted:
+            seen = _Aborted(aborted)
+            for pos, header in iter_batches(first):
+                seen.includes(header, first[pos : pos + header.size])
+            aborted = seen.remaining()
+        found = whole_batches(first)
+        behind = WholeBatches(
+            len(rest), self.next_offset, self.record_count - found.record_count, self.leader_epoch
+        )
+        return (
+            self._part(self.position, first, found, self.aborted),
+            self._part(found.next_offset, rest, behind, aborted),
+        )
+
+    def _part(
+        self, position: int, buffer: memoryview, found: WholeBatches, aborted: tuple[tuple[int, int], ...]
+    ) -> Fetched:
+        return Fetched(
+            self.tp,
+            position,
+            found.next_offset,
+            buffer,
+            record_count=found.record_count,
+            leader_epoch=found.leader_epoch,
+            high_watermark=self.high_watermark,
+            last_stable_offset=self.last_stable_offset,
+            log_start_offset=self.log_start_offset,
+            aborted=aborted,
+            topic_id=self.topic_id,
+            committed_only=self.committed_only,
+        )
 
     def batches(self, *, control: bool = False) -> Iterator[tuple[BatchHeader, memoryview]]:
         """Each batch's header and bytes, still compressed, in offset order.
@@ -107,6 +163,10 @@ class _Aborted:
         self._coming = deque(sorted(aborted, key=lambda entry: entry[1]))
         self._producers: set[int] = set()
 
+    def remaining(self) -> tuple[tuple[int, int], ...]:
+        """The transactions whose abort marker has not come by yet."""
+        return tuple((producer, -1) for producer in self._producers) + tuple(self._coming)
+
     def includes(self, header: BatchHeader, batch: memoryview) -> bool:
         """Whether the batch is data of an aborted transaction; ask for every batch, in order."""
         while self._coming and self._coming[0][1] <= header.last_offset:
@@ -121,18 +181,51 @@ class _Aborted:
         return False
 
 
-def whole_batches(buffer: memoryview) -> tuple[int, int]:
-    """Bytes of `buffer` that are whole batches, and the offset after the last of them (-1 if there is none).
+class WholeBatches(NamedTuple):
+    """What of a buffer is whole batches: bytes, the offset after the last (-1 if there is none), records by
+    the headers, the last one's leader epoch.
+    """
+
+    size: int
+    next_offset: int
+    record_count: int
+    leader_epoch: int
+
+
+def whole_batches(buffer: memoryview) -> WholeBatches:
+    """Measure the whole batches at the beginning of `buffer`.
 
     One step per batch, no header objects: this is on the way of every fetch.
     """
-    pos, last, last_base, end = 0, -1, 0, len(buffer)
+    pos, last, records, end = 0, -1, 0, len(buffer)
     while end - pos >= _HEADER_SIZE:
-        base, length = _BASE_AND_LENGTH.unpack_from(buffer, pos)
+        length, count = _LENGTH_AND_COUNT.unpack_from(buffer, pos)
         after = pos + _LOG_OVERHEAD + length
         if after > end or length < _HEADER_SIZE - _LOG_OVERHEAD:
             break
-        last, pos, last_base = pos, after, base
+        last, pos = pos, after
+        records += count
     if last < 0:
-        return 0, -1
-    return pos, last_base + int(_LAST_DELTA.unpack_from(buffer, last + _LAST_DELTA_AT)[0]) + 1
+        return WholeBatches(0, -1, 0, -1)
+    base, epoch, delta = _LAST.unpack_from(buffer, last)
+    return WholeBatches(pos, base + delta + 1, records, epoch)
+
+
+def first_size(buffer: memoryview, max_bytes: int, max_records: int) -> int:
+    """Bytes of the first of `buffer`'s whole batches: as many as keep to both limits, one at least."""
+    pos, records, end = 0, 0, len(buffer)
+    while pos < end:
+        length, count = _LENGTH_AND_COUNT.unpack_from(buffer, pos)
+        after = pos + _LOG_OVERHEAD + length
+        records += count
+        if pos and (after > max_bytes or records > max_records):
+            break
+        pos = after
+    return pos
+
+
+def owned(records: memoryview) -> memoryview:
+    """`records`, copied if they are a small part of what they are a view of: it would all stay in memory."""
+    if len(records) * OWNED_SHARE < len(cast("bytes", records.obj)):
+        return memoryview(bytes(records))
+    return records

@@ -1,27 +1,33 @@
 """Fetching whole record batches from several partitions, ahead of the one who processes them.
 
-One task (the director) finds leaders and looks up offsets; one `NodeFetch` per broker long-polls and fills
-the `FetchBuffer`.
+The `Director` finds leaders, looks offsets up and validates them; one `NodeFetch` per broker long-polls and
+fills the `FetchBuffer`.
 State is plain and changed between awaits only, so the user's calls take effect at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
-from typing import Any, Literal, Self
+from collections.abc import Iterable, Mapping
+from typing import Literal, Self
 
 from logd.client.cluster.cluster import Client
-from logd.client.cluster.metadata import NO_NODE, TopicPartition
-from logd.client.cluster.settling import settle_forever
+from logd.client.cluster.metadata import OffsetAndMetadata
 from logd.client.fetcher.buffer import FetchBuffer
+from logd.client.fetcher.director import Director
+from logd.client.fetcher.epochs import NO_EPOCH
 from logd.client.fetcher.fetched import Fetched
-from logd.client.fetcher.node import FetchSettings, NodeFetch
-from logd.client.fetcher.offsets import EARLIEST, LATEST, IsolationLevel, list_offsets
-from logd.client.fetcher.position import FetchPosition
-from logd.errors import ErrorCode, KafkaError, MillstreamError, OffsetOutOfRange
+from logd.client.fetcher.node import FetchSettings
+from logd.client.fetcher.offsets import EARLIEST, LATEST, IsolationLevel
+from logd.errors import MillstreamError
+from logd.topic_partition import TopicPartition
 
 OffsetReset = Literal["none", "earliest", "latest"]
+
+FETCH_BYTES = 1_048_576
+"""Bytes, as they came, that one `fetch` hands out unless told otherwise."""
+FETCH_RECORDS = 10_000
+"""Records that one `fetch` hands out unless told otherwise: bytes do not say what they decompress to."""
 
 RESET_OFFSETS: Mapping[str, int | None] = {"none": None, "earliest": EARLIEST, "latest": LATEST}
 
@@ -36,6 +42,10 @@ class BatchFetcher:
     `fetch_min_bytes`, `fetch_max_wait_ms`: the broker answers once so much is there, or after so long.
     `fetch_max_bytes`, `max_partition_fetch_bytes`: bounds of one answer.
     `auto_offset_reset`: where to go on when a position is outside the log; "none" raises OffsetOutOfRange.
+
+    Positions know the leader epoch of the record before them, so that a log that was truncated and written
+    again is noticed (KIP-320): "none" raises LogTruncated, else reading goes on where the logs part, with a
+    warning. Give the committed epoch with a committed offset; it is validated before anything is fetched.
     """
 
     def __init__(
@@ -51,7 +61,7 @@ class BatchFetcher:
         auto_offset_reset: OffsetReset = "none",
     ) -> None:
         self.client = client
-        self._settings = FetchSettings(
+        settings = FetchSettings(
             isolation_level=isolation_level,
             fetch_min_bytes=fetch_min_bytes,
             fetch_max_wait_ms=fetch_max_wait_ms,
@@ -60,43 +70,39 @@ class BatchFetcher:
         )
         self._buffer = FetchBuffer(buffer_max_bytes)
         self._partitions = self._buffer.partitions
-        self._lane = client.new_lane("fetch")
-        self._reset_offset = RESET_OFFSETS[auto_offset_reset]
-        self._nodes: dict[int, NodeFetch] = {}
-        self._ready = asyncio.Event()
-        self._unsettled = asyncio.Event()
-        self._director: asyncio.Task[None] | None = None
-        self._failure: BaseException | None = None
+        self._director = Director(client, self._buffer, settings, RESET_OFFSETS[auto_offset_reset])
+        self._ready = self._director.ready
         self._closed = False
 
     # --- assignment ---
 
-    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+    def assign(self, positions: Mapping[TopicPartition, int | OffsetAndMetadata]) -> None:
         """Fetch exactly these partitions; those kept at their present position lose nothing buffered."""
         for tp in [tp for tp in self._partitions if tp not in positions]:
             self.remove(tp)
-        for tp, offset in positions.items():
-            if tp not in self._partitions or self._partitions[tp].position != offset:
-                self.add(tp, offset)
+        for tp, position in positions.items():
+            wanted = OffsetAndMetadata.of(position)
+            if tp not in self._partitions or self._partitions[tp].position != wanted.offset:
+                self.add(tp, wanted.offset, wanted.leader_epoch)
 
-    def add(self, tp: TopicPartition, offset: int) -> None:
-        """Fetch this partition too, from `offset` (-2 earliest, -1 latest)."""
+    def add(self, tp: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
+        """Fetch this partition too, from `offset` (-2 earliest, -1 latest), before which there is a record of
+        `leader_epoch`.
+        """
         assert not self._closed, "add to a closed fetcher"
-        self._buffer.add(tp, offset)
-        if self._director is None:
-            self._director = self._spawn(self._direct(), "fetch-director")
-        self._unsettled.set()
+        self._buffer.add(tp, offset, leader_epoch)
+        self._director.look_up()
 
     def remove(self, tp: TopicPartition) -> None:
         """Stop fetching the partition and drop what is buffered of it."""
         self._partitions.pop(tp, None)
-        self._wake_all()
+        self._director.wake_all()
 
-    def seek(self, tp: TopicPartition, offset: int) -> None:
-        """Go on from `offset` (-2 earliest, -1 latest); what is buffered of the partition is dropped."""
-        self._buffer.seek(tp, offset)
-        self._unsettled.set()
-        self._wake_all()
+    def seek(self, tp: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
+        """Go on from `offset` as `add` does; what is buffered of the partition is dropped."""
+        self._buffer.seek(tp, offset, leader_epoch)
+        self._director.look_up()
+        self._director.wake_all()
 
     def pause(self, tps: Iterable[TopicPartition]) -> None:
         """Hand out nothing of these partitions until `resume`; what is buffered is kept while there is
@@ -110,15 +116,24 @@ class BatchFetcher:
         for tp in tps:
             self._partitions[tp].paused = False
         self._ready.set()
-        self._wake_all()
+        self._director.wake_all()
 
     def paused(self) -> set[TopicPartition]:
         """The partitions paused now."""
         return {tp for tp, held in self._partitions.items() if held.paused}
 
+    def failures(self) -> dict[TopicPartition, MillstreamError]:
+        """The errors `fetch` has raised of partitions that wait for a `seek`."""
+        return {tp: held.raised for tp, held in self._partitions.items() if held.raised is not None}
+
     def position(self, tp: TopicPartition) -> int:
         """The next offset `fetch` will hand out (-2/-1 while it is still looked up)."""
         return self._partitions[tp].position
+
+    def leader_epoch(self, tp: TopicPartition, offset: int) -> int:
+        """The leader epoch of the record before `offset`, to be committed with it; -1 if it was not read."""
+        held = self._partitions.get(tp)
+        return NO_EPOCH if held is None else held.epochs.before(offset)
 
     @property
     def assignment(self) -> set[TopicPartition]:
@@ -127,16 +142,22 @@ class BatchFetcher:
 
     # --- fetching ---
 
-    async def fetch(self, *, timeout_ms: int | None = None, max_bytes: int | None = None) -> list[Fetched]:
-        """What is buffered (up to about `max_bytes`), at least one batch; an empty list once `timeout_ms`
-        is over.
+    async def fetch(
+        self,
+        *,
+        timeout_ms: int | None = None,
+        max_bytes: int = FETCH_BYTES,
+        max_records: int = FETCH_RECORDS,
+    ) -> list[Fetched]:
+        """What is buffered, up to about `max_bytes` as they came and `max_records`, but at least one batch;
+        an empty list once `timeout_ms` is over.
 
-        Raises, once for each time it happens: OffsetOutOfRange with `auto_offset_reset` none, and KafkaError
-        for what retrying does not mend, a topic that stays unknown among it. The partition then waits for a
-        `seek`; others go on.
+        Raises, once for each time it happens: OffsetOutOfRange or LogTruncated with `auto_offset_reset`
+        none, and KafkaError for what retrying does not mend, a topic that stays unknown among it. The
+        partition then waits for a `seek`; others go on.
         """
         self._raise_error()
-        if taken := self._take(max_bytes):
+        if taken := self._take(max_bytes, max_records):
             return taken
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
@@ -144,27 +165,20 @@ class BatchFetcher:
                     self._ready.clear()
                     await self._ready.wait()
                     self._raise_error()
-                    if taken := self._take(max_bytes):
+                    if taken := self._take(max_bytes, max_records):
                         return taken
         except TimeoutError:
             return []
 
     def fail(self, error: BaseException) -> None:
         """Let every `fetch` from now on raise `error`."""
-        self._failure = error
-        self._ready.set()
+        self._director.fail(error)
 
     async def close(self) -> None:
         """Stop fetching and drop the buffer."""
         self._closed = True
         self._partitions.clear()
-        tasks = [node.task for node in self._nodes.values() if node.task is not None]
-        if self._director is not None:
-            tasks.append(self._director)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self.client.close_lane(self._lane)
+        await self._director.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -178,150 +192,15 @@ class BatchFetcher:
             "buffered_bytes": self._buffer.buffered_bytes,
             "reserved_bytes": self._buffer.reserved_bytes,
             "partitions": len(self._partitions),
-            "requests_sent": sum(node.requests_sent for node in self._nodes.values()),
+            "requests_sent": sum(node.requests_sent for node in self._director.nodes.values()),
         }
 
-    def _take(self, max_bytes: int | None) -> list[Fetched]:
-        taken, drained = self._buffer.take(max_bytes)
-        for number in drained & self._nodes.keys():
-            self._nodes[number].wake()
+    def _take(self, max_bytes: int, max_records: int) -> list[Fetched]:
+        taken, drained = self._buffer.take(max_bytes, max_records)
+        for number in drained & self._director.nodes.keys():
+            self._director.nodes[number].wake()
         return taken
 
     def _raise_error(self) -> None:
-        if (error := self._failure or self._buffer.take_error()) is not None:
+        if (error := self._director.failure or self._buffer.take_error()) is not None:
             raise error
-
-    # --- what `NodeFetch` reports ---
-
-    def settled(self) -> None:
-        """Something can be handed out, or raised."""
-        self._ready.set()
-
-    def look_up(self) -> None:
-        """A partition lost its leader."""
-        self._unsettled.set()
-
-    def out_of_range(self, held: FetchPosition) -> None:
-        """The broker has no such offset: look up where to go on, or what to say."""
-        if self._reset_offset is not None:
-            held.fetch_offset = self._reset_offset
-            if not held.buffered:
-                held.position = self._reset_offset
-            self._unsettled.set()
-        else:
-            held.park(None)
-            self._spawn(self._report_out_of_range(held, held.epoch), "fetch-range")
-
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Run a coroutine as a task whose failure `fetch` raises."""
-        task = asyncio.create_task(work, name=name)
-        task.add_done_callback(self._note_end)
-        return task
-
-    def _note_end(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self.fail(error)
-
-    def _wake_all(self) -> None:
-        for node in self._nodes.values():
-            node.wake()
-
-    # --- the director ---
-
-    async def _direct(self) -> None:
-        await settle_forever(
-            self.client,
-            self._unsettled,
-            self._settle,
-            remains=lambda: any(held.homeless or held.needs_offset for held in self._partitions.values()),
-            give_up=self._park_unsettled,
-        )
-
-    async def _settle(self) -> None:
-        await self._find_leaders()
-        await self._find_offsets()
-
-    async def _find_leaders(self) -> None:
-        homeless = [held for held in self._partitions.values() if held.homeless]
-        if not homeless:
-            return
-        metadata = await self.client.metadata({held.tp.topic for held in homeless}, allow_missing=True)
-        for held in homeless:
-            topic = metadata.topics.get(held.tp.topic)
-            partition = topic.partitions.get(held.tp.partition) if topic else None
-            if topic is None or partition is None:
-                self._note_missing(held)
-                continue
-            held.missing_since = None
-            if partition.leader == NO_NODE or partition.leader not in metadata.brokers:
-                self.client.invalidate_metadata()
-                continue
-            held.node, held.leader_epoch = partition.leader, partition.leader_epoch
-            held.topic_id = topic.topic_id
-        for number in {held.node for held in self._partitions.values() if held.node != NO_NODE}:
-            if number not in self._nodes:
-                node = self._nodes[number] = NodeFetch(
-                    self.client,
-                    number,
-                    lane=self._lane,
-                    settings=self._settings,
-                    buffer=self._buffer,
-                    director=self,
-                )
-                node.task = self._spawn(node.run(), f"fetch-node-{number}")
-            self._nodes[number].wake()
-
-    def _note_missing(self, held: FetchPosition) -> None:
-        """A topic just made may show up; one that stays away is the user's to hear of."""
-        self.client.invalidate_metadata()
-        now = asyncio.get_running_loop().time()
-        if held.missing_since is None:
-            held.missing_since = now
-        elif now - held.missing_since > self.client.missing_topic_wait_ms / 1000:
-            held.park(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{held.tp} does not exist"))
-            self._ready.set()
-
-    async def _find_offsets(self) -> None:
-        wanted = {h.tp: h.fetch_offset for h in self._unplaced()}
-        epochs = {h.tp: h.epoch for h in self._unplaced()}
-        if not wanted:
-            return
-        found = await list_offsets(self.client, wanted, isolation_level=self._settings.isolation_level)
-        for tp, listed in found.items():
-            held = self._partitions.get(tp)
-            if held is not None and held.epoch == epochs[tp] and held.needs_offset:
-                held.found_offset(listed.offset)
-        self._wake_all()
-
-    def _unplaced(self) -> Iterator[FetchPosition]:
-        return (h for h in self._partitions.values() if h.needs_offset and not h.homeless)
-
-    def _park_unsettled(self, error: MillstreamError) -> None:
-        for held in self._partitions.values():
-            if held.homeless or held.needs_offset:
-                held.park(error)
-        self._ready.set()
-
-    async def _report_out_of_range(self, held: FetchPosition, epoch: int) -> None:
-        """Find out how far the position is off, then let `fetch` raise it."""
-        start = end = -1
-        try:
-            start = (await list_offsets(self.client, {held.tp: EARLIEST}))[held.tp].offset
-            end = (await list_offsets(self.client, {held.tp: LATEST}))[held.tp].offset
-        except MillstreamError:
-            pass
-        if held.epoch == epoch:
-            held.park(_out_of_range_error(held, start, end))
-            self._ready.set()
-
-
-def _out_of_range_error(held: FetchPosition, start: int, end: int) -> OffsetOutOfRange:
-    topic, partition = held.tp
-    return OffsetOutOfRange(
-        message=f"{held.tp}: offset {held.fetch_offset}, the log has {start} to {end}",
-        topic=topic,
-        partition=partition,
-        offset=held.fetch_offset,
-        start=start,
-        end=end,
-    )

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from logd.client.cluster.cluster import Client, is_retriable
-from logd.client.cluster.metadata import NO_NODE, TopicPartition
+from logd.client.cluster.metadata import NO_NODE
 from logd.client.cluster.versions import highest_common
 from logd.client.fetcher.buffer import FetchBuffer
-from logd.client.fetcher.fetched import Fetched, whole_batches
+from logd.client.fetcher.fetched import Fetched, owned, whole_batches
 from logd.client.fetcher.offsets import ISOLATION, IsolationLevel
 from logd.client.fetcher.position import FetchPosition
 from logd.errors import ErrorCode, MillstreamError, OffsetOutOfRange, StaleMetadata, error_for
+from logd.topic_partition import TopicPartition
 from logd.wire import decode_response_header, encode_request
 from logd.wire.fetched import PartitionRecords, decode_fetch_response
 from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -40,7 +41,7 @@ class FetchSettings:
 class FetchDirector(Protocol):
     """Who is told what a broker's answers mean for a partition."""
 
-    def settled(self) -> None:
+    def made_ready(self) -> None:
         """Something can be handed out, or raised."""
 
     def look_up(self) -> None:
@@ -48,6 +49,9 @@ class FetchDirector(Protocol):
 
     def out_of_range(self, held: FetchPosition) -> None:
         """The broker has no such offset: look up where to go on, or what to say."""
+
+    def diverged(self, held: FetchPosition, epoch: int, end_offset: int) -> None:
+        """The leader's log is not the one that was read: `epoch`, the last of ours it has, ends there."""
 
 
 class NodeFetch:
@@ -67,7 +71,6 @@ class NodeFetch:
         buffer: FetchBuffer,
         director: FetchDirector,
     ) -> None:
-        self.task: asyncio.Task[None] | None = None
         self.requests_sent = 0
         self._client = client
         self._node = node
@@ -120,7 +123,13 @@ class NodeFetch:
         chosen = []
         self._held_back, self._retry_at = False, 0.0
         for held in partitions.values():
-            if held.node != self._node or held.paused or held.parked or held.fetch_offset < 0:
+            if (
+                held.node != self._node
+                or held.paused
+                or held.parked
+                or held.unvalidated
+                or held.fetch_offset < 0
+            ):
                 continue
             if held.not_before > now:
                 self._retry_at = min(self._retry_at or held.not_before, held.not_before)
@@ -143,7 +152,7 @@ class NodeFetch:
         version = highest_common(
             FetchRequest.API_KEY, FetchRequest.VERSIONS, connection.versions, connection.name
         )
-        asked = {held.tp: held.epoch for held in wanted}
+        asked = {held.tp: held.version for held in wanted}
         request = self._request(wanted, room)
         by_id = {held.topic_id: held.tp.topic for held in wanted}
         timeout_ms = self._settings.fetch_max_wait_ms + self._client.request_timeout_ms
@@ -164,11 +173,13 @@ class NodeFetch:
             for came in partitions:
                 tp = TopicPartition(name, came.partition)
                 held = self._buffer.partitions.get(tp)
-                if held is None or held.epoch != asked.get(tp):
+                if held is None or held.version != asked.get(tp):
                     continue  # Sought or taken away since: what came is of no use any more.
                 if came.error_code:
                     failed = True
                     self._refused(held, came.error_code)
+                elif came.diverging_end_offset >= 0:
+                    self._director.diverged(held, came.diverging_epoch, came.diverging_end_offset)
                 else:
                     self._store(held, came)
         if not failed:
@@ -187,6 +198,7 @@ class NodeFetch:
                     partition=held.tp.partition,
                     current_leader_epoch=held.leader_epoch,
                     fetch_offset=held.fetch_offset,
+                    last_fetched_epoch=held.fetch_epoch,
                     partition_max_bytes=settings.max_partition_fetch_bytes,
                 )
             )
@@ -200,12 +212,12 @@ class NodeFetch:
         )
 
     def _store(self, held: FetchPosition, came: PartitionRecords) -> None:
-        size, next_offset = whole_batches(came.records)
-        if not size:
+        found = whole_batches(came.records)
+        if not found.size:
             if len(came.records):
                 error = f"{held.tp}: {len(came.records)} bytes at {held.fetch_offset} hold no whole batch"
                 held.park(error_for(ErrorCode.MESSAGE_TOO_LARGE, error))
-                self._director.settled()
+                self._director.made_ready()
             return
         self._turn += 1
         self._served[held.tp] = self._turn
@@ -213,8 +225,10 @@ class NodeFetch:
             Fetched(
                 held.tp,
                 held.fetch_offset,
-                next_offset,
-                came.records[:size],
+                found.next_offset,
+                owned(came.records[: found.size]),
+                record_count=found.record_count,
+                leader_epoch=found.leader_epoch,
                 high_watermark=came.high_watermark,
                 last_stable_offset=came.last_stable_offset,
                 log_start_offset=came.log_start_offset,
@@ -224,7 +238,7 @@ class NodeFetch:
             )
         )
         if not held.paused:
-            self._director.settled()
+            self._director.made_ready()
 
     def _refused(self, held: FetchPosition, code: int) -> None:
         """One partition's error."""
@@ -234,7 +248,7 @@ class NodeFetch:
             return
         if not is_retriable(error):
             held.park(error)
-            self._director.settled()
+            self._director.made_ready()
             return
         held.not_before = asyncio.get_running_loop().time() + self._backoff.next()
         if isinstance(error, StaleMetadata) or error.code in _OTHER_TOPIC:
@@ -251,7 +265,7 @@ class NodeFetch:
                 self._lose(held)
             else:
                 held.park(error)
-                self._director.settled()
+                self._director.made_ready()
 
     def _lose(self, held: FetchPosition) -> None:
         held.node = NO_NODE

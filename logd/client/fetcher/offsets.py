@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from logd.client.cluster.cluster import Client
-from logd.client.cluster.metadata import TopicPartition
 from logd.errors import MillstreamError, error_for
+from logd.topic_partition import TopicPartition
 from logd.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections import deque
 
-from logd.client.cluster.metadata import NO_NODE, TopicPartition
+from logd.client.cluster.metadata import NO_NODE
+from logd.client.fetcher.epochs import NO_EPOCH, ReadEpochs
 from logd.client.fetcher.fetched import Fetched
 from logd.errors import MillstreamError
+from logd.topic_partition import TopicPartition
 
 
 class FetchPosition:
     """One assigned partition.
 
     `position` is what the user gets next, `fetch_offset` what is asked of the broker next; between them
-    lies what is buffered. Negative ones are still to be looked up (-1 latest, -2 earliest). `epoch` grows
-    with every seek: a response to a question of an older epoch is stale. A parked partition is not
+    lies what is buffered. Negative ones are still to be looked up (-1 latest, -2 earliest). `version` grows
+    with every seek: a response to a question of an older version is stale. A parked partition is not
     fetched until a seek; its `error` is raised once. `not_before`: end of a backoff, in the loop's time.
+    `leader_epoch`: the leader's, as metadata has it; `epochs`: those of the records read. `unvalidated`: the
+    leader's has changed, and whether its log still has what was read is to be asked before more is fetched.
     """
 
     __slots__ = (
         "buffered",
         "buffered_bytes",
-        "epoch",
+        "epochs",
         "error",
         "fetch_offset",
         "leader_epoch",
@@ -31,22 +35,28 @@ class FetchPosition:
         "parked",
         "paused",
         "position",
+        "raised",
         "topic_id",
         "tp",
+        "unvalidated",
+        "version",
     )
 
-    def __init__(self, tp: TopicPartition, offset: int, epoch: int) -> None:
+    def __init__(self, tp: TopicPartition, offset: int, epoch: int, version: int) -> None:
         self.tp = tp
         self.position = offset
         self.fetch_offset = offset
-        self.epoch = epoch
+        self.version = version
         self.paused = False
         self.buffered: deque[Fetched] = deque()
         self.buffered_bytes = 0
         self.error: MillstreamError | None = None
+        self.raised: MillstreamError | None = None
         self.parked = False
         self.node = NO_NODE
-        self.leader_epoch = -1
+        self.leader_epoch = NO_EPOCH
+        self.epochs = ReadEpochs(offset, epoch)
+        self.unvalidated = False
         self.topic_id = b""
         self.not_before = 0.0
         self.missing_since: float | None = None
@@ -61,42 +71,83 @@ class FetchPosition:
         """Whether the leader has to be found."""
         return self.node == NO_NODE and not self.parked
 
+    @property
+    def needs_validation(self) -> bool:
+        """Whether the leader has to be asked if its log has what was read."""
+        return self.unvalidated and not self.parked and self.node != NO_NODE
+
+    @property
+    def needs_lookup(self) -> bool:
+        """Whether anything has to be found out before the partition can be fetched."""
+        return self.homeless or self.needs_offset or self.needs_validation
+
+    @property
+    def fetch_epoch(self) -> int:
+        """The leader epoch of the record before `fetch_offset`, -1 if it is not known."""
+        return self.epochs.before(self.fetch_offset)
+
+    def found_leader(self, node: int, leader_epoch: int, topic_id: bytes) -> None:
+        """Who leads, and in which epoch. A topic made anew under its name has nothing of what was read."""
+        if topic_id != self.topic_id and any(self.topic_id):
+            self.epochs.begin(self.fetch_offset, NO_EPOCH)
+        if 0 <= leader_epoch != self.leader_epoch and self.fetch_epoch >= 0:
+            self.unvalidated = True
+        self.node, self.leader_epoch, self.topic_id = node, leader_epoch, topic_id
+
     def found_offset(self, offset: int) -> None:
         """The offset looked up."""
         self.fetch_offset = offset
+        self.epochs.jump(offset)
+        self.unvalidated = False
         if not self.buffered:
             self.position = offset
+
+    def diverges_at(self, epoch: int, end_offset: int) -> int:
+        """From where on the leader's log, in which `epoch` ends at `end_offset`, is not what was read.
+
+        `epoch` is the largest the leader has that is not above `fetch_epoch`; so what was read of later ones
+        is not there. -1: it has none at all.
+        """
+        if epoch < 0 or end_offset < 0:
+            return -1
+        first_gone = self.epochs.first_above(epoch)
+        return end_offset if first_gone is None else min(end_offset, first_gone)
 
     def put(self, fetched: Fetched) -> None:
         """Buffer what came; fetching goes on behind it."""
         self.buffered.append(fetched)
         self.buffered_bytes += len(fetched.buffer)
         self.fetch_offset = fetched.next_offset
+        self.epochs.note(fetched.buffer, fetched.leader_epoch)
 
-    def take(self) -> Fetched:
-        """Hand out the oldest of what is buffered."""
-        fetched = self.buffered.popleft()
+    def take(self, max_bytes: int, max_records: int) -> tuple[Fetched, bool]:
+        """Hand out the oldest of what is buffered, and whether it was cut between batches to fit."""
+        fetched, rest = self.buffered.popleft().cut(max_bytes, max_records)
+        if rest is not None:
+            self.buffered.appendleft(rest)
         self.buffered_bytes -= len(fetched.buffer)
         self.position = fetched.next_offset
-        return fetched
+        return fetched, rest is not None
 
-    def drop_buffered(self) -> int:
-        """Forget what is buffered, to fetch it again; returns its bytes."""
-        dropped, self.buffered_bytes = self.buffered_bytes, 0
+    def drop_buffered(self) -> None:
+        """Forget what is buffered, to fetch it again."""
+        self.buffered_bytes = 0
         if self.buffered:
             self.buffered.clear()
             self.fetch_offset = self.position
-        return dropped
+            self.unvalidated = self.unvalidated and self.fetch_epoch >= 0
 
     def park(self, error: MillstreamError | None) -> None:
         """Fetch no more until a seek; the user gets `error` once what is buffered is handed out."""
         self.parked = True
         self.error = error
 
-    def seek(self, offset: int, epoch: int) -> None:
-        """Start anew at `offset`."""
+    def seek(self, offset: int, epoch: int, version: int) -> None:
+        """Start anew at `offset`; the record before it was of leader epoch `epoch` (-1: not known)."""
         self.drop_buffered()
-        self.epoch = epoch
+        self.version = version
         self.position = self.fetch_offset = offset
-        self.parked, self.error = False, None
+        self.epochs.begin(offset, epoch)
+        self.unvalidated = epoch >= 0 and self.leader_epoch >= 0
+        self.parked, self.error, self.raised = False, None, None
         self.missing_since, self.not_before = None, 0.0

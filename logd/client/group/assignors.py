@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from logd.client.cluster.metadata import TopicPartition
+from logd.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

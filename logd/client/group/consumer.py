@@ -9,15 +9,23 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from typing import Self
 
 from logd.client.cluster.cluster import Client
-from logd.client.cluster.metadata import OffsetAndMetadata, TopicPartition
+from logd.client.cluster.metadata import OffsetAndMetadata
+from logd.client.fetcher.epochs import NO_EPOCH
 from logd.client.fetcher.fetched import Fetched
-from logd.client.fetcher.fetcher import RESET_OFFSETS, BatchFetcher, OffsetReset
+from logd.client.fetcher.fetcher import (
+    FETCH_BYTES,
+    FETCH_RECORDS,
+    RESET_OFFSETS,
+    BatchFetcher,
+    OffsetReset,
+)
 from logd.client.fetcher.offsets import IsolationLevel
 from logd.client.group.assignors import COOPERATIVE, Subscription
 from logd.client.group.consumer_protocol import ConsumerProtocol, decode_assignment, partition_counts
 from logd.client.group.coordinator import commit_offsets, fetch_offsets
 from logd.client.group.group import GroupMember
 from logd.errors import ConfigError, MillstreamError, OffsetOutOfRange
+from logd.topic_partition import TopicPartition
 
 PartitionsCallback = Callable[[set[TopicPartition]], Awaitable[None] | None]
 
@@ -127,9 +135,12 @@ class Consumer:
             group_instance_id=self._group_instance_id,
         )
         self._watcher = asyncio.create_task(self._watch(), name=f"topics-{self._group_id}")
+        self._watcher.add_done_callback(self._watching_ended)
         await self._member.start()
 
-    async def assign(self, positions: Mapping[TopicPartition, int] | Iterable[TopicPartition]) -> None:
+    async def assign(
+        self, positions: Mapping[TopicPartition, int | OffsetAndMetadata] | Iterable[TopicPartition]
+    ) -> None:
         """Read exactly these partitions, without sharing: at the given offsets, or else the
         committed ones.
         """
@@ -158,13 +169,19 @@ class Consumer:
 
     # --- reading ---
 
-    async def fetch(self, *, timeout_ms: int | None = None, max_bytes: int | None = None) -> list[Fetched]:
-        """What is buffered (up to about `max_bytes`), at least one batch; an empty list once `timeout_ms`
-        is over.
+    async def fetch(
+        self,
+        *,
+        timeout_ms: int | None = None,
+        max_bytes: int = FETCH_BYTES,
+        max_records: int = FETCH_RECORDS,
+    ) -> list[Fetched]:
+        """What is buffered, up to about `max_bytes` as they came and `max_records`, but at least one batch;
+        an empty list once `timeout_ms` is over.
 
         Errors as `BatchFetcher.fetch`, and what ended the group membership.
         """
-        return await self._fetcher.fetch(timeout_ms=timeout_ms, max_bytes=max_bytes)
+        return await self._fetcher.fetch(timeout_ms=timeout_ms, max_bytes=max_bytes, max_records=max_records)
 
     async def __aiter__(self) -> AsyncIterator[Fetched]:
         """What is fetched, partition by partition, for ever."""
@@ -176,9 +193,9 @@ class Consumer:
         """The next offset `fetch` hands out (-2/-1 while earliest/latest is still looked up)."""
         return self._fetcher.position(tp)
 
-    def seek(self, tp: TopicPartition, offset: int) -> None:
-        """Go on from `offset` (-2 earliest, -1 latest)."""
-        self._fetcher.seek(tp, offset)
+    def seek(self, tp: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
+        """Go on from `offset` (-2 earliest, -1 latest), before which there is a record of `leader_epoch`."""
+        self._fetcher.seek(tp, offset, leader_epoch)
 
     def pause(self, tps: Iterable[TopicPartition]) -> None:
         """Hand out nothing of these partitions until `resume`, or until they are taken away."""
@@ -202,10 +219,18 @@ class Consumer:
         if offsets is None:
             held = {tp: self._fetcher.position(tp) for tp in self._owned}
             offsets = {tp: position for tp, position in held.items() if position >= 0}
+        with_epochs = {tp: self._with_epoch(tp, position) for tp, position in offsets.items()}
         if self._member is not None:
-            await self._member.commit(offsets)
+            await self._member.commit(with_epochs)
         else:
-            await commit_offsets(self._client, self._group(), offsets)
+            await commit_offsets(self._client, self._group(), with_epochs)
+
+    def _with_epoch(self, tp: TopicPartition, position: int | OffsetAndMetadata) -> OffsetAndMetadata:
+        """The position with the leader epoch of the record before it, so that it can be validated later."""
+        whole = OffsetAndMetadata.of(position)
+        if whole.leader_epoch >= 0:
+            return whole
+        return whole._replace(leader_epoch=self._fetcher.leader_epoch(tp, whole.offset))
 
     async def confirm(self) -> None:
         """Make sure that the partitions are still this member's, before what must not be done by two.
@@ -258,8 +283,8 @@ class Consumer:
         gone, added = self._owned - new, new - self._owned
         await self._let_go(gone, self._on_revoked)
         self._owned = new
-        for tp, offset in (await self._starting_positions(added)).items():
-            self._fetcher.add(tp, offset)
+        for tp, position in (await self._starting_positions(added)).items():
+            self._fetcher.add(tp, position.offset, position.leader_epoch)
         # Nothing of them is handed out before the callback has had its chance to seek.
         self._fetcher.pause(added)
         await _call(self._on_assigned, added)
@@ -284,7 +309,7 @@ class Consumer:
         for tp in gone:
             self._fetcher.remove(tp)
 
-    async def _starting_positions(self, tps: set[TopicPartition]) -> dict[TopicPartition, int]:
+    async def _starting_positions(self, tps: set[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """The committed offsets, else what `auto_offset_reset` says; OffsetOutOfRange if that is "none"."""
         if not tps:
             return {}
@@ -292,14 +317,16 @@ class Consumer:
         reset = RESET_OFFSETS[self._auto_offset_reset]
         positions = {}
         for tp in sorted(tps):
-            offset = committed[tp].offset if tp in committed else reset
-            if offset is None:
+            if tp in committed:
+                positions[tp] = committed[tp]
+                continue
+            if reset is None:
                 raise OffsetOutOfRange(
                     message=f"{tp}: group {self._group_id!r} has committed no offset",
                     topic=tp.topic,
                     partition=tp.partition,
                 )
-            positions[tp] = offset
+            positions[tp] = OffsetAndMetadata(reset)
         return positions
 
     # --- watching topics ---
@@ -312,6 +339,11 @@ class Consumer:
         matching = sorted(t.name for t in known if not t.is_internal and self._pattern.fullmatch(t.name))
         changed, self._topics = matching != self._topics, matching
         return changed
+
+    def _watching_ended(self, watcher: asyncio.Task[None]) -> None:
+        """Whoever fetches hears of a failure nobody expected: topics would not be looked at any more."""
+        if not watcher.cancelled() and (error := watcher.exception()) is not None:
+            self._fetcher.fail(error)
 
     async def _watch(self) -> None:
         """Join again when the subscribed topics change: new matches, new partitions, a topic that appears."""

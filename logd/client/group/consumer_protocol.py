@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from logd.client.cluster.cluster import Client
-from logd.client.cluster.metadata import TopicPartition
 from logd.client.fetcher.offsets import by_topic
 from logd.client.group.assignors import ASSIGNORS, Subscription
 from logd.errors import ConfigError
+from logd.topic_partition import TopicPartition
 from logd.wire import decode_versioned, encode_versioned
 from logd.wire.messages import consumer_protocol_assignment as assignment_message
 from logd.wire.messages import consumer_protocol_subscription as subscription_message

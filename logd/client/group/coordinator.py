@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from logd.client.cluster.cluster import Client
-from logd.client.cluster.metadata import OffsetAndMetadata, TopicPartition
+from logd.client.cluster.metadata import OffsetAndMetadata
 from logd.client.fetcher.offsets import by_topic
 from logd.errors import (
     ConnectionClosed,
@@ -15,6 +15,7 @@ from logd.errors import (
     RequestTimedOut,
     error_for,
 )
+from logd.topic_partition import TopicPartition
 from logd.wire import Message
 from logd.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -104,7 +105,7 @@ async def commit_offsets(
 
 
 def _committed(partition: int, offset: int | OffsetAndMetadata) -> OffsetCommitRequestPartition:
-    whole = OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+    whole = OffsetAndMetadata.of(offset)
     return OffsetCommitRequestPartition(
         partition_index=partition,
         committed_offset=whole.offset,

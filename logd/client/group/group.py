@@ -16,10 +16,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol, Self, TypeVar
 
 from logd.client.cluster.cluster import Client, is_retriable
-from logd.client.cluster.metadata import OffsetAndMetadata, TopicPartition
+from logd.client.cluster.metadata import OffsetAndMetadata
 from logd.client.group.coordinator import commit_offsets, fetch_offsets
 from logd.client.group.membership import NO_GENERATION, Joined, Membership
 from logd.errors import ErrorCode, Fenced, MillstreamError, RebalanceNeeded
+from logd.topic_partition import TopicPartition
 
 T = TypeVar("T")
 

@@ -7,6 +7,9 @@ sent until all of those are answered; then the failed ones go back to the front 
 their old sequence numbers, so that the broker recognises what it has already (KIP-98). An answer
 OUT_OF_ORDER_SEQUENCE_NUMBER for the first of them is not explained by a batch before it: the broker lost
 our state, or a batch before was given up. Then the epoch is raised and sequences begin at 0 (KIP-360).
+
+A queue that halts on failure does neither that nor go on behind a batch that was given up: everything behind
+fails, too, until `continue_at`. So what is in the log is what was sent up to some batch, without a gap.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from logd.client.cluster.metadata import NO_NODE, TopicPartition
-from logd.errors import ErrorCode, KafkaError, MillstreamError
+from logd.client.cluster.metadata import NO_NODE
+from logd.errors import ErrorCode, KafkaError, MillstreamError, RecordsRefused
 from logd.records import BatchHeader, Codec, NewRecord, build_batch, read_header, restamp
+from logd.topic_partition import TopicPartition
 
 EPOCH_MAX = 32_767
 SEQUENCE_MASK = 0x7FFF_FFFF
@@ -29,6 +33,8 @@ STATE_LOST = (
     ErrorCode.INVALID_PRODUCER_EPOCH,
 )
 """The broker's idea of our sequence is not ours."""
+HALTING = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
+"""Those of them that say that something was written which was not ours, or not in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +154,13 @@ class PendingBatch:
             delivery.acked(None if base_offset is None else base_offset + first)
 
     def failed(self, error: MillstreamError) -> None:
-        """The batch is given up."""
+        """The batch is given up; of refused records (KIP-467) each `send` is told its own."""
         self.done = True
-        for delivery, _ in self.deliveries:
-            delivery.failed(error)
+        for delivery, first in self.deliveries:
+            if isinstance(error, RecordsRefused):
+                delivery.failed(error.of(first, self._end_of(first)))
+            else:
+                delivery.failed(error)
 
     def halves(self) -> list[PendingBatch]:
         """Two batches instead of this one, which the broker found too large; together they keep its
@@ -182,8 +191,13 @@ class PendingBatch:
 class PartitionQueue:
     """The batches of one partition, oldest first: waiting, in flight, failed and to be sent again."""
 
-    def __init__(self, tp: TopicPartition, identity: Identity) -> None:
+    def __init__(self, tp: TopicPartition, identity: Identity, *, halts: bool = False) -> None:
         self.tp = tp
+        self.halted: MillstreamError | None = None
+        """Why nothing is sent any more, in a queue that halts on failure."""
+        self.halts = 0
+        """How often that came to be: who waited for memory meanwhile has missed his turn."""
+        self._halting = halts
         self.identity: Identity | None = identity
         """None while a new producer id is asked for."""
         self.node = NO_NODE
@@ -251,7 +265,9 @@ class PartitionQueue:
 
     def due_at(self, linger: float, max_in_flight: int) -> float:
         """When the next batch may be sent: now (0) if it is full, after the linger, or never (inf)."""
-        if not self.waiting or self._failed or self.identity is None or not self._is_open(max_in_flight):
+        if not self.waiting or self._failed or self.halted or not self._is_open(max_in_flight):
+            return float("inf")
+        if self.identity is None:
             return float("inf")
         head = self.waiting[0]
         due = 0.0 if head.sealed or head.data is not None else head.created_at + linger
@@ -283,7 +299,7 @@ class PartitionQueue:
                 batch.sequence = self._next_sequence
                 self._next_sequence = (self._next_sequence + batch.count) & SEQUENCE_MASK
             batch.stamp(self.identity, batch.sequence, codec, level)
-        # Only now: a record that cannot be encoded must not vanish with its future unsettled.
+        # Only now: a record that cannot be encoded must not vanish with its future never done.
         self.in_flight.append(self.waiting.popleft())
         return batch
 
@@ -302,6 +318,7 @@ class PartitionQueue:
         self.in_flight.remove(batch)
         if not batch.done:
             batch.failed(error)
+        self.halt(error)
         self._maybe_resume()
 
     def retry(self, batch: PendingBatch, error: MillstreamError) -> None:
@@ -328,6 +345,7 @@ class PartitionQueue:
             batch.failed(error)
             batch.sealed = True
         if dropped:
+            self.halt(error)
             self._failed = [batch for batch in self._failed if not batch.done]
             self.waiting = deque(batch for batch in self.waiting if not batch.done)
             self._maybe_resume()
@@ -342,10 +360,27 @@ class PartitionQueue:
         again = sorted((batch for batch in self._failed if not batch.done), key=lambda batch: batch.order)
         self._failed = []
         self.waiting.extendleft(reversed(again))
-        if again and isinstance(again[0].error, KafkaError) and again[0].error.code in STATE_LOST:
-            self._begin_epoch()
+        first = again[0].error if again else None
+        if isinstance(first, KafkaError) and first.code in STATE_LOST:
+            if self._halting and first.code in HALTING:
+                self.halt(first)
+            else:
+                self._begin_epoch()
         for batch in again:
             batch.error = None
+
+    def halt(self, error: MillstreamError) -> None:
+        """Send nothing more, if this queue is one that halts; the caller drops what is queued."""
+        if self._halting and self.halted is None:
+            self.halted = error
+            self.halts += 1
+
+    def continue_at(self, identity: Identity, sequence: int) -> None:
+        """What is queued from now on has these sequence numbers; end a halt. The queue has to be idle."""
+        assert self.idle, f"{self.tp} has batches under way"
+        self.identity, self.halted = identity, None
+        self._next_sequence = sequence
+        self._established = False
 
     def _begin_epoch(self) -> None:
         assert self.identity is not None

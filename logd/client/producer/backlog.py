@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logd.client.cluster.metadata import TopicPartition
 from logd.client.producer.accumulator import Identity, PartitionQueue, PendingBatch
 from logd.client.producer.memory import Memory
 from logd.errors import MillstreamError
+from logd.topic_partition import TopicPartition
 
 
 class Backlog:
     """`memory` is taken by whoever fills `queues`, and given back here when a batch is done with."""
 
-    def __init__(self, memory_bytes: int) -> None:
+    def __init__(self, memory_bytes: int, *, halts: bool = False) -> None:
+        self._halts = halts
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.memory = Memory(memory_bytes)
 
@@ -21,7 +22,7 @@ class Backlog:
         """The partition's queue; a new one produces as `identity`."""
         queue = self.queues.get(tp)
         if queue is None:
-            queue = self.queues[tp] = PartitionQueue(tp, identity)
+            queue = self.queues[tp] = PartitionQueue(tp, identity, halts=self._halts)
         return queue
 
     def seal(self) -> None:
@@ -43,6 +44,11 @@ class Backlog:
         """Give up a queue's batches, or some of them."""
         for batch in queue.drop(which, error):
             self.free(batch)
+
+    def drop_halted(self, queue: PartitionQueue) -> None:
+        """A queue that halts has nothing to send any more."""
+        if queue.halted is not None:
+            self.drop(queue, queue.halted)
 
     def abandon(self, error: MillstreamError) -> None:
         """Fail everything that is queued or under way, and whoever waits for room."""

@@ -10,12 +10,12 @@ from typing import Protocol
 from logd.client.cluster.answers import about
 from logd.client.cluster.cluster import Client, is_retriable
 from logd.client.cluster.connection import Connection
-from logd.client.cluster.metadata import TopicPartition
 from logd.client.cluster.versions import highest_common
 from logd.client.producer.accumulator import STATE_LOST, PartitionQueue, PendingBatch
 from logd.client.producer.backlog import Backlog
-from logd.errors import ErrorCode, MillstreamError, StaleMetadata, error_for
+from logd.errors import ErrorCode, KafkaError, MillstreamError, RecordsRefused, StaleMetadata, error_for
 from logd.records import Codec
+from logd.topic_partition import TopicPartition
 from logd.wire import ApiKey, decode, decode_response_header
 from logd.wire.messages.produce import PartitionProduceResponse, ProduceResponse
 from logd.wire.produce import VERSIONS, Buffer, Topic, encode_produce_request
@@ -24,6 +24,9 @@ Sent = list[tuple[PartitionQueue, PendingBatch]]
 
 SPLITTABLE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 """The topic takes smaller batches than ours: halves may fit."""
+
+REFUSED_RECORDS = (ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP)
+"""Codes that come with the records which are at fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +161,7 @@ class ProduceNode:
         try:
             if acks == 0:
                 await connection.send_only(frame)
-                self._settle(sent, {})
+                self._act_on_answers(sent, {})
                 return
             answer = await connection.send(frame, timeout=self._client.request_timeout_ms / 1000)
         except MillstreamError as error:
@@ -199,7 +202,7 @@ class ProduceNode:
             return
         if response.throttle_time_ms:
             connection.throttle(response.throttle_time_ms)
-        self._settle(
+        self._act_on_answers(
             sent,
             {
                 TopicPartition(topic.name, p.index): p
@@ -208,7 +211,7 @@ class ProduceNode:
             },
         )
 
-    def _settle(self, sent: Sent, answers: dict[TopicPartition, PartitionProduceResponse]) -> None:
+    def _act_on_answers(self, sent: Sent, answers: dict[TopicPartition, PartitionProduceResponse]) -> None:
         """Act on what the broker said of each batch; with acks=0 it says nothing and that is fine."""
         failed = False
         for queue, batch in sent:
@@ -229,6 +232,7 @@ class ProduceNode:
             else:
                 failed = True
                 self._refused(queue, batch, answer)
+            self._backlog.drop_halted(queue)
         if not failed:
             self._backoff.reset()
 
@@ -237,7 +241,7 @@ class ProduceNode:
         self._backlog.free(batch)
 
     def _refused(self, queue: PartitionQueue, batch: PendingBatch, answer: PartitionProduceResponse) -> None:
-        error = error_for(answer.error_code, about(str(queue.tp), str(queue.tp), answer.error_message))
+        error = _error(queue.tp, answer)
         if error.code in SPLITTABLE and batch.raw is None and batch.count > 1 and not batch.done:
             queue.split(batch)
         elif is_retriable(error) or (batch.identity.idempotent and error.code in STATE_LOST):
@@ -262,6 +266,7 @@ class ProduceNode:
             else:
                 self._retry(queue, batch, error)
                 self._director.look_up(queue)
+            self._backlog.drop_halted(queue)
 
     async def _unreachable(self, queues: list[PartitionQueue], error: MillstreamError) -> None:
         """Nothing was sent: leave the batches where they are, and ask who leads the partitions now."""
@@ -278,3 +283,11 @@ class ProduceNode:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._director.crashed(error)
         self.wake()
+
+
+def _error(tp: TopicPartition, answer: PartitionProduceResponse) -> KafkaError:
+    message = about(str(tp), str(tp), answer.error_message)
+    if answer.record_errors and answer.error_code in REFUSED_RECORDS:
+        named = [(error.batch_index, error.batch_index_error_message) for error in answer.record_errors]
+        return RecordsRefused(answer.error_code, message, named)
+    return error_for(answer.error_code, message)

@@ -12,8 +12,8 @@ from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, Literal, Self
 
 from logd.client.cluster.cluster import Client
-from logd.client.cluster.metadata import NO_NODE, TopicPartition
-from logd.client.cluster.settling import settle_forever
+from logd.client.cluster.lookup import look_up_forever
+from logd.client.cluster.metadata import NO_NODE
 from logd.client.producer.accumulator import Delivery, Identity, PartitionQueue, PendingBatch
 from logd.client.producer.backlog import Backlog
 from logd.client.producer.node import ProduceNode, ProduceSettings
@@ -27,6 +27,7 @@ from logd.errors import (
     error_for,
 )
 from logd.records import Codec, NewRecord, estimate_size, read_header
+from logd.topic_partition import TopicPartition
 from logd.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
@@ -49,6 +50,9 @@ class BatchProducer:
     `buffer_memory`: bytes of records that may wait for their ack; `send` waits for room.
     `delivery_timeout_ms`: after this a future fails with RequestTimedOut.
     `max_in_flight`: requests under way per broker, 1 to 5.
+    `halt_on_failure`: where a batch failed, or the broker does not take the sequence, all batches of the
+    partition behind fail, too, until `continue_at`; no epoch is raised. For those who continue what another
+    process began, and must neither leave out nor repeat anything.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class BatchProducer:
         buffer_memory: int = 33_554_432,
         delivery_timeout_ms: int = 120_000,
         max_in_flight: int = IN_FLIGHT_MAX,
+        halt_on_failure: bool = False,
     ) -> None:
         if acks not in (-1, 0, 1):
             raise ConfigError("acks", acks, "-1, 0 or 1")
@@ -88,7 +93,7 @@ class BatchProducer:
             max_in_flight_per_partition=max_in_flight if self.idempotent else 1,
         )
         self._lane = client.new_lane("produce")
-        self._backlog = Backlog(buffer_memory)
+        self._backlog = Backlog(buffer_memory, halts=halt_on_failure)
         self._queues = self._backlog.queues
         self._records_sent = 0
         self._batch_size = min(batch_size, max_request_size)
@@ -97,7 +102,7 @@ class BatchProducer:
         self._nodes: dict[int, ProduceNode] = {}
         self._undelivered: set[asyncio.Future[int | None]] = set()
         self._sticky = StickyPartitioner(client.random)
-        self._unsettled = asyncio.Event()
+        self._lookup_wanted = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._failure: BaseException | None = None
         self._closed = False
@@ -160,11 +165,11 @@ class BatchProducer:
                 f"{topic}-{partition}: a record of {largest} bytes, "
                 f"max_request_size is {self.max_request_size}",
             )
-        queue = self._backlog.queue(TopicPartition(topic, partition), self._identity)
+        queue = self._open_queue(TopicPartition(topic, partition))
         delivery = self._delivery()
         try:
             for start, end, size in self._slices(sizes):
-                await self._reserve(size)
+                await self._reserve(size, queue)
                 batch = queue.open_batch(self._now(), self._batch_size, size)
                 whole = end - start == len(records)
                 queue.put(batch, records if whole else records[start:end], size, delivery)
@@ -194,15 +199,42 @@ class BatchProducer:
             )
         if header.is_control or header.last_offset_delta + 1 != header.count or header.size > len(view):
             raise KafkaError(ErrorCode.INVALID_RECORD, f"{tp}: a control batch, or one with gaps, or cut off")
-        queue = self._backlog.queue(tp, self._identity)
+        queue = self._open_queue(tp)
         delivery = self._delivery()
         try:
-            await self._reserve(header.size)
+            await self._reserve(header.size, queue)
             self._queued(queue, queue.put_raw(header, view[: header.size], self._now(), delivery))
         finally:
             delivery.release()
         self._records_sent += header.count
         return delivery.future
+
+    @property
+    def identity(self) -> Identity:
+        """Producer id and epoch of partitions that do not `continue_at` others."""
+        return self._identity
+
+    def continue_at(self, tp: TopicPartition, identity: Identity, sequence: int) -> None:
+        """Produce to `tp` as `identity`, the next record with this sequence number; ends a halt.
+
+        What a producer before has sent under the same numbers the broker does not take again (KIP-98), be it
+        there already or still on its way: for that the batches have to be the same, too. Only while the
+        partition `is_idle`.
+        """
+        self._backlog.queue(tp, identity).continue_at(identity, sequence)
+
+    def is_idle(self, tp: TopicPartition) -> bool:
+        """Whether nothing of the partition waits or is on its way."""
+        queue = self._queues.get(tp)
+        return queue is None or queue.idle
+
+    def abandon(self, tp: TopicPartition) -> None:
+        """Give up what was not acknowledged; what is on its way may still be written. Only with
+        `halt_on_failure`.
+        """
+        if (queue := self._queues.get(tp)) is not None:
+            queue.halt(ConnectionClosed(f"{tp}: given up before the broker acknowledged"))
+            self._backlog.drop_halted(queue)
 
     async def flush(self) -> None:
         """Wait until everything sent so far is acked or has failed. Failures show in the
@@ -233,6 +265,12 @@ class BatchProducer:
 
     # --- queueing ---
 
+    def _open_queue(self, tp: TopicPartition) -> PartitionQueue:
+        queue = self._backlog.queue(tp, self._identity)
+        if queue.halted is not None:
+            raise queue.halted
+        return queue
+
     def _delivery(self) -> Delivery:
         future: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         self._undelivered.add(future)
@@ -241,7 +279,7 @@ class BatchProducer:
 
     def _queued(self, queue: PartitionQueue, batch: PendingBatch) -> None:
         if queue.node == NO_NODE:
-            self._unsettled.set()
+            self._lookup_wanted.set()
         elif batch.sealed or len(queue.waiting) > 1 or len(batch.deliveries) == 1:
             # Full, or new: the sender sends it, or sets its timer.
             self._nodes[queue.node].wake()
@@ -263,12 +301,16 @@ class BatchProducer:
             filled += size
         yield start, len(sizes), filled
 
-    async def _reserve(self, size: int) -> None:
-        """Wait for room in the buffer; until there is, nothing lingers."""
+    async def _reserve(self, size: int, queue: PartitionQueue) -> None:
+        """Wait for room in the buffer; until then nothing lingers. Raises what halted the queue meanwhile."""
         if not self._backlog.memory.try_take(size):
+            halts = queue.halts
             self._backlog.seal()
             self._wake_all()
             await self._backlog.memory.take(size)
+            if queue.halts != halts:
+                self._backlog.memory.free(size)
+                raise queue.halted or ConnectionClosed(f"{queue.tp}: given up while it waited for memory")
 
     def _check_open(self) -> None:
         if self._failure is not None:
@@ -289,7 +331,7 @@ class BatchProducer:
         """The partition's leader is not where it was."""
         queue.node = NO_NODE
         self.client.invalidate_metadata()
-        self._unsettled.set()
+        self._lookup_wanted.set()
 
     def crashed(self, error: BaseException) -> None:
         """A task of ours ended by a bug: say so to everybody who waits or comes."""
@@ -299,19 +341,19 @@ class BatchProducer:
     # --- tasks ---
 
     async def _direct(self) -> None:
-        await settle_forever(
+        await look_up_forever(
             self.client,
-            self._unsettled,
-            self._settle,
-            remains=lambda: any(self._is_unsettled(queue) for queue in self._queues.values()),
+            self._lookup_wanted,
+            self._look_all_up,
+            remains=lambda: any(self._needs_lookup(queue) for queue in self._queues.values()),
             give_up=self._backlog.abandon,
         )
 
-    async def _settle(self) -> None:
+    async def _look_all_up(self) -> None:
         await self._find_leaders()
         await self._renew_identities()
 
-    def _is_unsettled(self, queue: PartitionQueue) -> bool:
+    def _needs_lookup(self, queue: PartitionQueue) -> bool:
         return not queue.idle and (queue.node == NO_NODE or queue.identity is None)
 
     async def _find_leaders(self) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from logd.errors import ErrorCode
 from logd.wire.messages.describe_transactions import DescribeTransactionsRequest
 from tests.logd.api_transactions.producers import RawProducer, committed_values, make_topic
+from tests.logd.broker.log_dirs import home
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
@@ -96,7 +97,7 @@ def test_a_marker_waits_for_a_folder_that_is_away(tmp_path: Path) -> None:
             producer = RawProducer(client, "x")
             assert producer.init() == 0
             make_topic(client, "t", 3)
-            homes = {index: next(tmp_path.glob(f"*/t-{index}")).parent.name for index in range(3)}
+            homes = {index: home(tmp_path, f"t-{index}") for index in range(3)}
             (coordinator,) = tmp_path.glob("*/__transaction_state-0")
             away = next(index for index, home in homes.items() if home != coordinator.parent.name == "a")
             here = next(index for index, home in homes.items() if home == "a")

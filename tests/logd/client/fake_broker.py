@@ -94,6 +94,8 @@ class FakeBroker:
         self.served = dict(SERVED)
         self.topics: dict[str, dict[int, int]] = {"t": {0: node_id}}
         """Topic → partition → leader."""
+        self.leader_epochs: dict[str, dict[int, int]] = {}
+        """The same → leader epoch, where the broker tells."""
         self.asked: list[Asked] = []
         self.connections = 0
         self._scripts: dict[int, list[Script]] = defaultdict(list)
@@ -196,7 +198,11 @@ class FakeBroker:
                     name=name,
                     topic_id=TOPIC_ID,
                     partitions=[
-                        MetadataResponsePartition(partition_index=p, leader_id=leader, leader_epoch=-1)
+                        MetadataResponsePartition(
+                            partition_index=p,
+                            leader_id=leader,
+                            leader_epoch=self.leader_epochs.get(name, {}).get(p, -1),
+                        )
                         for p, leader in self.topics.get(name, {}).items()
                     ],
                 )

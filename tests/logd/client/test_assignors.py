@@ -5,7 +5,6 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.client.cluster.metadata import TopicPartition
 from logd.client.group.assignors import (
     ASSIGNORS,
     Assignment,
@@ -20,6 +19,7 @@ from logd.client.group.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
+from logd.topic_partition import TopicPartition
 
 
 def tps(*names: str) -> list[TopicPartition]:

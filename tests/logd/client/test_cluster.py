@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from logd.client import Client, ClusterMetadata, TopicPartition
-from logd.client.cluster.pool import Backoff, parse_servers
+from logd.client.cluster.pool import parse_servers
 from logd.client.group.coordinator import ask_coordinator
 from logd.errors import ConfigError, ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut
 from logd.wire import ApiKey, encode
@@ -241,14 +241,6 @@ def test_what_cannot_mend_is_not_retried() -> None:
             assert attempts == 1
 
     run(test())
-
-
-def test_backoff_doubles_up_to_its_limit_with_jitter() -> None:
-    low, high = Backoff(0.1, 0.5, lambda: 0.0), Backoff(0.1, 0.5, lambda: 1.0)
-    assert [round(low.next(), 3) for _ in range(4)] == [0.05, 0.1, 0.2, 0.25]
-    assert [round(high.next(), 3) for _ in range(4)] == [0.1, 0.2, 0.4, 0.5]
-    high.reset()
-    assert high.next() == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("servers", ["", "localhost", "host:", ":9092", "host:0", "host:99999", ["a:1", "b"]])

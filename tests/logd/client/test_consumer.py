@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer as ForeignConsumer
 
 from logd.client import Admin, BatchProducer, Client, Consumer, NewTopic, TopicPartition
-from logd.errors import ConfigError, Fenced, OffsetOutOfRange
+from logd.errors import ConfigError, ErrorCode, Fenced, KafkaError, OffsetOutOfRange
 from tests.logd.client.running import run, until
 
 Name = Callable[[str], str]
@@ -137,6 +137,32 @@ def test_a_topic_and_partitions_that_come_later_are_read(bootstrap: str, new_nam
                 assert await values(consumer, 1) == [b"0"]
                 await Admin(client).create_partitions({topic: 3})
                 await until(lambda: len(consumer.assignment) == 3)
+
+    run(test())
+
+
+def test_a_failure_nobody_expected_while_looking_for_topics_is_raised_by_fetch(
+    bootstrap: str, new_name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended the look-out without a word: topics and partitions that came later were never read."""
+    failures = [KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, "not yet"), ZeroDivisionError("looking")]
+
+    async def broken(*_: object) -> dict[str, int]:
+        raise failures.pop(0)
+
+    async def test() -> None:
+        async with Client(bootstrap) as client:
+            group = new_name("group")
+            await topic_with(client, group, 1, records=3)
+            async with quick(client, group, topic_check_ms=1) as consumer:
+                await consumer.subscribe([group])
+                assert await values(consumer, 3) == [b"0", b"1", b"2"]
+                monkeypatch.setattr("logd.client.group.consumer.partition_counts", broken)
+                with pytest.raises(ZeroDivisionError, match="looking"):
+                    await consumer.fetch()
+                assert not failures, "what a broker answers only has to be asked again"
+                with pytest.raises(ZeroDivisionError, match="looking"):
+                    await consumer.fetch(timeout_ms=0)
 
     run(test())
 

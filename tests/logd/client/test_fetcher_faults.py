@@ -8,7 +8,9 @@ import pytest
 
 from logd.client import BatchFetcher, Client, TopicPartition
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, MalformedMessage, OffsetOutOfRange
-from logd.records import FileSlice, build_batch
+from logd.records import FileSlice, assign_offset, build_batch, read_header
+from logd.records.build import seal
+from logd.records.header import HEADER_SIZE, LOG_OVERHEAD
 from logd.wire import ApiKey
 from logd.wire.fetch import PartitionFetched
 from logd.wire.messages.list_offsets import (
@@ -28,6 +30,12 @@ def partition(records: bytes = b"", error_code: int = 0, index: int = 0) -> Part
 
 def one(offset: int, value: bytes = b"v") -> bytes:
     return build_batch([(0, None, value, ())], base_offset=offset)
+
+
+def emptied(offset: int) -> bytes:
+    """What compaction leaves of a batch with a producer's last sequence."""
+    header = read_header(one(offset))
+    return seal(header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD, count=0), b"")
 
 
 def log_of(count: int, *, per_answer: int = 1) -> Callable[[Asked], Awaitable[bytes]]:
@@ -261,6 +269,30 @@ def test_a_batch_cut_off_at_the_end_is_left_for_the_next_fetch() -> None:
     run(test())
 
 
+def test_answers_without_a_record_are_passed_over() -> None:
+    """Apache Kafka gives batches that compaction took all records from, one by one here, and at the end."""
+
+    async def test() -> None:
+        async with FakeBroker() as broker, Client(broker.bootstrap) as client:
+
+            async def answer(asked: Asked) -> bytes:
+                offset = asked.message.topics[0].partitions[0].fetch_offset
+                if offset == 24:
+                    await asyncio.sleep(0.01)
+                    return asked.fetched(partition())
+                return asked.fetched(partition(one(offset) if offset == 20 else emptied(offset)))
+
+            broker.on(ApiKey.FETCH, answer)
+            async with BatchFetcher(client) as fetcher:
+                fetcher.add(TP, 0)
+                assert await read(fetcher, 1) == [20]
+                while fetcher.position(TP) < 24:
+                    for fetched in await fetcher.fetch():
+                        assert fetched.records() == []
+
+    run(test())
+
+
 def test_garbage_in_place_of_an_answer_is_raised() -> None:
     async def test() -> None:
         async with FakeBroker() as broker, Client(broker.bootstrap, **QUICK) as client:
@@ -364,5 +396,66 @@ def test_fetching_ends_when_the_client_closes() -> None:
                 await client.close()
                 with pytest.raises(ConnectionClosed):
                     await waiting
+
+    run(test())
+
+
+def test_one_fetch_hands_out_a_bounded_part_of_what_is_buffered() -> None:
+    """Whoever decoded what one call gave had all of the buffer in memory, decompressed."""
+
+    async def test() -> None:
+        async with FakeBroker() as broker, Client(broker.bootstrap) as client:
+            many = build_batch([(0, None, b"", ())] * 4_000)
+            large = build_batch([(0, None, b"x" * 400_000, ())])
+
+            async def answer(asked: Asked) -> bytes:
+                offset, batches = asked.message.topics[0].partitions[0].fetch_offset, b""
+                if offset:
+                    await asyncio.sleep(0.01)
+                    return asked.fetched(partition())
+                for batch in [many] * 5 + [large] * 5:
+                    placed = bytearray(batch)
+                    assign_offset(placed, offset, 0)
+                    offset = read_header(placed).next_offset
+                    batches += placed
+                return asked.fetched(partition(batches))
+
+            broker.on(ApiKey.FETCH, answer)
+            async with BatchFetcher(client) as fetcher:
+                fetcher.add(TP, 0)
+                await until(lambda: fetcher.statistics()["buffered_bytes"])
+                counts = []
+                while fetcher.statistics()["buffered_bytes"]:
+                    (fetched,) = await fetcher.fetch()
+                    counts.append(len(fetched.records()))
+                    assert fetcher.position(TP) == fetched.next_offset
+                # 10,000 records, or a megabyte, whichever comes first; the bytes of the last record batches.
+                assert counts == [8_000, 8_000, 4_002, 2, 1]
+
+    run(test())
+
+
+def test_a_quiet_partition_keeps_no_large_response_in_memory() -> None:
+    async def test() -> None:
+        async with FakeBroker() as broker, Client(broker.bootstrap) as client:
+            broker.topics["t"] = {0: 1, 1: 1}
+
+            async def answer(asked: Asked) -> bytes:
+                wanted = [p for p in asked.message.topics[0].partitions if p.fetch_offset == 0]
+                if not wanted:
+                    await asyncio.sleep(0.01)
+                sizes = {0: 500_000, 1: 10}
+                return asked.fetched(
+                    *(partition(one(0, b"x" * sizes[p.partition]), index=p.partition) for p in wanted)
+                )
+
+            broker.on(ApiKey.FETCH, answer)
+            async with BatchFetcher(client) as fetcher:
+                fetcher.assign({TP: 0, TopicPartition("t", 1): 0})
+                found: dict[int, Any] = {}
+                while len(found) < 2:
+                    found |= {fetched.tp.partition: fetched for fetched in await fetcher.fetch()}
+                assert len(found[1].buffer.obj) < 100
+                assert len(found[0].buffer.obj) > 500_000, "what makes up most of a response is not copied"
 
     run(test())

@@ -10,22 +10,22 @@ from logd.client.cluster.cluster import Client, is_retriable
 from logd.errors import MillstreamError
 
 
-async def settle_forever(
+async def look_up_forever(
     client: Client,
-    unsettled: asyncio.Event,
+    wanted: asyncio.Event,
     attempt: Callable[[], Awaitable[None]],
     *,
     remains: Callable[[], bool],
     give_up: Callable[[MillstreamError], None],
 ) -> NoReturn:
-    """Attempt whenever `unsettled` is set, with a backoff as long as something remains; cancel it to end.
+    """Attempt whenever `wanted` is set, with a backoff as long as something remains; cancel it to end.
 
     An error that asking again will not mend goes to `give_up`; so does every error once the client is closed.
     """
     backoff = client.backoff()
     while True:
-        await unsettled.wait()
-        unsettled.clear()
+        await wanted.wait()
+        wanted.clear()
         try:
             await attempt()
         except MillstreamError as error:
@@ -33,7 +33,7 @@ async def settle_forever(
                 give_up(error)
             client.invalidate_metadata()
         if remains():
-            unsettled.set()
+            wanted.set()
             await asyncio.sleep(backoff.next())
         else:
             backoff.reset()

@@ -1,0 +1,261 @@
+"""What a fetcher finds out about its positions: leaders, offsets, and whether what was read is still there.
+
+One task looks up what has to be known before a partition can be fetched; `NodeFetch` reports what it hears.
+What the user may do is `fetcher`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+from logd.client.cluster.cluster import Client
+from logd.client.cluster.lookup import look_up_forever
+from logd.client.cluster.metadata import NO_NODE
+from logd.client.fetcher.buffer import FetchBuffer
+from logd.client.fetcher.node import FetchSettings, NodeFetch
+from logd.client.fetcher.offsets import EARLIEST, LATEST, list_offsets
+from logd.client.fetcher.position import FetchPosition
+from logd.client.fetcher.validation import validate_positions
+from logd.errors import ErrorCode, KafkaError, LogTruncated, MillstreamError, OffsetOutOfRange
+
+log = logging.getLogger(__name__)
+
+
+class Director:
+    """Finds leaders and offsets and runs a `NodeFetch` per broker.
+
+    `ready` is set when there is something to hand out, or to raise.
+
+    `reset_offset`: EARLIEST or LATEST, where to go on when a position is outside the log; None raises.
+    """
+
+    def __init__(
+        self, client: Client, buffer: FetchBuffer, settings: FetchSettings, reset_offset: int | None
+    ) -> None:
+        self.ready = asyncio.Event()
+        self.failure: BaseException | None = None
+        self.nodes: dict[int, NodeFetch] = {}
+        self._client = client
+        self._lane = client.new_lane("fetch")
+        self._buffer = buffer
+        self._partitions = buffer.partitions
+        self._settings = settings
+        self._reset_offset = reset_offset
+        self._lookup_wanted = asyncio.Event()
+        self._lookup: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def fail(self, error: BaseException) -> None:
+        """Let whoever waits for records get `error` instead, for good."""
+        self.failure = error
+        self.ready.set()
+
+    async def close(self) -> None:
+        """End every task."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._client.close_lane(self._lane)
+
+    def wake_all(self) -> None:
+        """Positions changed: look again what to ask for."""
+        for node in self.nodes.values():
+            node.wake()
+
+    # --- what `NodeFetch` reports ---
+
+    def made_ready(self) -> None:
+        """Something can be handed out, or raised."""
+        self.ready.set()
+
+    def look_up(self) -> None:
+        """A partition is new, or lost its leader, or has an offset that is to be found or validated."""
+        if self._lookup is None:
+            self._lookup = self._spawn(self._look_up_forever(), "fetch-director")
+        self._lookup_wanted.set()
+
+    def out_of_range(self, held: FetchPosition) -> None:
+        """The broker has no such offset: look up where to go on, or what to say."""
+        held.unvalidated = False
+        if self._reset_offset is not None:
+            held.fetch_offset = self._reset_offset
+            if not held.buffered:
+                held.position = self._reset_offset
+            self.look_up()
+        else:
+            held.park(None)
+            self._spawn(self._report_out_of_range(held), "fetch-range")
+
+    def diverged(self, held: FetchPosition, epoch: int, end_offset: int) -> None:
+        """The leader's log is not the one that was read up to `fetch_offset` (KIP-320).
+
+        Of the epochs that were read it has `epoch`, which ends at `end_offset`, but none above; -1: none.
+
+        What the user was given may still be in it, so what is buffered is fetched again first.
+        """
+        if held.buffered:
+            self._buffer.drop(held)
+            self.look_up()
+            self.wake_all()
+            return
+        diverging = held.diverges_at(epoch, end_offset)
+        if self._reset_offset is None:
+            held.unvalidated = False
+            held.park(None)
+            self._spawn(self._report_truncated(held, diverging), "fetch-truncation")
+            return
+        log.warning("%s", _truncated(held, diverging))
+        if diverging < 0:
+            self.out_of_range(held)
+        else:
+            self._buffer.seek(held.tp, diverging, epoch)
+            self.look_up()
+            self.wake_all()
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Run a coroutine as a task whose failure `fetch` raises."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._note_end)
+        return task
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.fail(error)
+
+    # --- looking up ---
+
+    async def _look_up_forever(self) -> None:
+        await look_up_forever(
+            self._client,
+            self._lookup_wanted,
+            self._look_all_up,
+            remains=lambda: any(held.needs_lookup for held in self._partitions.values()),
+            give_up=self._park_unknown,
+        )
+
+    async def _look_all_up(self) -> None:
+        await self._find_leaders()
+        await self._find_offsets()
+        if await validate_positions(self._client, self._partitions, self):
+            self.wake_all()
+
+    async def _find_leaders(self) -> None:
+        homeless = [held for held in self._partitions.values() if held.homeless]
+        if not homeless:
+            return
+        metadata = await self._client.metadata({held.tp.topic for held in homeless}, allow_missing=True)
+        for held in homeless:
+            topic = metadata.topics.get(held.tp.topic)
+            partition = topic.partitions.get(held.tp.partition) if topic else None
+            if topic is None or partition is None:
+                self._note_missing(held)
+                continue
+            held.missing_since = None
+            if partition.leader == NO_NODE or partition.leader not in metadata.brokers:
+                self._client.invalidate_metadata()
+                continue
+            held.found_leader(partition.leader, partition.leader_epoch, topic.topic_id)
+        for number in {held.node for held in self._partitions.values() if held.node != NO_NODE}:
+            if number not in self.nodes:
+                node = self.nodes[number] = NodeFetch(
+                    self._client,
+                    number,
+                    lane=self._lane,
+                    settings=self._settings,
+                    buffer=self._buffer,
+                    director=self,
+                )
+                self._spawn(node.run(), f"fetch-node-{number}")
+            self.nodes[number].wake()
+
+    def _note_missing(self, held: FetchPosition) -> None:
+        """A topic just made may show up; one that stays away is the user's to hear of."""
+        self._client.invalidate_metadata()
+        now = asyncio.get_running_loop().time()
+        if held.missing_since is None:
+            held.missing_since = now
+        elif now - held.missing_since > self._client.missing_topic_wait_ms / 1000:
+            held.park(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{held.tp} does not exist"))
+            self.ready.set()
+
+    async def _find_offsets(self) -> None:
+        wanted = {h.tp: h.fetch_offset for h in self._unplaced()}
+        versions = {h.tp: h.version for h in self._unplaced()}
+        if not wanted:
+            return
+        found = await list_offsets(self._client, wanted, isolation_level=self._settings.isolation_level)
+        for tp, listed in found.items():
+            held = self._partitions.get(tp)
+            if held is not None and held.version == versions[tp] and held.needs_offset:
+                held.found_offset(listed.offset)
+        self.wake_all()
+
+    def _unplaced(self) -> Iterator[FetchPosition]:
+        return (h for h in self._partitions.values() if h.needs_offset and not h.homeless)
+
+    def _park_unknown(self, error: MillstreamError) -> None:
+        for held in self._partitions.values():
+            if held.needs_lookup:
+                held.park(error)
+        self.ready.set()
+
+    # --- positions that are no more ---
+
+    async def _report_out_of_range(self, held: FetchPosition) -> None:
+        """Find out how far the position is off, then let `fetch` raise it."""
+        version = held.version
+        start, end = await self._log_range(held)
+        if held.version == version:
+            held.park(
+                OffsetOutOfRange(
+                    message=f"{held.tp}: offset {held.fetch_offset}, the log has {start} to {end}",
+                    topic=held.tp.topic,
+                    partition=held.tp.partition,
+                    offset=held.fetch_offset,
+                    start=start,
+                    end=end,
+                )
+            )
+            self.ready.set()
+
+    async def _report_truncated(self, held: FetchPosition, diverging_offset: int) -> None:
+        version = held.version
+        start, end = await self._log_range(held)
+        if held.version == version:
+            held.park(
+                LogTruncated(
+                    message=_truncated(held, diverging_offset),
+                    topic=held.tp.topic,
+                    partition=held.tp.partition,
+                    offset=held.fetch_offset,
+                    start=start,
+                    end=end,
+                    leader_epoch=held.fetch_epoch,
+                    diverging_offset=diverging_offset,
+                )
+            )
+            self.ready.set()
+
+    async def _log_range(self, held: FetchPosition) -> tuple[int, int]:
+        """The log's start and end now, -1 for what nobody says."""
+        start = end = -1
+        try:
+            start = (await list_offsets(self._client, {held.tp: EARLIEST}))[held.tp].offset
+            end = (await list_offsets(self._client, {held.tp: LATEST}))[held.tp].offset
+        except MillstreamError:
+            pass
+        return start, end
+
+
+def _truncated(held: FetchPosition, diverging_offset: int) -> str:
+    where = f"from offset {diverging_offset} on" if diverging_offset >= 0 else "nobody knows from where on"
+    return (
+        f"{held.tp}: the log was truncated, {where}; it was read up to {held.fetch_offset}, "
+        f"in leader epoch {held.fetch_epoch}"
+    )
