@@ -16,14 +16,14 @@ import msgspec
 from streams import Materialized, StreamsBuilder, TimeWindows, Topology, Windowed
 
 
-class Flight(msgspec.Struct):
+class Flight(msgspec.Struct, frozen=True):
     """One departure; no ``dep_time`` means it was cancelled. Other fields are skipped unread."""
 
     dep_time: float | None = None
     dep_delay: float | None = None
 
 
-class Airline(msgspec.Struct):
+class Airline(msgspec.Struct, frozen=True):
     name: str
 
 

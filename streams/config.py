@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
+from logd.client import IsolationLevel
 from logd.errors import ConfigError
 
 ExceptionAnswer = Literal["fail", "continue"]
@@ -43,18 +44,30 @@ class StreamsConfig:
     """What brokers log this instance as; the application id when empty."""
     state_dir: str = field(default_factory=default_state_dir)
     """Folder for RocksDB stores; one process at a time works in one application's folder under it."""
+    state_cleanup_delay_ms: int = 600_000
+    """After this long the state of a task that went to another instance is deleted here."""
     commit_interval_ms: int = 30_000
     """How often positions and state are committed; cached tables are forwarded at the same moments."""
     statestore_cache_max_bytes: int = 64 * 1024 * 1024
     """About how much memory the stores' caches take, all tasks together; more forces an early commit."""
     auto_offset_reset: Literal["earliest", "latest", "none"] = "earliest"
-    """Where a source without a committed position begins, unless it says so itself."""
+    """Where a source begins without a committed position, or when that is gone, unless it says so itself."""
+    isolation_level: IsolationLevel = "read_committed"
+    """``read_committed`` leaves out records of aborted transactions, and waits for the end of open ones.
+    Kafka Streams' default is the other one, but then what a transaction took back is counted; and this costs
+    nothing where nobody writes transactions. Inputs and changelogs are both read so."""
     max_task_idle_ms: int = 0
     """How long a task waits for an input that is empty at the broker too; -1 waits for none (KIP-695)."""
     buffered_records_per_partition: int = 20_000
     """Above this many records waiting, a partition is not fetched further."""
+    input_buffer_max_bytes: int = 512 * 1024 * 1024
+    """About how much memory waiting records take, all inputs together, as fetched or decoded. Above it only
+    inputs that have nothing are fetched, and no task decodes more before others have worked theirs off. An
+    input decodes a batch at a time, whose size is the producer's to choose."""
     poll_ms: int = 100
     """How long to wait for data when there is none; also how long one slice of processing may take."""
+    repartition_purge_interval_ms: int = 30_000
+    """How often what is committed of repartition topics is deleted (KIP-811)."""
     replication_factor: int = -1
     """Replicas of internal topics; -1 is the broker's default."""
     max_request_size: int = 1_048_576
@@ -106,19 +119,50 @@ class StreamsConfig:
         """Read Kafka's dotted keys; text is converted to each setting's type. Unknown keys are an error."""
         hints = get_type_hints(cls)
         values: dict[str, Any] = {}
-        for key, value in properties.items():
-            name = key.replace(".", "_").replace("-", "_")
+        given: dict[str, str] = {}
+        for key, value in sorted(properties.items(), key=lambda item: _PREFIXES.index(_prefix(item[0]))):
+            name = _without_prefix(key).replace(".", "_").replace("-", "_")
             if name not in {each.name for each in dataclasses.fields(cls)}:
                 raise ConfigError(key, value, "one of " + ", ".join(sorted(hints)).replace("_", "."))
             values[name] = _converted(key, value, hints[name])
-        return cls(**values)
+            given[name.replace("_", ".")] = key
+        try:
+            return cls(**values)
+        except ConfigError as error:
+            raise ConfigError(given.get(error.key, error.key), error.value, error.allowed) from None
 
+
+_PREFIXES = ("", "consumer.", "main.consumer.")
+"""What Kafka Streams' consumer settings may begin with; the later one counts more."""
+
+
+def _prefix(key: str) -> str:
+    """The prefix of a consumer's setting; none of others, which then are not known by their whole key."""
+    prefix = next((each for each in reversed(_PREFIXES) if key.startswith(each)), "")
+    return prefix if key.removeprefix(prefix) in CONSUMER_KEYS else ""
+
+
+def _without_prefix(key: str) -> str:
+    return key.removeprefix(_prefix(key))
+
+
+CONSUMER_KEYS = frozenset(
+    (
+        "auto.offset.reset",
+        "group.instance.id",
+        "heartbeat.interval.ms",
+        "isolation.level",
+        "session.timeout.ms",
+    )
+)
+"""Settings of the consumer, which may be given as ``consumer.…`` too."""
 
 _LEAST = {
     "commit_interval_ms": 0,
     "statestore_cache_max_bytes": 0,
     "max_task_idle_ms": -1,
     "replication_factor": -1,
+    "repartition_purge_interval_ms": 0,
 }
 """The least value of a number, where that is not 1."""
 

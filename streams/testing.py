@@ -85,7 +85,7 @@ class TopologyTestDriver:
     ) -> None:
         """Pipe raw bytes in and run everything that follows from them."""
         self._accept(topic, (timestamp, key, value, headers))
-        self._settle()
+        self._run_until_idle()
 
     def _accept(self, topic: str, row: Row) -> None:
         task = self._readers[topic]
@@ -94,8 +94,8 @@ class TopologyTestDriver:
         record = (offset, timestamp, key, value, headers)
         task.add(TopicPartition(topic, 0), [record], offset + 1, offset + 1)
 
-    def _settle(self) -> None:
-        """Process, commit and pass on until nothing moves."""
+    def _run_until_idle(self) -> None:
+        """Process, commit and pass output on to the tasks that read it, until no task has any left."""
         moved = True
         while moved:
             moved = False
@@ -129,7 +129,7 @@ class TopologyTestDriver:
         self._now += milliseconds(by)
         for task in self._tasks:
             task.punctuate()
-        self._settle()
+        self._run_until_idle()
 
     # -- state
 

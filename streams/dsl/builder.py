@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from streams.dsl.kept import table_of_updates
+from streams.dsl.internal_builder import InternalStreamsBuilder
 from streams.dsl.nouns import KStream, KTable
-from streams.dsl.options import Consumed, Materialized, materialized, settle
-from streams.dsl.strand import Strand
-from streams.dsl.weaver import Weaver
+from streams.dsl.options import Consumed, Materialized, as_materialized, options_with
+from streams.dsl.stream import Stream
+from streams.dsl.table import table_of_updates
 from streams.graph import Graph, OffsetReset, SourceNode, TimestampExtractor
 from streams.serdes import SerdeLike, serde_for
 from streams.state import StoreSpec
@@ -23,7 +23,7 @@ class StreamsBuilder:
     """
 
     def __init__(self, *, key_serde: SerdeLike | None = None, value_serde: SerdeLike | None = None) -> None:
-        self._weaver = Weaver(Graph(), serde_for(key_serde), serde_for(value_serde))
+        self._internal = InternalStreamsBuilder(Graph(), serde_for(key_serde), serde_for(value_serde))
 
     def stream(
         self,
@@ -37,7 +37,7 @@ class StreamsBuilder:
         name: str | None = None,
     ) -> KStream[Any, Any]:
         """Read one topic or several as a stream."""
-        options = settle(
+        options = options_with(
             consumed,
             Consumed,
             key_serde=key_serde,
@@ -61,7 +61,7 @@ class StreamsBuilder:
         store: str | Materialized | None = None,
     ) -> KTable[Any, Any]:
         """Read a topic as a table: the last value per key; a null value deletes. Null keys are dropped."""
-        options = settle(
+        options = options_with(
             consumed,
             Consumed,
             key_serde=key_serde,
@@ -69,40 +69,40 @@ class StreamsBuilder:
             timestamp_extractor=timestamp_extractor,
             name=name,
         )
-        kept = materialized(store)
-        store_name = kept.name or f"{topic}-{self._weaver.names.store('')}"
+        materialized = as_materialized(store)
+        store_name = materialized.name or f"{topic}-{self._internal.names.store('')}"
         source = self._source((topic,), options)
-        spec = self._weaver.store_spec(
+        spec = self._internal.store_spec(
             store_name,
-            kept,
+            materialized,
             key_serde=source.key_serde,
             value_serde=source.value_serde,
             node=source.node,
         )
-        node = self._weaver.names.node("KTABLE-SOURCE-")
-        return KTable(table_of_updates(source, node, spec, kept))
+        node = self._internal.names.node("KTABLE-SOURCE-")
+        return KTable(table_of_updates(source, node, spec, materialized))
 
     def add_store(self, spec: StoreSpec) -> None:
         """Add a store for processors of your own; name it in `KStream.process(stores=...)`."""
-        self._weaver.graph.add_store(spec)
+        self._internal.graph.add_store(spec)
 
     def build(self) -> Topology:
         """The finished topology; raises TopologyError for what cannot work."""
-        return Topology(self._weaver.graph)
+        return Topology(self._internal.graph)
 
-    def _source(self, topics: tuple[str, ...], options: Consumed) -> Strand:
-        name = self._weaver.names.node("KSTREAM-SOURCE-", options.name)
+    def _source(self, topics: tuple[str, ...], options: Consumed) -> Stream:
+        name = self._internal.names.node("KSTREAM-SOURCE-", options.name)
         node = SourceNode(
             name=name,
             topics=topics,
-            key_serde=self._weaver.key_serde(name, options.key_serde),
-            value_serde=self._weaver.value_serde(name, options.value_serde),
+            key_serde=self._internal.key_serde(name, options.key_serde),
+            value_serde=self._internal.value_serde(name, options.value_serde),
             timestamp_extractor=options.timestamp_extractor,
             reset=options.reset,
         )
-        self._weaver.graph.add(node)
-        return Strand(
-            weaver=self._weaver,
+        self._internal.graph.add(node)
+        return Stream(
+            builder=self._internal,
             node=name,
             sources=frozenset({name}),
             key_serde=node.key_serde,

@@ -2,7 +2,7 @@
 
 Each one's methods return the others (a stream is grouped, a grouping counted into a table, a table read as a
 stream), so they stand in one module, and are signatures only. How nodes are put into the graph is below:
-`strand` for streams, `kept` for tables, `grouping` for aggregations.
+`stream` for streams, `table` for tables, `grouping` for aggregations.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from streams.dsl.grouping import Grouping
-from streams.dsl.kept import Kept, table_of_stream
-from streams.dsl.options import Grouped, Joined, Materialized, Produced, materialized, settle
-from streams.dsl.strand import Strand
+from streams.dsl.options import Grouped, Joined, Materialized, Produced, as_materialized, options_with
+from streams.dsl.stream import Stream
+from streams.dsl.table import Table, table_of_stream
 from streams.errors import TopologyError
 from streams.processors import aggregate as aggregations
 from streams.processors import stateless
@@ -37,61 +37,61 @@ class KStream(Generic[K, V]):
     the stream, and the next stateful operator sends it through a repartition topic.
     """
 
-    def __init__(self, strand: Strand) -> None:
-        self._strand = strand
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
 
     # -- record by record
 
     def filter(self, predicate: Callable[[K, V], bool], *, name: str | None = None) -> KStream[K, V]:
         """Keep records for which ``predicate(key, value)`` is true."""
-        return KStream(self._strand.then("KSTREAM-FILTER-", name, stateless.filter_records(predicate)))
+        return KStream(self._stream.then("KSTREAM-FILTER-", name, stateless.filter_records(predicate)))
 
     def filter_not(self, predicate: Callable[[K, V], bool], *, name: str | None = None) -> KStream[K, V]:
         """Keep records for which ``predicate(key, value)`` is false."""
         operator = stateless.filter_records(predicate, wanted=False)
-        return KStream(self._strand.then("KSTREAM-FILTER-", name, operator))
+        return KStream(self._stream.then("KSTREAM-FILTER-", name, operator))
 
     def map(
         self, mapper: Callable[[K, V], tuple[NewK, NewV]], *, name: str | None = None
     ) -> KStream[NewK, NewV]:
         """Replace key and value by ``mapper(key, value)``."""
-        strand = self._strand.then("KSTREAM-MAP-", name, stateless.map_records(mapper))
-        return KStream(strand.with_new_keys().with_new_values())
+        stream = self._stream.then("KSTREAM-MAP-", name, stateless.map_records(mapper))
+        return KStream(stream.with_new_keys().with_new_values())
 
     def map_values(self, mapper: Callable[[V], NewV], *, name: str | None = None) -> KStream[K, NewV]:
         """Replace the value by ``mapper(value)``."""
-        strand = self._strand.then("KSTREAM-MAPVALUES-", name, stateless.map_values(mapper))
-        return KStream(strand.with_new_values())
+        stream = self._stream.then("KSTREAM-MAPVALUES-", name, stateless.map_values(mapper))
+        return KStream(stream.with_new_values())
 
     def flat_map(
         self, mapper: Callable[[K, V], Iterable[tuple[NewK, NewV]]], *, name: str | None = None
     ) -> KStream[NewK, NewV]:
         """Replace a record by those of ``mapper(key, value)``."""
-        strand = self._strand.then("KSTREAM-FLATMAP-", name, stateless.flat_map(mapper))
-        return KStream(strand.with_new_keys().with_new_values())
+        stream = self._stream.then("KSTREAM-FLATMAP-", name, stateless.flat_map(mapper))
+        return KStream(stream.with_new_keys().with_new_values())
 
     def flat_map_values(
         self, mapper: Callable[[V], Iterable[NewV]], *, name: str | None = None
     ) -> KStream[K, NewV]:
         """Replace a value by those of ``mapper(value)``, under the same key."""
-        strand = self._strand.then("KSTREAM-FLATMAPVALUES-", name, stateless.flat_map_values(mapper))
-        return KStream(strand.with_new_values())
+        stream = self._stream.then("KSTREAM-FLATMAPVALUES-", name, stateless.flat_map_values(mapper))
+        return KStream(stream.with_new_values())
 
     def select_key(self, selector: Callable[[K, V], NewK], *, name: str | None = None) -> KStream[NewK, V]:
         """Replace the key by ``selector(key, value)``."""
-        return KStream(self._strand.selected(selector, name))
+        return KStream(self._stream.selected(selector, name))
 
     def peek(self, action: Callable[[K, V], object], *, name: str | None = None) -> KStream[K, V]:
         """Call ``action(key, value)`` as records pass."""
-        return KStream(self._strand.then("KSTREAM-PEEK-", name, stateless.peek(action)))
+        return KStream(self._stream.then("KSTREAM-PEEK-", name, stateless.peek(action)))
 
     def foreach(self, action: Callable[[K, V], object], *, name: str | None = None) -> None:
         """Call ``action(key, value)``; the stream ends here."""
-        self._strand.then("KSTREAM-FOREACH-", name, stateless.foreach(action))
+        self._stream.then("KSTREAM-FOREACH-", name, stateless.foreach(action))
 
     def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
         """Both streams' records in one; nothing is said about their order."""
-        return KStream(self._strand.merged(other._strand, name))
+        return KStream(self._stream.merged(other._stream, name))
 
     def process(
         self,
@@ -105,8 +105,8 @@ class KStream(Generic[K, V]):
             raise TopologyError(
                 f"process() makes a processor per task: give it the class or a function, not {supplier!r}"
             )
-        strand = self._strand.then("KSTREAM-PROCESSOR-", name, run_processor(supplier), tuple(stores))
-        return KStream(strand.with_new_keys().with_new_values())
+        stream = self._stream.then("KSTREAM-PROCESSOR-", name, run_processor(supplier), tuple(stores))
+        return KStream(stream.with_new_keys().with_new_values())
 
     # -- out
 
@@ -120,8 +120,8 @@ class KStream(Generic[K, V]):
         name: str | None = None,
     ) -> None:
         """Write the stream to a topic; the stream ends here."""
-        options = settle(produced, Produced, key_serde=key_serde, value_serde=value_serde, name=name)
-        self._strand.end_in(topic, options)
+        options = options_with(produced, Produced, key_serde=key_serde, value_serde=value_serde, name=name)
+        self._stream.end_in(topic, options)
 
     # -- stateful
 
@@ -134,8 +134,8 @@ class KStream(Generic[K, V]):
         name: str | None = None,
     ) -> KGroupedStream[K, V]:
         """Group by the key the stream has."""
-        options = settle(grouped, Grouped, key_serde=key_serde, value_serde=value_serde, name=name)
-        return KGroupedStream(Grouping.of(self._strand, options))
+        options = options_with(grouped, Grouped, key_serde=key_serde, value_serde=value_serde, name=name)
+        return KGroupedStream(Grouping.of(self._stream, options))
 
     def group_by(
         self,
@@ -147,8 +147,8 @@ class KStream(Generic[K, V]):
         name: str | None = None,
     ) -> KGroupedStream[NewK, V]:
         """Group by ``selector(key, value)``: through a repartition topic."""
-        options = settle(grouped, Grouped, key_serde=key_serde, value_serde=value_serde, name=name)
-        return KGroupedStream(Grouping.of(self._strand.selected(selector, options.name), options))
+        options = options_with(grouped, Grouped, key_serde=key_serde, value_serde=value_serde, name=name)
+        return KGroupedStream(Grouping.of(self._stream.selected(selector, options.name), options))
 
     def to_table(
         self,
@@ -159,7 +159,7 @@ class KStream(Generic[K, V]):
         store: str | Materialized | None = None,
     ) -> KTable[K, V]:
         """Read the stream as a table's updates: the last value per key, a null value deletes."""
-        return KTable(table_of_stream(self._strand, key_serde, value_serde, name, materialized(store)))
+        return KTable(table_of_stream(self._stream, key_serde, value_serde, name, as_materialized(store)))
 
     def join(
         self,
@@ -172,8 +172,8 @@ class KStream(Generic[K, V]):
         name: str | None = None,
     ) -> KStream[K, NewV]:
         """Join each record with the table's value for its key; ``joiner(value, table_value)``."""
-        options = settle(joined, Joined, key_serde=key_serde, value_serde=value_serde, name=name)
-        return KStream(_table(table).joined(self._strand, joiner, options, left=False))
+        options = options_with(joined, Joined, key_serde=key_serde, value_serde=value_serde, name=name)
+        return KStream(_table(table).joined(self._stream, joiner, options, left=False))
 
     def left_join(
         self,
@@ -186,26 +186,26 @@ class KStream(Generic[K, V]):
         name: str | None = None,
     ) -> KStream[K, NewV]:
         """As `join`, but a record that finds nothing is joined with None."""
-        options = settle(joined, Joined, key_serde=key_serde, value_serde=value_serde, name=name)
-        return KStream(_table(table).joined(self._strand, joiner, options, left=True))
+        options = options_with(joined, Joined, key_serde=key_serde, value_serde=value_serde, name=name)
+        return KStream(_table(table).joined(self._stream, joiner, options, left=True))
 
 
-def _table(table: KTable[K, V]) -> Kept:
+def _table(table: KTable[K, V]) -> Table:
     if not isinstance(table, KTable):
         raise TopologyError(f"a stream is joined with a KTable, not with a {type(table).__name__}")
-    return table._kept
+    return table._table
 
 
 class KTable(Generic[K, V]):
     """A table under construction. Derived tables (filter, map_values) have no store of their own."""
 
-    def __init__(self, kept: Kept) -> None:
-        self._kept = kept
+    def __init__(self, table: Table) -> None:
+        self._table = table
 
     @property
     def queryable_store_name(self) -> str | None:
-        """The store this very table can be read from, None for derived tables and those nobody keeps."""
-        return self._kept.queryable_store_name
+        """The store this very table can be read from, None for derived tables and those without a store."""
+        return self._table.queryable_store_name
 
     def filter(self, predicate: Callable[[K, V], bool], *, name: str | None = None) -> KTable[K, V]:
         """Keep keys whose value passes; one that no longer does is deleted."""
@@ -213,7 +213,7 @@ class KTable(Generic[K, V]):
         def step(key: K, value: V) -> V | None:
             return value if predicate(key, value) else None
 
-        return KTable(self._kept.derived("KTABLE-FILTER-", name, filter_table(predicate), step))
+        return KTable(self._table.derived("KTABLE-FILTER-", name, filter_table(predicate), step))
 
     def filter_not(self, predicate: Callable[[K, V], bool], *, name: str | None = None) -> KTable[K, V]:
         """Keep keys whose value does not pass."""
@@ -230,14 +230,14 @@ class KTable(Generic[K, V]):
             return mapper(value)
 
         operator = map_table_values(mapper)
-        return KTable(self._kept.derived("KTABLE-MAPVALUES-", name, operator, step, new_values=True))
+        return KTable(self._table.derived("KTABLE-MAPVALUES-", name, operator, step, new_values=True))
 
     def to_stream(
         self, key: Callable[[K, V], NewK] | None = None, *, name: str | None = None
     ) -> KStream[Any, V]:
         """The table's updates as records; ``key(key, value)`` gives them another key."""
-        strand = self._kept.strand.then("KTABLE-TOSTREAM-", name, stateless.pass_through())
-        return KStream(strand if key is None else strand.selected(key, None))
+        stream = self._table.stream.then("KTABLE-TOSTREAM-", name, stateless.pass_through())
+        return KStream(stream if key is None else stream.selected(key, None))
 
 
 class KGroupedStream(Generic[K, V]):
@@ -262,7 +262,7 @@ class KGroupedStream(Generic[K, V]):
         store: str | Materialized | None = None,
     ) -> KTable[Any, V]:
         """The first value of each key, then ``reducer(so_far, value)``."""
-        value_serde = self._grouping.strand.value_serde
+        value_serde = self._grouping.stream.value_serde
         return self._aggregated("KSTREAM-REDUCE-", aggregations.reducing(reducer), value_serde, name, store)
 
     def aggregate(
@@ -289,7 +289,7 @@ class KGroupedStream(Generic[K, V]):
         name: str | None,
         store: str | Materialized | None,
     ) -> KTable[Any, Any]:
-        return KTable(self._grouping.aggregated(prefix, adder, value_serde, name, materialized(store)))
+        return KTable(self._grouping.aggregated(prefix, adder, value_serde, name, as_materialized(store)))
 
 
 class TimeWindowedKStream(KGroupedStream[K, V]):

@@ -18,7 +18,7 @@ from streams.serdes import SerdeLike
 Options = TypeVar("Options")
 
 
-def settle(given: Options | None, default: type[Options], **keywords: Any) -> Options:
+def options_with(given: Options | None, default: type[Options], **keywords: Any) -> Options:
     """The options given, with the keywords that were given too put over them."""
     base = default() if given is None else given
     changes = {name: value for name, value in keywords.items() if value is not None}
@@ -84,6 +84,6 @@ class Materialized:
     changelog_config: Mapping[str, str] = field(default_factory=dict)
 
 
-def materialized(store: str | Materialized | None) -> Materialized:
+def as_materialized(store: str | Materialized | None) -> Materialized:
     """A store's name alone stands for a store with that name."""
     return store if isinstance(store, Materialized) else Materialized(name=store)

@@ -2,6 +2,10 @@
 
 The new value of a key is `adder(key, value, old)`, where `old` is None for the first record. The result's
 timestamp is the highest of its records. Null keys and values are dropped (Kafka's KStreamAggregate).
+
+An adder may change `old` in place and return it. That object goes back to the store as it is if nobody else
+can hold it or a part of it: the store forwards nothing before the commit, and the record's value, which other
+operators see too and which may have become a part of the result, is immutable.
 """
 
 from __future__ import annotations
@@ -13,8 +17,9 @@ from streams.processors.record import Headers, Process
 from streams.processors.table import forward_changes
 from streams.processors.windows import TimeWindows
 from streams.processors.wiring import Operator, Wiring
-from streams.serdes import Window, Windowed
-from streams.state.window import window_key
+from streams.serdes import Window, Windowed, is_immutable
+from streams.state import CachedStore
+from streams.state.window_key import window_key
 
 Adder: TypeAlias = Callable[[Any, Any, Any], Any]
 
@@ -34,29 +39,55 @@ def aggregating(initializer: Callable[[], Any], aggregator: Callable[[Any, Any, 
     return lambda key, value, old: aggregator(key, value, initializer() if old is None else old)
 
 
+def _addition(store: CachedStore, adder: Adder) -> Callable[[bytes, Any, Any, int], tuple[Any, int]]:
+    """From stored key and the record's key, value and timestamp to the result, which is put in the store."""
+    borrow, update, give_back, cached = store.borrow, store.update, store.give_back, store.spec.cached
+    known: dict[type, bool] = {}
+
+    def add(stored_key: bytes, key: Any, value: Any, timestamp: int) -> tuple[Any, int]:
+        entry = borrow(stored_key)
+        if entry is None:
+            new = adder(key, value, None)
+            update(stored_key, new, timestamp)
+            return new, timestamp
+        old, newest = entry
+        new = adder(key, value, old)
+        if newest > timestamp:
+            timestamp = newest
+        if new is old and cached and _cannot_change(value, known):
+            give_back(stored_key, new, timestamp)
+        else:
+            update(stored_key, new, timestamp)
+        return new, timestamp
+
+    return add
+
+
+def _cannot_change(value: Any, known: dict[type, bool]) -> bool:
+    """Whether a value is immutable; a tuple, as joiners like to return, if its parts are."""
+    kind = type(value)
+    if kind is tuple:
+        return all(_cannot_change(part, known) for part in value)
+    immutable = known.get(kind)
+    if immutable is None:
+        immutable = known[kind] = is_immutable(kind)
+    return immutable
+
+
 def aggregate(store_name: str, adder: Adder) -> Operator:
     """One value per key."""
 
     def build(wiring: Wiring) -> Process:
         store = wiring.key_value_store(store_name)
         forward, dropped = wiring.forward, wiring.metrics.dropped
-        lookup, update = store.lookup, store.update
-        serialize, cached = store.spec.key_serde.serialize, store.spec.cached
+        add, serialize, cached = _addition(store, adder), store.spec.key_serde.serialize, store.spec.cached
         forward_changes(wiring, store)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if key is None or value is None:
                 dropped()
                 return
-            stored_key = serialize(key)
-            entry = lookup(stored_key)
-            if entry is None:
-                new = adder(key, value, None)
-            else:
-                new = adder(key, value, entry[0])
-                if entry[1] > timestamp:
-                    timestamp = entry[1]
-            update(stored_key, new, timestamp)
+            new, timestamp = add(serialize(key), key, value, timestamp)
             if not cached:
                 forward(key, new, timestamp, headers)
 
@@ -72,8 +103,7 @@ def aggregate_windows(store_name: str, windows: TimeWindows, adder: Adder) -> Op
     def build(wiring: Wiring) -> Process:
         store = wiring.window_store(store_name)
         forward, dropped, late = wiring.forward, wiring.metrics.dropped, wiring.metrics.late
-        lookup, update = store.lookup, store.update
-        serialize, cached = store.spec.key_serde.serialize, store.spec.cached
+        add, serialize, cached = _addition(store, adder), store.spec.key_serde.serialize, store.spec.cached
         forward_changes(wiring, store)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
@@ -86,15 +116,7 @@ def aggregate_windows(store_name: str, windows: TimeWindows, adder: Adder) -> Op
             if start + size <= store.stream_time - grace:
                 late()
                 return
-            stored_key = window_key(serialize(key), start)
-            entry = lookup(stored_key)
-            if entry is None:
-                new = adder(key, value, None)
-            else:
-                new = adder(key, value, entry[0])
-                if entry[1] > timestamp:
-                    timestamp = entry[1]
-            update(stored_key, new, timestamp)
+            new, timestamp = add(window_key(serialize(key), start), key, value, timestamp)
             if not cached:
                 forward(Windowed(key, Window(start, start + size)), new, timestamp, headers)
 

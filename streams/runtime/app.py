@@ -15,12 +15,15 @@ from streams.config import StreamsConfig
 from streams.errors import StreamsError, TopologyError
 from streams.graph import SinkNode, SourceNode
 from streams.processors.metrics import NodeMetrics
+from streams.runtime.cleaner import clean_state
 from streams.runtime.commit import Committer
 from streams.runtime.folder import StateFolder
+from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.loop import TaskLoop
 from streams.runtime.opener import TaskOpener
 from streams.runtime.output import Output
 from streams.runtime.protocol import StreamsProtocol, count_partitions
+from streams.runtime.purge import RepartitionPurge
 from streams.runtime.status import State, StateListener, Status
 from streams.runtime.task import TaskId
 from streams.runtime.topics import TopicNames
@@ -80,6 +83,8 @@ class KafkaStreams:
             self._client, self._member, self._protocol, every_ms=config.metadata_max_age_ms
         )
         self._watching = asyncio.create_task(watch, name=f"watch-{config.application_id}")
+        cleaning = clean_state(self._loop, self._folder, every_ms=config.state_cleanup_delay_ms)
+        self._cleaning = asyncio.create_task(cleaning, name=f"clean-{config.application_id}")
         self._running = asyncio.create_task(self._loop.run(), name=f"streams-{config.application_id}")
         self._running.add_done_callback(self._loop_ended)
 
@@ -117,6 +122,7 @@ class KafkaStreams:
         output = self._output = Output(
             self._producer, self._names, written, config.production_exception_handler
         )
+        buffer = InputBuffer(config.input_buffer_max_bytes)
         opener = TaskOpener(
             self._client,
             self._member,
@@ -126,6 +132,7 @@ class KafkaStreams:
             folder=self._folder,
             clock=wall_clock,
             worker=self._worker,
+            buffer=buffer,
         )
         self._loop = TaskLoop(
             self._client,
@@ -133,7 +140,14 @@ class KafkaStreams:
             opener=opener,
             committer=Committer(self._producer, self._member, output, self._worker),
             output=output,
+            purge=RepartitionPurge(
+                self._client,
+                [self._names.topic(topic) for topic in topology.repartition_topics],
+                interval_ms=config.repartition_purge_interval_ms,
+                clock=wall_clock,
+            ),
             worker=self._worker,
+            buffer=buffer,
             config=config,
             clock=wall_clock,
         )
@@ -158,7 +172,8 @@ class KafkaStreams:
         async with self._loop.between_turns():
             running.cancel()
         self._watching.cancel()
-        await asyncio.gather(running, self._watching, return_exceptions=True)
+        self._cleaning.cancel()
+        await asyncio.gather(running, self._watching, self._cleaning, return_exceptions=True)
         if self._failure is not None:
             self._loop.drop()
         try:
@@ -261,12 +276,15 @@ class KafkaStreams:
         }
 
     async def lag(self) -> int:
-        """Records between this instance's tasks and the ends of their inputs, asked of the brokers now."""
+        """Records between this instance's tasks and the ends of their inputs, asked of the brokers now.
+
+        A position beyond an end counts as well: the log was cut, and where to go on is being found out.
+        """
         if self.state is State.CREATED:
             return 0
         positions = self._loop.positions()
         ends = await self._loop.ends()
-        return sum(max(0, end - positions.get(tp, 0)) for tp, end in ends.items())
+        return sum(abs(end - positions.get(tp, 0)) for tp, end in ends.items())
 
     async def wait_ended(self) -> None:
         """Return once the application was closed or has ended by itself; `check` tells which."""

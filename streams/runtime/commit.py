@@ -4,14 +4,14 @@ For each task, in this order:
 
 1. Drain the stores: cached tables forward their changes, the changed entries are serialized.
 2. Send everything, output and changelogs, and wait until the broker has acknowledged all of it.
-3. Commit the input positions to the group, with a note that says how far each changelog counts now.
+3. Commit the input positions to the group, with a note that has each changelog's offset behind this commit.
    One OffsetCommit is one append, so this is the point at which the commit happens or does not.
 4. Write the changes to the stores' backends, each with its changelog offset.
 
-A kill before 3 leaves records in the changelogs that no note counts: restore undoes them (`restore`), and the
-inputs are read again from the positions those values do not reflect yet. So an aggregate counts every input
-record once, whatever happens; what is written to output topics may be written twice. A kill between 3 and 4
-costs time only: the backends are restored from their older checkpoints. State on disk is never ahead of 3.
+A kill before 3 leaves records in the changelogs behind the committed offset. Restore undoes them, and the
+inputs are read again from the committed positions. So an aggregate counts every input record once, whatever
+happens; what is written to output topics may be written twice. A kill between 3 and 4 costs time only: the
+backends are restored from their older checkpoints. State on disk is never ahead of 3.
 
 This holds within a sub-topology. A repartition topic is an output like any other: what was sent there in a
 commit that broke off is sent again, and counted again behind it (transactions will mend that).
@@ -23,7 +23,7 @@ our next records do not land where they must; the task is then restored (TaskLos
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from logd.client import BatchProducer, GroupMember, OffsetAndMetadata, TopicPartition
@@ -66,8 +66,12 @@ class Committer:
         self._output = output
         self._worker = worker
 
-    async def commit(self, tasks: Iterable[RunningTask]) -> None:
+    async def commit(
+        self, tasks: Iterable[RunningTask], leader_epoch: Callable[[TopicPartition, int], int]
+    ) -> None:
         """Commit these tasks, with one OffsetCommit for all of them. Whatever is raised, restore them all.
+
+        ``leader_epoch`` of the record before an offset goes with it, so that truncation is noticed (KIP-320).
 
         TaskLost: a changelog has a stranger's records. RebalanceNeeded: the group has moved on. KafkaError,
         RequestTimedOut: the brokers stay away, or refuse what was sent.
@@ -84,14 +88,19 @@ class Committer:
                     sent += await self._send_changes(running, store, pending)
         await self._producer.flush()
         await asyncio.gather(*(each.ack for each in sent), return_exceptions=True)
-        await self._output.settle()
+        await self._output.wait_for_acks()
         for each in sent:
             await _check_landing(each)
         offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         for running, flush in flushes:
             offsets.update(commit_offsets(flush.positions, running.ends, flush.times, running.changelogs))
         if offsets:
-            await self._member.commit(offsets)
+            await self._member.commit(
+                {
+                    tp: each._replace(leader_epoch=leader_epoch(tp, each.offset))
+                    for tp, each in offsets.items()
+                }
+            )
         for running, flush in flushes:
             await self._worker.run(running.task.written, flush, running.ends)
             running.cuts.update(running.ends)
@@ -116,11 +125,11 @@ class Committer:
                 for key, (raw, timestamp) in pending.items()
             ]
         codec = self._producer.codec
-        return [(len(batch), build_batch(batch, codec=codec)) for batch in _cut(records, room)]
+        return [(len(batch), build_batch(batch, codec=codec)) for batch in _in_batches(records, room)]
 
 
 async def _check_landing(sent: _Sent) -> None:
-    """Our records must stand right behind those we know of."""
+    """The batch must have been appended at the log end this task knows of."""
     offset = await sent.ack
     # None: a retry found the batch in the log and its offset forgotten.
     if offset is not None and offset != sent.expected:
@@ -130,7 +139,7 @@ async def _check_landing(sent: _Sent) -> None:
         )
 
 
-def _cut(records: list[NewRecord], room: int) -> Iterator[list[NewRecord]]:
+def _in_batches(records: list[NewRecord], room: int) -> Iterator[list[NewRecord]]:
     """Batches of at most ``room`` bytes; a record that is larger stands alone, for the producer to refuse."""
     batch: list[NewRecord] = []
     size = 0

@@ -2,16 +2,25 @@
 
 <state_dir>/<application id>/.lock
                              0_3/rocksdb/<store>/
+                             .deleted-0_4-1700000000000/
 """
 
 from __future__ import annotations
 
 import fcntl
+import os
+import re
+import shutil
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from streams.errors import StateError, StateFolderLocked
 from streams.runtime.task import TaskId
+
+_TASK = re.compile(r"\d+_\d+")
+_ASIDE = ".deleted-"
 
 
 class StateFolder:
@@ -38,7 +47,30 @@ class StateFolder:
 
     def stored_tasks(self) -> list[TaskId]:
         """Tasks that have left state here."""
-        return sorted(TaskId.parse(each.name) for each in self.path.glob("*_*") if each.is_dir())
+        return sorted(TaskId.parse(each.name) for each in self.path.iterdir() if _TASK.fullmatch(each.name))
+
+    def touch(self, id: TaskId) -> None:
+        """Note that the task's state is in use now; what has no state is left alone."""
+        with suppress(OSError):
+            os.utime(self.path / str(id))
+
+    def set_aside(self, running: Collection[TaskId], idle_ms: int, now: int) -> list[TaskId]:
+        """Rename the folders of tasks that are not ``running`` and were not touched for ``idle_ms``.
+
+        Nobody finds them any more; `delete_set_aside` takes its time.
+        """
+        found = []
+        for id in self.stored_tasks():
+            folder = self.path / str(id)
+            if id not in running and now - folder.stat().st_mtime_ns // 1_000_000 > idle_ms:
+                folder.rename(self.path / f"{_ASIDE}{id}-{now}")
+                found.append(id)
+        return found
+
+    def delete_set_aside(self) -> None:
+        """Delete what was set aside, by an earlier process too."""
+        for each in self.path.glob(f"{_ASIDE}*"):
+            shutil.rmtree(each)
 
     def close(self) -> None:
         """Give the lock back."""

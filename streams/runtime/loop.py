@@ -10,18 +10,37 @@ import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 
-from logd.client import Admin, BatchFetcher, Client, Fetched, GroupMember, TopicPartition
-from logd.errors import ConnectionClosed, KafkaError, RebalanceNeeded, RequestTimedOut
+from logd.client import (
+    Admin,
+    BatchFetcher,
+    Client,
+    Fetched,
+    GroupMember,
+    OffsetAndMetadata,
+    TopicPartition,
+)
+from logd.errors import (
+    ConnectionClosed,
+    KafkaError,
+    OffsetOutOfRange,
+    RebalanceNeeded,
+    RequestTimedOut,
+)
 from streams.config import StreamsConfig
 from streams.errors import TaskLost
 from streams.processors.metrics import NodeMetrics
 from streams.runtime.assignment import MemberState
 from streams.runtime.commit import Committer
+from streams.runtime.folder import StateFolder
+from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.opener import TaskOpener
 from streams.runtime.output import Output
+from streams.runtime.purge import RepartitionPurge
 from streams.runtime.queue import InputQueue
+from streams.runtime.resets import position_after_loss
 from streams.runtime.running import RunningTask
 from streams.runtime.task import Clock, TaskId
+from streams.runtime.turns import Turns
 from streams.runtime.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -30,8 +49,8 @@ log = logging.getLogger(__name__)
 class TaskLoop:
     """Runs the tasks the group gives it.
 
-    `tasks`: those held now. `progress`: set after every turn. When something breaks off that time mends, the
-    tasks are dropped and the member joins again, which restores them.
+    `tasks`: those held now. `progress`: set after every turn. After a retriable error the tasks are
+    dropped and the member joins the group again, which restores them.
     """
 
     def __init__(
@@ -42,7 +61,9 @@ class TaskLoop:
         opener: TaskOpener,
         committer: Committer,
         output: Output,
+        purge: RepartitionPurge,
         worker: Worker,
+        buffer: InputBuffer,
         config: StreamsConfig,
         clock: Clock,
     ) -> None:
@@ -55,12 +76,17 @@ class TaskLoop:
         self._opener = opener
         self._committer = committer
         self._output = output
+        self._purge = purge
         self._worker = worker
         self._config = config
         self._clock = clock
+        self._buffer = buffer
+        self._turns = Turns(buffer, turn_ms=config.poll_ms, clock=clock)
+        # Where to go on when an offset is gone is each source's to say.
         self._fetcher = BatchFetcher(
-            client, auto_offset_reset=config.auto_offset_reset, fetch_max_wait_ms=config.poll_ms
+            client, isolation_level=config.isolation_level, fetch_max_wait_ms=config.poll_ms
         )
+        self._held_back: set[TopicPartition] = set()
         self._queues: dict[TopicPartition, InputQueue] = {}
         self._lock = asyncio.Lock()
         self._epoch = 0
@@ -75,17 +101,24 @@ class TaskLoop:
         """Take turns until cancelled."""
         busy = False
         while True:
-            fetched = await self._fetcher.fetch(timeout_ms=0 if busy else self._config.poll_ms)
+            fetched: list[Fetched] = []
+            lost: OffsetOutOfRange | None = None
+            try:
+                fetched = await self._fetcher.fetch(timeout_ms=0 if busy else self._config.poll_ms)
+            except OffsetOutOfRange as error:
+                lost = error
             epoch = self._epoch
             async with self._lock:
                 busy = False
-                with self._whole_or_dropped():
+                with self._dropped_on_error():
+                    if lost is not None:
+                        self._go_on_after(lost)
                     for each in fetched:
-                        await self._feed(each, epoch)
+                        self._feed(each, epoch)
                     busy = self._working and await self._turn() > 0
             self.progress.set()
 
-    async def _feed(self, fetched: Fetched, epoch: int) -> None:
+    def _feed(self, fetched: Fetched, epoch: int) -> None:
         queue = self._queues.get(fetched.tp)
         if queue is None or epoch != self._epoch:
             return  # Tasks changed hands before the lock was ours: what is still wanted is fetched again.
@@ -93,36 +126,45 @@ class TaskLoop:
             log.warning(
                 "%s: the log has no offset %d, going on at %d", fetched.tp, queue.fetched, fetched.position
             )
-            queue.reset(fetched.position, fetched.high_watermark)
-        records = await self._worker.run(fetched.records)
-        queue.add(records, fetched.next_offset, fetched.high_watermark)
-        if len(queue) > self._config.buffered_records_per_partition:
+            queue.reset(fetched.position, self._end_told(fetched))
+        queue.add_fetched(fetched, self._end_told(fetched))
+        if self._has_enough(queue):
+            self._held_back.add(fetched.tp)
             self._fetcher.pause([fetched.tp])
+
+    def _end_told(self, fetched: Fetched) -> int:
+        """Up to where there is something to read, as of this fetch."""
+        committed = self._config.isolation_level == "read_committed"
+        return fetched.last_stable_offset if committed else fetched.high_watermark
+
+    def _has_enough(self, queue: InputQueue) -> bool:
+        """Whether nothing more is fetched for the input. One that is empty may hold all others up."""
+        limit = self._config.buffered_records_per_partition
+        return len(queue) > limit or (self._buffer.is_full and queue.has_input)
+
+    def _go_on_after(self, lost: OffsetOutOfRange) -> None:
+        """What an input wants next is no longer in its log: go on where its source, or the config, says."""
+        tp = TopicPartition(lost.topic, lost.partition)
+        queue = self._queues.get(tp)
+        if queue is not None and queue.fetched == lost.offset:
+            self._fetcher.seek(tp, position_after_loss(queue, lost, self._config.auto_offset_reset))
 
     async def _turn(self) -> int:
         tasks = list(self.tasks.values())
-        done = await self._worker.run(self._work, tasks)
+        done = await self._worker.run(self._turns.work, tasks)
         await self._member.confirm()
         for running in tasks:
             await self._output.send(running)
-        for tp in self._fetcher.paused():
-            if len(self._queues[tp]) <= self._config.buffered_records_per_partition:
-                self._fetcher.resume([tp])
+        ready = [tp for tp in self._held_back if not self._has_enough(self._queues[tp])]
+        self._fetcher.resume(ready)
+        self._held_back.difference_update(ready)
         cache_bytes = sum(running.task.cache_bytes for running in tasks)
         if self._clock() >= self._commit_at or cache_bytes > self._config.statestore_cache_max_bytes:
             await self._commit()
             if cache_bytes > self._config.statestore_cache_max_bytes:
                 for running in self.tasks.values():
                     running.task.shrink()
-        return done
-
-    def _work(self, tasks: list[RunningTask]) -> int:
-        """In the worker thread: a slice of time for each task."""
-        share = max(1, self._config.poll_ms // max(1, len(tasks)))
-        done = 0
-        for running in tasks:
-            running.task.punctuate()
-            done += running.task.process(self._clock() + share)
+        self._purge.start_if_due()
         return done
 
     # -- commits
@@ -136,19 +178,21 @@ class TaskLoop:
         self._commit_at = self._clock() + self._config.commit_interval_ms
         changed = [running for running in self.tasks.values() if running.task.needs_commit]
         if changed:
-            await self._committer.commit(changed)
+            await self._committer.commit(changed, self._fetcher.leader_epoch)
+            for running in changed:
+                self._purge.committed(running.task.committed)
 
     @contextmanager
-    def _whole_or_dropped(self) -> Iterator[None]:
-        """Whatever raises in here leaves tasks between two records, or a commit of which nobody knows whether
-        it happened: nothing of that may be committed later. What time mends is tried again with the next
-        assignment, the rest is raised.
+    def _dropped_on_error(self) -> Iterator[None]:
+        """Drop all tasks if the body raises: one may be in the middle of a record, or of a commit of unknown
+        outcome, and neither may be committed later. After a retriable error the member joins the group again,
+        which restores the tasks; other errors are raised.
         """
         try:
             yield
         except Exception as error:
             self.drop()
-            if not _is_passing(error):
+            if not _is_retriable(error):
                 raise
             log.warning("tasks are restored: %s", error)
             self._member.request_rejoin()
@@ -164,7 +208,7 @@ class TaskLoop:
         async with self._lock:
             if self._stopping:
                 return False
-            with self._whole_or_dropped():
+            with self._dropped_on_error():
                 for id in self.tasks.keys() - wanted:
                     self._close(self.tasks.pop(id), clean=True)
                 self._opening = asyncio.create_task(self._opener.open(sorted(wanted - self.tasks.keys())))
@@ -175,7 +219,7 @@ class TaskLoop:
                         return False
                     raise
                 self.tasks.update((running.task.id, running) for running in opened)
-                self._settle()
+                self._assign_inputs()
                 self._working = True
             return self._working
 
@@ -183,7 +227,7 @@ class TaskLoop:
         """The group rebalances: commit and stand still; `assigned` says which tasks stay."""
         async with self._lock:
             self._working = False
-            with self._whole_or_dropped():
+            with self._dropped_on_error():
                 await self._commit()
 
     async def lost(self) -> None:
@@ -197,18 +241,24 @@ class TaskLoop:
         for running in self.tasks.values():
             self._close(running, clean=False)
         self.tasks.clear()
-        self._settle()
+        self._assign_inputs()
 
     def _close(self, running: RunningTask, *, clean: bool) -> None:
         for name, metrics in running.task.metrics.items():
             self.totals.setdefault(name, NodeMetrics()).add(metrics)
-        running.task.close(clean=clean)
+        running.close(clean=clean)
 
-    def _settle(self) -> None:
+    def _assign_inputs(self) -> None:
         """Fetch what the tasks held now need, each input from where it stands."""
         self._epoch += 1
         self._queues = {tp: q for running in self.tasks.values() for tp, q in running.task.queues.items()}
-        self._fetcher.assign({tp: queue.fetched for tp, queue in self._queues.items()})
+        self._fetcher.assign(
+            {
+                tp: OffsetAndMetadata(queue.fetched, leader_epoch=queue.leader_epoch)
+                for tp, queue in self._queues.items()
+            }
+        )
+        self._held_back = self._fetcher.paused()
 
     @asynccontextmanager
     async def between_turns(self) -> AsyncIterator[None]:
@@ -221,11 +271,19 @@ class TaskLoop:
 
     async def close(self) -> None:
         """Close fetcher and tasks; commit before."""
+        await self._purge.close()
         await self._fetcher.close()
         async with self._lock:
             for running in self.tasks.values():
                 self._close(running, clean=True)
             self.tasks.clear()
+
+    async def set_aside_idle_state(self, folder: StateFolder, idle_ms: int) -> list[TaskId]:
+        """Have state set aside of tasks that run elsewhere; none while it is not known where tasks run."""
+        async with self._lock:
+            if not self._working:
+                return []
+            return await self._worker.run(folder.set_aside, frozenset(self.tasks), idle_ms, self._clock())
 
     # -- what others ask
 
@@ -241,7 +299,9 @@ class TaskLoop:
         """The log end of each input, asked of the brokers now."""
         if not self._queues:
             return {}
-        listed = await Admin(self._client).list_offsets(dict.fromkeys(self._queues, "latest"))
+        listed = await Admin(self._client).list_offsets(
+            dict.fromkeys(self._queues, "latest"), isolation_level=self._config.isolation_level
+        )
         return {tp: each.offset for tp, each in listed.items()}
 
     def is_committed(self) -> bool:
@@ -259,8 +319,8 @@ class TaskLoop:
         return summed
 
 
-def _is_passing(error: Exception) -> bool:
-    """Whether time may mend it."""
+def _is_retriable(error: Exception) -> bool:
+    """Whether trying again may help."""
     if isinstance(error, KafkaError):
         return error.retriable or isinstance(error, RebalanceNeeded)
     return isinstance(error, TaskLost | ConnectionClosed | RequestTimedOut)

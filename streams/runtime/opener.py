@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from functools import partial
 
-from logd.client import Admin, Client, GroupMember, TopicPartition
+from logd.client import (
+    Admin,
+    Client,
+    GroupMember,
+    IsolationLevel,
+    ListedOffset,
+    OffsetAndMetadata,
+    TopicPartition,
+)
 from streams.config import StreamsConfig
 from streams.errors import StreamsError
 from streams.graph import SourceNode
 from streams.runtime.folder import StateFolder
+from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.positions import Cut, read_cut
 from streams.runtime.protocol import count_partitions
 from streams.runtime.restore import restore_stores
@@ -39,6 +49,7 @@ class TaskOpener:
         folder: StateFolder,
         clock: Clock,
         worker: Worker,
+        buffer: InputBuffer,
     ) -> None:
         self._client = client
         self._member = member
@@ -48,6 +59,7 @@ class TaskOpener:
         self._folder = folder
         self._clock = clock
         self._worker = worker
+        self._buffer = buffer
 
     async def open(self, ids: Iterable[TaskId]) -> list[RunningTask]:
         """Open these tasks; if one fails, none stays open."""
@@ -58,7 +70,7 @@ class TaskOpener:
                 opened.append(await self._open(id, self._inputs(id, counts)))
         except BaseException:
             for running in opened:
-                running.task.close(clean=False)
+                running.close(clean=False)
             raise
         return opened
 
@@ -77,7 +89,8 @@ class TaskOpener:
             for name in subtopology.stores
             if self._topology.stores[name].logged
         }
-        cut = read_cut(await self._member.committed([*inputs, *changelogs.values()]), inputs)
+        committed = await self._member.committed([*inputs, *changelogs.values()])
+        cut = read_cut(committed, inputs)
         stores: dict[str, CachedStore] = {}
         try:
             for name in subtopology.stores:
@@ -87,18 +100,27 @@ class TaskOpener:
                 {changelogs[name]: stores[name] for name in changelogs},
                 cut.changelogs,
                 worker=self._worker,
+                clock=self._clock,
+                isolation_level=self._config.isolation_level,
             )
-            task = await self._task(id, stores, inputs, cut)
+            task = await self._task(id, stores, inputs, cut, committed)
         except BaseException:
             for store in stores.values():
                 store.close()
             raise
-        return RunningTask(task, changelogs, cuts, ends)
+        return RunningTask(task, changelogs, cuts, ends, released=partial(self._folder.touch, id))
 
     def _store(self, name: str, id: TaskId) -> CachedStore:
         return open_store(self._topology.stores[name], self._folder.task(id))
 
-    async def _task(self, id: TaskId, stores: Mapping[str, CachedStore], inputs: Inputs, cut: Cut) -> Task:
+    async def _task(
+        self,
+        id: TaskId,
+        stores: Mapping[str, CachedStore],
+        inputs: Inputs,
+        cut: Cut,
+        committed: Mapping[TopicPartition, OffsetAndMetadata],
+    ) -> Task:
         task = Task(
             id,
             self._topology.subtopologies[id.subtopology],
@@ -108,23 +130,44 @@ class TaskOpener:
             on_bad_input=self._config.deserialization_exception_handler,
             on_bad_output=self._config.production_exception_handler,
             times=cut.times,
+            buffer=self._buffer,
         )
-        ends = await Admin(self._client).list_offsets(dict.fromkeys(inputs, "latest"))
-        positions = {tp: offset for tp, offset in cut.positions.items() if offset <= ends[tp].offset}
+        ends = await self._ends(inputs)
+        positions = {tp: committed[tp] for tp in cut.positions if _may_be_there(committed[tp], ends[tp])}
         for tp in cut.positions.keys() - positions.keys():
             log.warning("%s ends before the committed position %d: made anew?", tp, cut.positions[tp])
         positions.update(await self._begin({tp: inputs[tp] for tp in inputs if tp not in positions}))
+        if self._config.isolation_level == "read_committed":
+            ends = await self._ends(inputs, "read_committed")
         for tp, source in inputs.items():
-            task.add_input(tp, source, position=positions[tp], end=ends[tp].offset)
+            begin, end = positions[tp], ends[tp].offset
+            task.add_input(tp, source, position=begin.offset, leader_epoch=begin.leader_epoch, end=end)
         return task
 
-    async def _begin(self, inputs: Inputs) -> dict[TopicPartition, int]:
-        """Where inputs without a committed position begin."""
+    async def _ends(
+        self, inputs: Inputs, isolation_level: IsolationLevel = "read_uncommitted"
+    ) -> Mapping[TopicPartition, ListedOffset]:
+        specs = dict.fromkeys(inputs, "latest")
+        return await Admin(self._client).list_offsets(specs, isolation_level=isolation_level)
+
+    async def _begin(self, inputs: Inputs) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The first offset of inputs without a committed position."""
         wanted: dict[TopicPartition, str | int] = {}
         for tp, source in inputs.items():
             reset = source.reset or self._config.auto_offset_reset
             if reset == "none":
                 raise StreamsError(f"{tp} has no (valid) committed position and auto.offset.reset is none")
             wanted[tp] = reset
-        found = await Admin(self._client).list_offsets(wanted) if wanted else {}
-        return {tp: each.offset for tp, each in found.items()}
+        if not wanted:
+            return {}
+        found = await Admin(self._client).list_offsets(wanted, isolation_level=self._config.isolation_level)
+        return {tp: OffsetAndMetadata(each.offset) for tp, each in found.items()}
+
+
+def _may_be_there(committed: OffsetAndMetadata, end: ListedOffset) -> bool:
+    """Whether to go on at a committed position: it is in the log, or it was, in an earlier leader epoch.
+
+    The latter is a log that was truncated; fetching finds out from where on. One that has not got beyond the
+    epoch of the commit and is shorter is another one: the topic was made anew.
+    """
+    return committed.offset <= end.offset or 0 <= committed.leader_epoch < end.leader_epoch

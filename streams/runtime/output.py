@@ -82,7 +82,7 @@ class Output:
         else:
             self._acks.append(_Sent(topic, partition, len(records), ack))
 
-    async def settle(self) -> None:
+    async def wait_for_acks(self) -> None:
         """Wait until everything sent is acknowledged; raises what the production handler fails on."""
         await self._producer.flush()
         acks, self._acks = self._acks, []

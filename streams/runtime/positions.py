@@ -31,10 +31,11 @@ class _Note(msgspec.Struct):
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """A task's last commit: where its inputs go on, and how far its changelogs count.
+    """The consistent cut that a task's last commit makes through its inputs and changelogs.
 
-    `changelogs` is None when the offsets are somebody else's, an operator's who moved them: then the state
-    is taken as it is. A changelog of which no commit speaks does not count.
+    `positions`: the next offset of each input. `changelogs`: by store, the offset behind the commit's last
+    record; a store that is missing here has no committed state. `changelogs` is None when the committed
+    offsets carry no note, because an operator moved them: then all records of the changelogs are valid.
     """
 
     positions: Mapping[TopicPartition, int]

@@ -1,4 +1,4 @@
-"""One input partition of a task: what was fetched and not yet processed, decoded a fetch at a time.
+"""One input partition of a task: what was fetched and not yet processed, decoded a batch at a time.
 
 `position` is the next offset to process, what a commit writes; `fetched` the next offset to fetch. Between
 them lies what waits here. `end` is the broker's log end as last heard of (-1: never): the input is known to
@@ -11,15 +11,18 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from operator import index
+from typing import NamedTuple
 
-from logd.client import TopicPartition
-from logd.records import Headers, Record
+from logd.client import Fetched, TopicPartition
+from logd.errors import CorruptRecordBatch
+from logd.records import BatchHeader, Headers, Record, check_crc, decode_body, read_body
 from streams.config import ExceptionHandler
 from streams.errors import ProcessingError, SerializationError, StreamsError
 from streams.graph import SourceNode, TimestampExtractor
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Process
 from streams.processors.wiring import TaskState
+from streams.runtime.input_buffer import InputBuffer
 from streams.serdes import Serde
 
 log = logging.getLogger(__name__)
@@ -27,6 +30,36 @@ log = logging.getLogger(__name__)
 Decoded = tuple[int, object, object, Headers, int]
 """Event time (ms), key, value, headers, offset."""
 _MISSING = object()
+RECORD_OVERHEAD = 200
+"""About what a decoded record takes besides its bytes: the tuples, and the objects in them."""
+
+
+class _Chunk(NamedTuple):
+    """What waits: a batch as it was fetched, or records (as in tests), or neither, only a position.
+
+    ``first``: records before it are left out. ``size``: bytes it takes here. ``next_offset``: where the
+    position is behind it.
+    """
+
+    record_count: int
+    size: int
+    first: int
+    next_offset: int
+    records: Sequence[Record] = ()
+    header: BatchHeader | None = None
+    batch: memoryview = memoryview(b"")
+
+    def read(self) -> tuple[Sequence[Record], int]:
+        """The records, and about how many bytes they take. CorruptRecordBatch."""
+        header = self.header
+        if header is None:
+            return self.records, 0
+        check_crc(self.batch, 0, header)
+        body = read_body(self.batch, 0, header)
+        records = decode_body(body, header)
+        if header.base_offset < self.first:
+            records = [record for record in records if record[0] >= self.first]
+        return records, len(body) + RECORD_OVERHEAD * len(records)
 
 
 class InputQueue:
@@ -43,31 +76,59 @@ class InputQueue:
         end: int,
         task_id: str,
         on_bad_record: ExceptionHandler,
+        buffer: InputBuffer,
+        leader_epoch: int = -1,
     ) -> None:
         self.tp = tp
         self.source = source
         self.position = position
         self.fetched = position
+        self.leader_epoch = leader_epoch
+        """That of the record before ``fetched``, -1 if it is not known."""
         self.end = end
         self.idle_since: int | None = None
         self._process = head
         self._metrics = metrics
         self._task_id = task_id
         self._on_bad_record = on_bad_record
-        self._chunks: deque[tuple[list[Record], int]] = deque()
+        self._buffer = buffer
+        self._chunks: deque[_Chunk] = deque()
+        self._waiting = 0
         self._chunk: list[Decoded] = []
         self._next = 0
-        self._chunk_end = position
-        self._waiting = 0
+        self._decoding = _Chunk(0, 0, position, position)
+        self._decoded_bytes = 0
 
     def __len__(self) -> int:
         """How many records wait."""
         return self._waiting + len(self._chunk) - self._next
 
     def add(self, records: list[Record], next_offset: int, end: int) -> None:
-        """Take what was fetched: records by offset, where the next fetch begins, and the log end then."""
-        self._chunks.append((records, next_offset))
-        self._waiting += len(records)
+        """Take records by offset, where the next fetch begins, and the log end then."""
+        self._append(_Chunk(len(records), 0, self.fetched, next_offset, records))
+        self._fed(next_offset, end)
+
+    def add_fetched(self, fetched: Fetched, end: int) -> None:
+        """Take what was fetched as it is; it is decoded when its turn comes. ``end``: the log end then."""
+        chunk: _Chunk | None = None
+        for header, batch in fetched.batches():
+            if chunk is not None:
+                self._append(chunk)
+            chunk = _Chunk(
+                header.count, header.size, fetched.position, header.next_offset, header=header, batch=batch
+            )
+        chunk = chunk or _Chunk(0, 0, fetched.position, fetched.next_offset)
+        # Behind the last batch there may be some without records for us.
+        self._append(chunk._replace(next_offset=fetched.next_offset))
+        self.leader_epoch = fetched.leader_epoch
+        self._fed(fetched.next_offset, end)
+
+    def _append(self, chunk: _Chunk) -> None:
+        self._chunks.append(chunk)
+        self._waiting += chunk.record_count
+        self._buffer.waiting += chunk.size
+
+    def _fed(self, next_offset: int, end: int) -> None:
         self.fetched = next_offset
         self.end = max(self.end, end)
         self.idle_since = None
@@ -77,6 +138,50 @@ class InputQueue:
         if not len(self) and not self._chunks:
             self.position = position
         self.fetched, self.end = position, end
+        self.leader_epoch = -1
+
+    def truncate(self, position: int, end: int) -> int:
+        """The log has other records from ``position`` on, and ends at ``end``. What waits here is dropped;
+        returns the offset to fetch from, which is lower only if nothing behind it was processed.
+        """
+        self.drop()
+        self.position = self.fetched = min(position, self.position)
+        self.end = end
+        self.leader_epoch = -1
+        return self.position
+
+    def drop(self) -> None:
+        """Forget what waits here."""
+        self._buffer.waiting -= sum(chunk.size for chunk in self._chunks)
+        self._chunks.clear()
+        self._waiting = 0
+        self._forget_decoded()
+
+    @property
+    def holds_decoded(self) -> bool:
+        """Whether there are records to be processed at once."""
+        return bool(self._chunk)
+
+    @property
+    def has_input(self) -> bool:
+        """Whether anything waits here, decoded or not."""
+        return bool(self._chunk or self._chunks)
+
+    def put_back(self) -> None:
+        """Give up what is decoded of a batch, to decode it again later: others need the room."""
+        if self._chunk and self._decoding.header is not None:
+            self._append_first(self._decoding._replace(first=self.position))
+            self._forget_decoded()
+
+    def _append_first(self, chunk: _Chunk) -> None:
+        self._chunks.appendleft(chunk)
+        self._waiting += chunk.record_count
+        self._buffer.waiting += chunk.size
+
+    def _forget_decoded(self) -> None:
+        self._chunk, self._next = [], 0
+        self._buffer.decoded -= self._decoded_bytes
+        self._decoded_bytes = 0
 
     @property
     def is_caught_up(self) -> bool:
@@ -85,17 +190,26 @@ class InputQueue:
 
     def head_timestamp(self) -> int | None:
         """Event time of the next record, None if there is none."""
-        while self._next >= len(self._chunk):
+        while not self._chunk:
             if not self._chunks:
                 return None
-            records, chunk_end = self._chunks.popleft()
-            self._waiting -= len(records)
-            self._chunk = self._decode(records) if records else []
-            self._next = 0
-            self._chunk_end = chunk_end
-            if not self._chunk:
-                self.position = chunk_end
+            self._decode_next()
         return self._chunk[self._next][0]
+
+    def _decode_next(self) -> None:
+        chunk = self._chunks.popleft()
+        self._waiting -= chunk.record_count
+        self._buffer.waiting -= chunk.size
+        try:
+            records, size = chunk.read()
+        except CorruptRecordBatch as error:
+            raise CorruptRecordBatch(f"{self.tp}, the batch before {chunk.next_offset}: {error}") from error
+        self._chunk = self._decode(records) if records else []
+        if self._chunk:
+            self._decoding, self._decoded_bytes = chunk, size
+            self._buffer.decoded += size
+        else:
+            self.position = chunk.next_offset
 
     def run(self, state: TaskState, bound: int | None, limit: int) -> int:
         """Process up to ``limit`` records, as long as their time is not above ``bound``; returns how many.
@@ -123,11 +237,15 @@ class InputQueue:
 
     def _advance(self, index: int) -> None:
         self._next = index
-        self.position = self._chunk[index][4] if index < len(self._chunk) else self._chunk_end
+        if index < len(self._chunk):
+            self.position = self._chunk[index][4]
+        else:
+            self._forget_decoded()
+            self.position = self._decoding.next_offset
 
     # -- decoding
 
-    def _decode(self, records: list[Record]) -> list[Decoded]:
+    def _decode(self, records: Sequence[Record]) -> list[Decoded]:
         keys = self._values(self.source.key_serde, records, [record[2] for record in records])
         values = self._values(self.source.value_serde, records, [record[3] for record in records])
         decoded: list[Decoded] = [
@@ -160,7 +278,7 @@ class InputQueue:
                 )
 
     def _values(
-        self, serde: Serde[object], records: list[Record], data: list[bytes | None]
+        self, serde: Serde[object], records: Sequence[Record], data: list[bytes | None]
     ) -> Sequence[object]:
         try:
             return serde.deserialize_many(data)

@@ -1,15 +1,20 @@
-"""Bringing a task's stores to the state that belongs to its committed positions.
+"""Restoring a task's stores to its last commit.
 
-The group's coordinator says where the task's inputs go on and, in the same note, up to which offset each
-changelog counts (`runtime.positions`): the *cut*. A changelog may go on beyond it, when a commit broke off
-in the middle; that tail is void. So a store is restored from its checkpoint to the cut, not to the end:
+The committed offsets say where the task's inputs go on and, in a note, which changelog offset belongs to that
+(`runtime.positions`): the *cut*. Records behind it are of a commit that broke off, and are not valid. So a
+store is restored from its checkpoint to the cut, not to the log end:
 
     log start ... checkpoint ........ cut ......... log end
                   |--- applied ------|--- undone ---|
 
-Keys of the tail are written to the changelog again with the next commit, so that nobody who reads it from
-its start later takes the tail's values. Where the tail's record carries what the key had before (it does
-when its commit took more than one batch), that is taken: compaction may have removed the original.
+The values that the tail's keys have at the cut are written to the changelog again with the next commit, so
+that a later restore from the log start does not end with the tail's values. A tail record of a commit of
+more than one batch carries its key's previous value (`runtime.undo`), because compaction may have removed
+the record that had it.
+
+A changelog is compacted, and after ``delete.retention.ms`` compaction removes tombstones as well. Older local
+state would never learn of those deletions. So it is not used if it may be that old, nor if its checkpoint
+lies before the log start or in an earlier topic of that name: then all is restored, from the log start.
 """
 
 from __future__ import annotations
@@ -18,22 +23,27 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from logd.client import Admin, BatchFetcher, Client, Fetched, TopicPartition
+from logd.client import Admin, BatchFetcher, Client, Fetched, IsolationLevel, TopicPartition
+from logd.errors import KafkaError, OffsetOutOfRange
 from logd.records import Headers
 from streams.errors import StateError
+from streams.runtime.task import Clock
 from streams.runtime.undo import previous_of
 from streams.runtime.worker import Worker
-from streams.state import CachedStore
+from streams.state import Backend, CachedStore
 from streams.state.cache import join
 
 log = logging.getLogger(__name__)
 
+DELETE_RETENTION = "delete.retention.ms"
 MAX_FETCH_BYTES = 8 * 1024 * 1024
+USABLE_SHARE = 0.9
+"""The share of ``delete.retention.ms`` up to which local state is used: clocks differ, restores take time."""
 
 
 @dataclass(slots=True)
 class StoreRestore:
-    """One store on its way from ``position`` to ``cut``, and through the tail to ``end``."""
+    """The restore of one store: records from ``position`` to ``cut`` are applied, those to ``end`` undone."""
 
     store: CachedStore
     position: int
@@ -41,6 +51,16 @@ class StoreRestore:
     end: int
     undone: dict[bytes, bytes | None]
     restored: int = 0
+
+    as_of: int | None = None
+    """Wall clock, ms, before the log end was asked for."""
+
+    def begin_anew(self, start: int, topic_id: bytes) -> None:
+        """Forget the local state and restore everything from the log start."""
+        self.store.backend.wipe(topic_id)
+        self.store.backend.write((), start, self.as_of)
+        self.position, self.cut, self.restored = start, max(self.cut, start), 0
+        self.undone.clear()
 
     @property
     def is_done(self) -> bool:
@@ -62,7 +82,7 @@ class StoreRestore:
         self.store.backend.write(updates.items(), min(self.position, self.cut))
 
     def _undo(self, key: bytes, headers: Headers, updates: Mapping[bytes, bytes | None]) -> None:
-        """Note what the key had at the cut: a record of the tail says so, or the log before it did."""
+        """Note the key's value at the cut: the tail record's header has it, else what was restored so far."""
         known, previous = previous_of(headers, self.cut)
         if known:
             self.undone[key] = previous
@@ -73,8 +93,8 @@ class StoreRestore:
         """Undo the tail."""
         if self.undone:
             log.info("store %s: %d keys of a broken off commit undone", self.store.name, len(self.undone))
-            self.store.backend.write(self.undone.items(), self.cut)
             self.store.repair(self.undone)
+        self.store.backend.write(self.undone.items(), self.cut, self.as_of)
 
 
 async def restore_stores(
@@ -83,15 +103,16 @@ async def restore_stores(
     cut: Mapping[str, int] | None,
     *,
     worker: Worker,
+    clock: Clock,
+    isolation_level: IsolationLevel = "read_uncommitted",
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Restore each store from its changelog partition; returns how far each changelog counts, and its end.
+    """Restore each store from its changelog partition; returns the cut and the log end of each, by store.
 
-    ``cut``: where each changelog ends to count, None to take all of them; nothing counts of one that is not
-    in it. Raises StateError when a changelog is shorter than what was committed.
+    ``cut``: as `Cut.changelogs`. Raises StateError when a changelog ends before its cut.
     """
     if not stores:
         return {}, {}
-    admin = Admin(client)
+    admin, now = Admin(client), clock()
     starts = await admin.list_offsets(dict.fromkeys(stores, "earliest"))
     ends = await admin.list_offsets(dict.fromkeys(stores, "latest"))
     topics = (await client.metadata({tp.topic for tp in stores})).topics
@@ -99,59 +120,109 @@ async def restore_stores(
     for tp, store in stores.items():
         start, end = starts[tp].offset, ends[tp].offset
         upto = end if cut is None else cut.get(store.name, start)
-        restores[tp] = _plan(tp, topics[tp.topic].topic_id, store, start, upto, end)
-    await _read(client, {tp: each for tp, each in restores.items() if not each.is_done}, worker)
+        _check_end(tp, upto, end)
+        checkpoint, topic_id = store.backend.checkpoint, topics[tp.topic].topic_id
+        restores[tp] = each = StoreRestore(store, checkpoint or 0, max(upto, start), end, {}, as_of=now)
+        void = _why_void(store.backend, topic_id, start, upto)
+        if not void and checkpoint is not None and checkpoint < upto:
+            void = await _why_too_old(admin, tp.topic, store.backend, now)
+        if void:
+            log.warning("store %s: restoring it all from %s, its local state %s", store.name, tp, void)
+        if void or checkpoint is None:
+            await worker.run(each.begin_anew, start, topic_id)
+    unread = {tp: each for tp, each in restores.items() if not each.is_done}
+    await _read(client, unread, worker, isolation_level)
     for each in restores.values():
-        each.finish()
+        await worker.run(each.finish)
     cuts = {each.store.name: each.cut for each in restores.values()}
     return cuts, {each.store.name: each.end for each in restores.values()}
 
 
-def _plan(
-    tp: TopicPartition, topic_id: bytes, store: CachedStore, start: int, cut: int, end: int
-) -> StoreRestore:
-    """Where to begin. A checkpoint before the log's start, or beyond the cut, is worthless: begin anew.
-
-    So is one in an earlier topic of that name: state left from before the application was reset.
-    """
+def _check_end(tp: TopicPartition, cut: int, end: int) -> None:
     if cut > end:
         raise StateError(
             f"changelog {tp} ends at {end}, but {cut} was committed: records were lost, or the topic "
             "was made anew; reset the application (delete its group and internal topics) to rebuild the state"
         )
-    checkpoint = store.backend.checkpoint
-    fits = checkpoint is not None and start <= checkpoint <= cut and store.backend.origin == topic_id
-    if checkpoint is not None and not fits:
-        log.warning(
-            "store %s: local state at %d does not fit %s, restoring it all", store.name, checkpoint, tp
-        )
-        checkpoint = None
+
+
+def _why_void(backend: Backend, topic_id: bytes, start: int, cut: int) -> str:
+    """Why a checkpoint cannot be gone on from; "" if it can, or if there is none.
+
+    In an earlier topic of that name: it is left from before the application was reset.
+    """
+    checkpoint = backend.checkpoint
     if checkpoint is None:
-        store.backend.wipe(topic_id)
-        store.backend.write((), start)
-        checkpoint = start
-    return StoreRestore(store, checkpoint, max(cut, start), end, {})
+        return ""
+    if backend.origin != topic_id:
+        return "is of an earlier topic of that name"
+    if checkpoint > cut:
+        return f"at {checkpoint} is ahead of the committed {cut}"
+    if checkpoint < start:
+        return f"at {checkpoint} lies before the log start {start}"
+    return ""
 
 
-async def _read(client: Client, restores: dict[TopicPartition, StoreRestore], worker: Worker) -> None:
+async def _why_too_old(admin: Admin, topic: str, backend: Backend, now: int) -> str:
+    """Why tombstones behind the checkpoint may be gone; "" if they are all there.
+
+    A clock that was set back tells no age; so does state of a version that did not note the time.
+    """
+    try:
+        configs = await admin.describe_configs(topic, keys=[DELETE_RETENTION])
+    except KafkaError as error:
+        if error.retriable:
+            raise
+        return f"has an unknown age: {DELETE_RETENTION} of {topic} cannot be read ({error})"
+    retention = int(configs[DELETE_RETENTION].value or 0)
+    if backend.as_of is None or backend.as_of > now:
+        return f"has an unknown age; {DELETE_RETENTION} is {retention}"
+    if now - backend.as_of > USABLE_SHARE * retention:
+        return f"is {now - backend.as_of} ms old; {DELETE_RETENTION} is {retention}"
+    return ""
+
+
+async def _read(
+    client: Client,
+    restores: dict[TopicPartition, StoreRestore],
+    worker: Worker,
+    isolation_level: IsolationLevel,
+) -> None:
     if not restores:
         return
-    fetcher = BatchFetcher(client, max_partition_fetch_bytes=MAX_FETCH_BYTES, fetch_max_wait_ms=100)
+    fetcher = BatchFetcher(
+        client,
+        isolation_level=isolation_level,
+        max_partition_fetch_bytes=MAX_FETCH_BYTES,
+        fetch_max_wait_ms=100,
+    )
     try:
         fetcher.assign({tp: each.position for tp, each in restores.items()})
         while restores:
-            for fetched in await fetcher.fetch():
+            try:
+                answers = await fetcher.fetch()
+            except OffsetOutOfRange as lost:
+                tp = TopicPartition(lost.topic, lost.partition)
+                if tp in restores:
+                    fetcher.seek(tp, await _begin_behind_loss(client, tp, restores[tp], worker))
+                answers = []
+            for fetched in answers:
                 each = restores.get(fetched.tp)
                 if each is not None:
                     await worker.run(each.apply, fetched)
-                    if each.is_done:
-                        log.info(
-                            "store %s: %d records restored from %s",
-                            each.store.name,
-                            each.restored,
-                            fetched.tp,
-                        )
-                        fetcher.remove(fetched.tp)
-                        del restores[fetched.tp]
+            for tp in [tp for tp, each in restores.items() if each.is_done]:
+                done = restores.pop(tp)
+                log.info("store %s: %d records restored from %s", done.store.name, done.restored, tp)
+                fetcher.remove(tp)
     finally:
         await fetcher.close()
+
+
+async def _begin_behind_loss(
+    client: Client, tp: TopicPartition, restore: StoreRestore, worker: Worker
+) -> int:
+    """Records to be read next were deleted meanwhile: what they deleted would stay."""
+    start = (await Admin(client).list_offsets({tp: "earliest"}))[tp].offset
+    log.warning("store %s: restoring it all, %s begins at %d now", restore.store.name, tp, start)
+    await worker.run(restore.begin_anew, start, restore.store.backend.origin or b"")
+    return start

@@ -1,7 +1,8 @@
-"""A task with its place in the cluster: the changelogs its stores have, and where those end."""
+"""A task and the offsets of its changelogs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from logd.client import TopicPartition
@@ -10,12 +11,21 @@ from streams.runtime.task import Task
 
 @dataclass(slots=True, eq=False)
 class RunningTask:
-    """By store, logged ones only: its changelog, how far that counts (the last commit), where it ends.
+    """Of each logged store, by name: `changelogs` its partition, `cuts` the offset of the last commit (see
+    `positions.Cut`), `ends` the partition's log end.
 
-    Our next record must land at the end; the end is beyond the cut after a commit that broke off.
+    The next record is expected at the log end. That lies beyond the cut while the changelog has records of a
+    commit that broke off.
     """
 
     task: Task
     changelogs: dict[str, TopicPartition]
     cuts: dict[str, int]
     ends: dict[str, int]
+    released: Callable[[], None] = lambda: None
+    """Called once the task is closed."""
+
+    def close(self, *, clean: bool) -> None:
+        """Close the task (see there), which is to run here no longer."""
+        self.task.close(clean=clean)
+        self.released()

@@ -19,6 +19,7 @@ from streams.errors import ProcessingError, StreamsError
 from streams.graph import SourceNode
 from streams.processors.metrics import NodeMetrics
 from streams.processors.wiring import PunctuationType, TaskState
+from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.queue import InputQueue
 from streams.state import CachedStore, Pending, WindowStore
 from streams.topology import Rows, Subtopology, wire
@@ -56,11 +57,15 @@ class StreamTimes:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """One task's commit: changelog records by store, and where the task stood when they were taken."""
+    """One task's commit: changelog records by store, and where the task stood when they were taken.
+
+    `taken_at`: wall clock, ms.
+    """
 
     changes: Mapping[str, Pending]
     positions: Mapping[TopicPartition, int]
     times: StreamTimes
+    taken_at: int
 
 
 class Task:
@@ -77,6 +82,7 @@ class Task:
         on_bad_input: ExceptionHandler = log_and_fail,
         on_bad_output: ExceptionHandler = log_and_fail,
         times: StreamTimes | None = None,
+        buffer: InputBuffer | None = None,
     ) -> None:
         self.id = id
         self.subtopology = subtopology
@@ -84,6 +90,7 @@ class Task:
         self.queues: dict[TopicPartition, InputQueue] = {}
         self._clock = clock
         self._max_idle_ms = max_idle_ms
+        self._buffer = buffer or InputBuffer()
         self._on_bad_input = on_bad_input
         times = times or StreamTimes()
         self._state = TaskState(task_id=str(id), stream_time=times.task, wall_clock=clock())
@@ -106,8 +113,18 @@ class Task:
 
     # -- input
 
-    def add_input(self, tp: TopicPartition, source: SourceNode, *, position: int, end: int = -1) -> None:
-        """Read this partition from ``position`` on; ``end`` is its log end, if known."""
+    def add_input(
+        self,
+        tp: TopicPartition,
+        source: SourceNode,
+        *,
+        position: int,
+        end: int = -1,
+        leader_epoch: int = -1,
+    ) -> None:
+        """Read this partition from ``position`` on, before which there is a record of ``leader_epoch``;
+        ``end`` is its log end. -1 for what is not known.
+        """
         program = self._program
         self.queues[tp] = InputQueue(
             tp,
@@ -118,6 +135,8 @@ class Task:
             end=end,
             task_id=str(self.id),
             on_bad_record=self._on_bad_input,
+            buffer=self._buffer,
+            leader_epoch=leader_epoch,
         )
         self._committed[tp] = position
 
@@ -135,7 +154,10 @@ class Task:
         """
         state, done = self._state, 0
         state.wall_clock = self._clock()
-        while (choice := self._choose()) is not None:
+        while (
+            not (done and self._buffer.contended and not self.holds_decoded)
+            and (choice := self._choose()) is not None
+        ):
             queue, bound = choice
             try:
                 done += queue.run(state, bound, 1 if state.punctuations else RUN_LIMIT)
@@ -149,6 +171,21 @@ class Task:
             if deadline is not None and state.wall_clock >= deadline:
                 break
         return done
+
+    @property
+    def holds_decoded(self) -> bool:
+        """Whether there are decoded records here, which take room in the input buffer."""
+        return any(queue.holds_decoded for queue in self.queues.values())
+
+    @property
+    def has_input(self) -> bool:
+        """Whether anything waits to be processed."""
+        return any(queue.has_input for queue in self.queues.values())
+
+    def put_back(self) -> None:
+        """Make room in the input buffer; what is given up is decoded again when it is this task's turn."""
+        for queue in self.queues.values():
+            queue.put_back()
 
     def _choose(self) -> tuple[InputQueue, int | None] | None:
         """The input whose turn it is, and the time up to which it stays so."""
@@ -228,6 +265,11 @@ class Task:
         return sum(store.cache_bytes for store in self.stores.values())
 
     @property
+    def committed(self) -> Mapping[TopicPartition, int]:
+        """The position of each input at the last commit, or where it began."""
+        return self._committed
+
+    @property
     def needs_commit(self) -> bool:
         """Whether anything happened since the last commit."""
         return any(store.needs_drain or store.pending for store in self.stores.values()) or any(
@@ -245,12 +287,14 @@ class Task:
             {name: store.pending for name, store in self.stores.items() if store.pending},
             {tp: queue.position for tp, queue in self.queues.items()},
             StreamTimes(self._state.stream_time, window_times),
+            self._clock(),
         )
 
     def written(self, flush: Flush, checkpoints: Mapping[str, int]) -> None:
         """Everything of the flush is safe: write the stores' backends, each up to its changelog offset."""
         for name, store in self.stores.items():
-            store.written(checkpoints.get(name))
+            # Not the time now: if the process stood still since, others may have had the task.
+            store.written(checkpoints.get(name), flush.taken_at)
         self._committed.update(flush.positions)
 
     def shrink(self) -> None:
@@ -262,5 +306,7 @@ class Task:
         """Close processors (if ``clean``) and stores. What was not committed is forgotten."""
         if clean:
             self._program.close()
+        for queue in self.queues.values():
+            queue.drop()
         for store in self.stores.values():
             store.close()

@@ -1,11 +1,11 @@
-"""What a changelog record says of the value its key had at the last commit, in a header.
+"""The header of a changelog record that carries the value its key had at the last commit.
 
     "millstream.previous":  int64 cut | nothing more              the key was absent
                             int64 cut | int64 timestamp | value bytes ...
 
-The cut is the changelog offset of that last commit: a header of another cut (a member's that lost the task)
-says nothing. Only commits of more than one batch carry it. One batch needs none: it is appended whole or not
-at all, and stays in the segment being written, out of the cleaner's reach, until this task writes again.
+The cut is the changelog offset of that last commit; a header with another cut, of a member that had lost the
+task, is not used. Only commits of more than one batch have the header. One batch needs none: it is appended
+whole or not at all, and stays in the active segment, which is not cleaned, until this task writes again.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from streams.serdes.base import Serde
+from streams.serdes.immutable import is_immutable
 from streams.serdes.json import Json, MessagePack
 from streams.serdes.primitive import Boolean, Bytes, Double, Integer, Long, String, Uuid
 from streams.serdes.windowed import TimeWindowed, Window, Windowed
@@ -50,5 +51,6 @@ __all__ = [
     "Uuid",
     "Window",
     "Windowed",
+    "is_immutable",
     "serde_for",
 ]

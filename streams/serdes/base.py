@@ -15,6 +15,9 @@ T = TypeVar("T")
 class Serde(ABC, Generic[T]):
     """Turns values of one type into bytes and back."""
 
+    immutable: bool = False
+    """Whether no value can be changed in place; stores of such values need not protect theirs by copies."""
+
     @abstractmethod
     def serialize(self, value: T) -> bytes:
         """Return the bytes of ``value``; raises TypeError or ValueError for a value of another type."""

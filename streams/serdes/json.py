@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from streams.serdes.base import Serde
+from streams.serdes.immutable import is_immutable
 
 T = TypeVar("T")
 
@@ -17,6 +18,7 @@ class Json(Serde[T]):
 
     def __init__(self, type: type[T] | Any = Any) -> None:
         self.type = type
+        self.immutable = is_immutable(type)
         self._encode = msgspec.json.Encoder().encode
         self._decode = msgspec.json.Decoder(type).decode
 
@@ -40,6 +42,7 @@ class MessagePack(Serde[T]):
 
     def __init__(self, type: type[T] | Any = Any) -> None:
         self.type = type
+        self.immutable = is_immutable(type)
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(type).decode
 

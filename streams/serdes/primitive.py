@@ -16,6 +16,8 @@ _DOUBLE = struct.Struct(">d")
 class String(Serde[str]):
     """UTF-8 text."""
 
+    immutable = True
+
     def serialize(self, value: str) -> bytes:
         return value.encode()
 
@@ -28,6 +30,8 @@ class String(Serde[str]):
 
 class Bytes(Serde[bytes]):
     """Bytes as they are."""
+
+    immutable = True
 
     def serialize(self, value: bytes) -> bytes:
         if not isinstance(value, bytes):
@@ -44,6 +48,7 @@ class Bytes(Serde[bytes]):
 class _Packed(Serde[int]):
     """A signed integer of fixed width, big-endian."""
 
+    immutable = True
     _layout: struct.Struct
 
     def serialize(self, value: int) -> bytes:
@@ -74,6 +79,8 @@ class Integer(_Packed):
 class Double(Serde[float]):
     """IEEE 754 double, big-endian: Kafka's Double."""
 
+    immutable = True
+
     def serialize(self, value: float) -> bytes:
         return _DOUBLE.pack(value)
 
@@ -87,6 +94,8 @@ class Double(Serde[float]):
 class Boolean(Serde[bool]):
     """One byte, 0 or 1."""
 
+    immutable = True
+
     def serialize(self, value: bool) -> bytes:
         return b"\x01" if value else b"\x00"
 
@@ -98,6 +107,8 @@ class Boolean(Serde[bool]):
 
 class Uuid(Serde[UUID]):
     """A UUID as its 36 characters, as Kafka writes it."""
+
+    immutable = True
 
     def serialize(self, value: UUID) -> bytes:
         return str(value).encode()

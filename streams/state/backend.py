@@ -1,13 +1,16 @@
 """Where a store's bytes live: the interface, and the one in memory.
 
 A backend holds sorted keys and a *checkpoint*: the changelog offset up to which its content is complete.
-Both change together in one `write`, so a backend is always the store as of one commit.
+Both change together in one `write`, so a backend is always the store as of one commit. `as_of` is a time at
+which the changelog had nothing behind the checkpoint yet: restore must know how old tombstones there may be.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol
+
+from streams.state.sorted_keys import SortedKeys
 
 Update = tuple[bytes, bytes | None]
 """A key and its new value; None deletes."""
@@ -26,6 +29,11 @@ class Backend(Protocol):
         """The topic id of that changelog: what `wipe` was told."""
         ...
 
+    @property
+    def as_of(self) -> int | None:
+        """Wall clock, ms: every changelog record behind the checkpoint is younger. None if unknown."""
+        ...
+
     def get(self, key: bytes) -> bytes | None:
         """Return the value of ``key``, or None."""
         ...
@@ -34,8 +42,11 @@ class Backend(Protocol):
         """Iterate over ``lower <= key < upper`` in key order."""
         ...
 
-    def write(self, updates: Iterable[Update], checkpoint: int | None) -> None:
-        """Apply all updates and the new checkpoint at once; in order, so a key's last update counts."""
+    def write(self, updates: Iterable[Update], checkpoint: int | None, as_of: int | None = None) -> None:
+        """Apply all updates and the new checkpoint at once; in order, so a key's last update counts.
+
+        ``as_of`` None: that time stays what it is.
+        """
         ...
 
     def wipe(self, origin: bytes | None = None) -> None:
@@ -48,12 +59,14 @@ class Backend(Protocol):
 
 
 class MemoryBackend:
-    """A dict; sorted only when scanned."""
+    """A dict, and its keys in order."""
 
     def __init__(self) -> None:
         self._data: dict[bytes, bytes] = {}
+        self._keys = SortedKeys()
         self._checkpoint: int | None = None
         self._origin: bytes | None = None
+        self._as_of: int | None = None
 
     @property
     def checkpoint(self) -> int | None:
@@ -63,28 +76,33 @@ class MemoryBackend:
     def origin(self) -> bytes | None:
         return self._origin
 
+    @property
+    def as_of(self) -> int | None:
+        return self._as_of
+
     def get(self, key: bytes) -> bytes | None:
         return self._data.get(key)
 
     def scan(self, lower: bytes | None = None, upper: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        for key in sorted(self._data):
-            if lower is not None and key < lower:
-                continue
-            if upper is not None and key >= upper:
-                return
+        for key in self._keys.range(lower, upper):
             yield key, self._data[key]
 
-    def write(self, updates: Iterable[Update], checkpoint: int | None) -> None:
+    def write(self, updates: Iterable[Update], checkpoint: int | None, as_of: int | None = None) -> None:
         for key, value in updates:
             if value is None:
-                self._data.pop(key, None)
+                if self._data.pop(key, None) is not None:
+                    self._keys.remove(key)
             else:
+                if key not in self._data:
+                    self._keys.add(key)
                 self._data[key] = value
         self._checkpoint = checkpoint
+        self._as_of = self._as_of if as_of is None else as_of
 
     def wipe(self, origin: bytes | None = None) -> None:
         self._data.clear()
-        self._checkpoint = None
+        self._keys = SortedKeys()
+        self._checkpoint = self._as_of = None
         self._origin = origin
 
     def close(self) -> None:

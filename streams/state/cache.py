@@ -1,13 +1,14 @@
-"""The write-back cache every store has: values as objects, serialized once per commit.
+"""The write-back cache every store has: what changed stays in memory until the commit.
 
 A commit of a store is three steps, told apart because the producer's acks lie in between:
 
 1. `drain()`: what changed since the last commit is forwarded downstream (when the store is cached)
-   and serialized into `pending`, which is what goes to the changelog;
+   and comes as bytes into `pending`, which is what goes to the changelog;
 2. the caller sends `pending`, waits for the acks and commits the source positions;
 3. `written(offset)`: `pending` goes to the backend in one write, with the changelog offset.
 
-A crash between any two leaves the backend as of the commit before.
+A crash between any two leaves the backend as of the commit before. `streams.state.entries` says who may
+change a value that is in the cache.
 
 Values live in the backend as Kafka Streams' timestamped stores keep them:
 
@@ -17,11 +18,13 @@ Values live in the backend as Kafka Streams' timestamped stores keep them:
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
-from streams.errors import SerializationError
 from streams.state.backend import Backend
+from streams.state.entries import Entry, Serialized, entries_for
+from streams.state.sorted_keys import SortedKeys
 from streams.state.spec import StoreSpec
 
 TIMESTAMP = struct.Struct(">q")
@@ -31,14 +34,10 @@ ENTRY_OVERHEAD_BYTES = 250
 OBJECT_FACTOR = 4
 """A value as Python objects takes about this many times its serialized size."""
 
-Entry = tuple[Any, int]
-"""A value (None: deleted) and its timestamp."""
 Listener = Callable[[bytes, Any, int], None]
 """Hears of a changed key's bytes, its last value and timestamp, at each commit."""
-Pending = dict[bytes, tuple[bytes | None, int]]
+Pending = dict[bytes, Serialized]
 """Key to serialized value (None: deleted) and timestamp."""
-
-_UNKNOWN: Any = object()
 
 
 class CachedStore:
@@ -50,64 +49,59 @@ class CachedStore:
         self.backend = backend
         self.listener: Listener | None = None
         self.pending: Pending = {}
-        self._entries: dict[bytes, Entry | None] = {}
-        self._dirty: dict[bytes, None] = {}
+        self._entries = entries = entries_for(spec, self._load)
         self._repairs: set[bytes] = set()
-        self._serialize = spec.value_serde.serialize
-        self._deserialize = spec.value_serde.deserialize
+        self._changed: SortedKeys | None = None
+        self._dirty_in_order = 0
         self._mean_bytes = 64
         self.encode_key: Callable[[Any], bytes] = spec.key_serde.serialize
         """From a key to the bytes its value is kept under."""
         self.decode_key: Callable[[bytes], Any] = spec.key_serde.deserialize
         """From those bytes to the key."""
+        # What operators call per record; see `Entries`.
+        self.lookup: Callable[[bytes], Entry | None] = entries.lookup
+        self.update: Callable[[bytes, Any, int], None] = entries.put
+        self.borrow: Callable[[bytes], Entry | None] = entries.borrow
+        self.give_back: Callable[[bytes, Any, int], None] = entries.give_back
 
-    # -- what operators call per record
-
-    def lookup(self, key: bytes) -> Entry | None:
-        """Return value and timestamp of a key, None if absent. The value is the cached object itself."""
-        entry = self._entries.get(key, _UNKNOWN)
-        if entry is _UNKNOWN:
-            entry = self._entries[key] = self._load(key)
-        return entry if entry is not None and entry[0] is not None else None
-
-    def update(self, key: bytes, value: Any, timestamp: int) -> None:
-        """Set a key (value None deletes it); serialized at the next commit."""
-        self._entries[key] = (value, timestamp)
-        self._dirty[key] = None
-
-    def _load(self, key: bytes) -> Entry | None:
+    def _load(self, key: bytes) -> Serialized | None:
         stored = self.backend.get(key)
-        return None if stored is None else self._decode(stored)
-
-    def _decode(self, stored: bytes) -> Entry:
-        data = stored[TIMESTAMP.size :]
-        try:
-            return self._deserialize(data), TIMESTAMP.unpack_from(stored)[0]
-        except Exception as error:
-            raise SerializationError(
-                f"store {self.name} holds a value its serde does not read ({error}): was it written with "
-                "another? Give the store another name, or reset the application",
-                self.spec.changelog,
-            ) from error
+        return None if stored is None else split(stored)
 
     def scan(self, lower: bytes | None = None, upper: bytes | None = None) -> list[tuple[bytes, Any, int]]:
         """Key bytes, value and timestamp of all keys in ``[lower, upper)``, in byte order."""
-        found: dict[bytes, Entry] = {key: self._decode(raw) for key, raw in self.backend.scan(lower, upper)}
-        for key in self._dirty.keys() | self.pending.keys():
-            if (lower is None or key >= lower) and (upper is None or key < upper):
-                entry = self.lookup(key)
-                if entry is None:
-                    found.pop(key, None)
-                else:
-                    found[key] = entry
+        decode = self._entries.codec.decode
+        found: dict[bytes, Entry] = {}
+        for key, stored in self.backend.scan(lower, upper):
+            data, timestamp = split(stored)
+            found[key] = decode(data), timestamp
+        for key in self._changed_keys(lower, upper):
+            entry = self.lookup(key)
+            if entry is None:
+                found.pop(key, None)
+            else:
+                found[key] = entry
         return [(key, *found[key]) for key in sorted(found)]
+
+    def _changed_keys(self, lower: bytes | None, upper: bytes | None) -> Iterator[bytes]:
+        """The keys in a range that may differ from the backend; an index over them begins with the first scan
+        after a commit, and each scan adds what was put since the last.
+        """
+        dirty = self._entries.dirty
+        if self._changed is None:
+            self._changed = SortedKeys(dirty.keys() | self.pending.keys())
+        else:
+            for key in islice(reversed(dirty), len(dirty) - self._dirty_in_order):
+                self._changed.add(key)
+        self._dirty_in_order = len(dirty)
+        return self._changed.range(lower, upper)
 
     # -- commit
 
     @property
     def needs_drain(self) -> bool:
         """Whether anything changed since the last `drain`."""
-        return bool(self._dirty or self._repairs)
+        return bool(self._entries.dirty or self._repairs)
 
     @property
     def cache_bytes(self) -> int:
@@ -117,23 +111,22 @@ class CachedStore:
     def drain(self) -> None:
         """Forward and serialize what changed into `pending`; see the module's text for what comes next."""
         self._drain_repairs()
-        dirty, self._dirty = self._dirty, {}
-        entries, pending, serialize, listener = self._entries, self.pending, self._serialize, self.listener
+        entries, pending, listener = self._entries, self.pending, self.listener
+        dirty, entries.dirty = entries.dirty, {}
+        self._changed = None
         total = 0
+        changes: list[tuple[bytes, Any, int]] = []
         for key in dirty:
-            value, timestamp = entries[key] or (None, 0)
-            try:
-                raw = None if value is None else serialize(value)
-            except Exception as error:
-                raise SerializationError(
-                    f"store {self.name} cannot keep {value!r} under key {key!r}: {error}", self.spec.changelog
-                ) from error
-            pending[key] = (raw, timestamp)
-            total += len(raw or b"")
+            data, value, timestamp = entries.flush(key, with_value=listener is not None)
+            pending[key] = (data, timestamp)
+            total += len(data or b"")
             if listener is not None:
-                listener(key, value, timestamp)
+                changes.append((key, value, timestamp))
         if dirty:
             self._mean_bytes = total // len(dirty)
+        if listener is not None:  # once all is pending: whoever hears of a change may scan this very store
+            for key, value, timestamp in changes:
+                listener(key, value, timestamp)
 
     def _drain_repairs(self) -> None:
         """Repairs come first, so that even a commit that breaks off has them (see `runtime.restore`)."""
@@ -143,19 +136,23 @@ class CachedStore:
                 self.pending[key] = (None, 0) if stored is None else split(stored)
         self._repairs.clear()
 
-    def written(self, checkpoint: int | None) -> None:
-        """Everything pending is safe in the changelog, up to offset `checkpoint`: write it down."""
+    def written(self, checkpoint: int | None, as_of: int | None = None) -> None:
+        """Everything pending is in the changelog, up to offset `checkpoint`, and committed: write it down.
+
+        ``as_of``: the wall clock, ms.
+        """
         if self.pending or checkpoint != self.backend.checkpoint:
             updates = [
                 (key, None if raw is None else TIMESTAMP.pack(timestamp) + raw)
                 for key, (raw, timestamp) in self.pending.items()
             ]
-            self.backend.write(updates, checkpoint)
+            self.backend.write(updates, checkpoint, as_of)
             self.pending = {}
+            self._changed = None
 
     def shrink(self) -> None:
         """Forget what the backend has; call after `written`."""
-        if not self._dirty:
+        if not self._entries.dirty:
             self._entries.clear()
 
     # -- restore

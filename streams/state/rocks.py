@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ BLOOM_BITS = 10
 _CHECKPOINT_FAMILY = "checkpoint"
 _CHECKPOINT_KEY = b"changelog"
 _ORIGIN_KEY = b"changelog topic id"
+_AS_OF_KEY = b"as of"
+_LAYOUT_KEY = b"layout of keys"
 
 
 @cache
@@ -60,13 +62,23 @@ def _options() -> Options:
 
 
 class RocksBackend:
-    """One RocksDB database: one store of one task."""
+    """One RocksDB database: one store of one task.
 
-    def __init__(self, path: Path) -> None:
+    `layout` names how the store lays out its keys. Content with another layout is forgotten.
+    """
+
+    def __init__(self, path: Path, *, layout: bytes = b"") -> None:
         self._path = path
+        self._layout = layout
         self._no_wal = WriteOptions()
         self._no_wal.disable_wal = True  # type: ignore[method-assign, assignment]  # the stub is wrong
         self._open()
+        if (self._checkpoints.get(_LAYOUT_KEY) or b"") != layout:
+            if self._checkpoint is not None or next(self.scan(), None) is not None:
+                log.warning("%s: keys are laid out in another way than now, restoring it all", path)
+                self.wipe()
+            else:
+                self._note({_LAYOUT_KEY: layout})
 
     def _open(self) -> None:
         self._path.mkdir(parents=True, exist_ok=True)
@@ -98,6 +110,11 @@ class RocksBackend:
         value: bytes | None = self._checkpoints.get(_ORIGIN_KEY)
         return value
 
+    @property
+    def as_of(self) -> int | None:
+        value: bytes | None = self._checkpoints.get(_AS_OF_KEY)
+        return None if value is None else int(value)
+
     def get(self, key: bytes) -> bytes | None:
         value: bytes | None = self._db.get(key)
         return value
@@ -109,7 +126,7 @@ class RocksBackend:
                 return
             yield key, value
 
-    def write(self, updates: Iterable[Update], checkpoint: int | None) -> None:
+    def write(self, updates: Iterable[Update], checkpoint: int | None, as_of: int | None = None) -> None:
         batch = WriteBatch(raw_mode=True)
         for key, value in updates:
             if value is None:
@@ -118,6 +135,8 @@ class RocksBackend:
                 batch.put(key, value)
         if checkpoint is not None:
             batch.put(_CHECKPOINT_KEY, b"%d" % checkpoint, self._checkpoint_handle)
+        if as_of is not None:
+            batch.put(_AS_OF_KEY, b"%d" % as_of, self._checkpoint_handle)
         self._db.write(batch, self._no_wal)
         self._checkpoint = checkpoint
 
@@ -125,10 +144,14 @@ class RocksBackend:
         self._release()
         shutil.rmtree(self._path)
         self._open()
-        if origin is not None:
-            batch = WriteBatch(raw_mode=True)
-            batch.put(_ORIGIN_KEY, origin, self._checkpoint_handle)
-            self._db.write(batch, self._no_wal)
+        self._note({_LAYOUT_KEY: self._layout, **({} if origin is None else {_ORIGIN_KEY: origin})})
+
+    def _note(self, facts: Mapping[bytes, bytes]) -> None:
+        """Write to the checkpoints' family."""
+        batch = WriteBatch(raw_mode=True)
+        for key, value in facts.items():
+            batch.put(key, value, self._checkpoint_handle)
+        self._db.write(batch, self._no_wal)
 
     def close(self) -> None:
         """Flush the memtables, so that the next start restores nothing, and close."""

@@ -1,50 +1,39 @@
 """The window store: one value per key and window start, forgotten by stream time.
 
-    key bytes ... | int64 window start, ms | int32 sequence number, 0
-
-is the key's layout in the backend and in the changelog, as in Kafka Streams. Starts are not negative, so a
-key's windows sort by time. Expiry is by the store's own stream time, in steps of a segment as Kafka Streams
-does it, and writes tombstones: retention by the broker's clock would delete historical windows in use.
+Expiry is by the store's own stream time and, as in Kafka Streams, by segments (`streams.state.segments`). It
+writes tombstones to the changelog, a bounded number with each commit: retention by the broker's clock
+would delete historical windows in use.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from streams.serdes import Window, Windowed
 from streams.state.backend import Backend
 from streams.state.cache import CachedStore
+from streams.state.segments import SegmentedBackend, segment_ms_for
 from streams.state.spec import StoreSpec
+from streams.state.window_key import SUFFIX, window_key, window_start
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-SUFFIX = struct.Struct(">qi")
-SEGMENT_MIN_MS = 60_000
-
-
-def window_key(key: bytes, start: int) -> bytes:
-    """The bytes a window's value is kept under."""
-    return key + SUFFIX.pack(start, 0)
-
-
-def window_start(stored_key: bytes) -> int:
-    """The start (ms) in a stored key."""
-    start: int = SUFFIX.unpack_from(stored_key, len(stored_key) - SUFFIX.size)[0]
-    return start
+EXPIRED_WINDOWS_MAX = 10_000
+"""So many windows are deleted with one commit, or twice as many as the commit changes if that is more."""
 
 
 class WindowStore(CachedStore, Generic[K, V]):
     """Typed reading and writing of windows over the cache."""
 
     def __init__(self, spec: StoreSpec, backend: Backend) -> None:
-        super().__init__(spec, backend)
+        self._segments = SegmentedBackend(backend, segment_ms_for(spec.retention_ms))
+        super().__init__(spec, self._segments)
         self.stream_time = -1
         """Highest timestamp seen, ms; -1 before the first. Committed with the task's positions."""
-        self.segment_ms = max(spec.retention_ms // 2, SEGMENT_MIN_MS)
-        self._expired_at = -1
+        self._live_from = 0
+        self._all_expired = True
         self.encode_key = self._encode_key
         self.decode_key = self._decode_key
 
@@ -97,17 +86,24 @@ class WindowStore(CachedStore, Generic[K, V]):
         return Window(start, start + self.spec.window_size_ms)
 
     def drain(self) -> None:
+        before = len(self.pending)
         super().drain()
-        segment = self.oldest_start // self.segment_ms
-        if segment > self._expired_at and self.oldest_start > 0:
-            self._expire()
-            self._expired_at = segment
+        self._expire(max(EXPIRED_WINDOWS_MAX, 2 * (len(self.pending) - before)))
 
-    def _expire(self) -> None:
-        """Tombstones for what is past retention: one pass per segment of stream time, not per record."""
-        oldest = self.oldest_start
-        kept = {key for key, _ in self.backend.scan() if window_start(key) < oldest}
-        kept.update(key for key in self.pending if window_start(key) < oldest)
-        for key in kept:
+    def _expire(self, limit: int) -> None:
+        """Tombstones for up to ``limit`` windows of segments that are wholly past retention."""
+        live_from = max(self.oldest_start, 0) // self._segments.segment_ms
+        if live_from > self._live_from:
+            self._live_from, self._all_expired = live_from, False
+            start = live_from * self._segments.segment_ms
+            self._delete([key for key in self.pending if window_start(key) < start])
+        if not self._all_expired:
+            expired = self._segments.take_expired(live_from, limit=limit)
+            self._all_expired = len(expired) < limit
+            self._delete(expired)
+
+    def _delete(self, keys: list[bytes]) -> None:
+        for key in keys:
             self.pending[key] = (None, self.stream_time)
-            self._entries[key] = None
+            self._entries.set_absent(key)
+        self._changed = None

@@ -1,4 +1,4 @@
-"""Finished topologies: cut into sub-topologies, described, counted out into tasks and wired; without I/O."""
+"""Finished topologies: their sub-topologies, description, partition counts and operators; without I/O."""
 
 from __future__ import annotations
 

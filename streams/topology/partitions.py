@@ -33,11 +33,11 @@ def partition_counts(topology: Topology, external: Mapping[str, int]) -> dict[st
         _check(group, counts)
     pending = set(topology.repartition_topics)
     while pending:
-        settled = {topic: n for topic in sorted(pending) if (n := _settle(topology, topic, groups, counts))}
-        if not settled:
+        found = {topic: n for topic in sorted(pending) if (n := _count(topology, topic, groups, counts))}
+        if not found:
             raise TopologyError(f"repartition topics {sorted(pending)} only feed each other")
-        counts.update(settled)
-        pending -= settled.keys()
+        counts.update(found)
+        pending -= found.keys()
     for group in groups:
         most = max(counts[topic] for topic in group)
         counts.update({topic: most for topic in group if topic in topology.repartition_topics})
@@ -45,8 +45,8 @@ def partition_counts(topology: Topology, external: Mapping[str, int]) -> dict[st
     return counts
 
 
-def _settle(topology: Topology, topic: str, groups: list[list[str]], counts: Mapping[str, int]) -> int | None:
-    """The number of one repartition topic, None while what it depends on is open."""
+def _count(topology: Topology, topic: str, groups: list[list[str]], counts: Mapping[str, int]) -> int | None:
+    """The number of one repartition topic, None while a count it depends on is unknown."""
     external = topology.external_topics
     for group in groups:
         if topic in group and (given := [counts[each] for each in group if each in external]):

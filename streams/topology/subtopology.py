@@ -1,4 +1,4 @@
-"""Cutting a graph into sub-topologies: the parts connected by edges or shared stores."""
+"""Sub-topologies: the parts of a graph that edges or shared stores connect."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Subtopology:
         return list(dict.fromkeys(names))
 
 
-def cut(graph: Graph) -> tuple[Subtopology, ...]:
+def subtopologies_of(graph: Graph) -> tuple[Subtopology, ...]:
     """Number the parts as Kafka does: by their sources, in the order in which they were made."""
     root = _roots(graph)
     sources = [name for name, node in graph.nodes.items() if isinstance(node, SourceNode)]

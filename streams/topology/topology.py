@@ -8,7 +8,7 @@ from streams.errors import TopologyError
 from streams.graph import Graph, Node, ProcessorNode, SinkNode, SourceNode
 from streams.state import StoreSpec
 from streams.topology.describe import describe
-from streams.topology.subtopology import Subtopology, cut
+from streams.topology.subtopology import Subtopology, subtopologies_of
 
 
 class Topology:
@@ -17,7 +17,7 @@ class Topology:
     def __init__(self, graph: Graph) -> None:
         self.nodes: Mapping[str, Node] = dict(graph.nodes)
         self.copartitions: tuple[frozenset[str], ...] = tuple(graph.copartitions)
-        self.subtopologies: tuple[Subtopology, ...] = cut(graph)
+        self.subtopologies: tuple[Subtopology, ...] = subtopologies_of(graph)
         used = {name for subtopology in self.subtopologies for name in subtopology.stores}
         self.stores: Mapping[str, StoreSpec] = {name: s for name, s in graph.stores.items() if name in used}
         self._check(graph)

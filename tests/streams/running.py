@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from logd.client import Admin, BatchProducer, Client, NewTopic
-from streams import KafkaStreams, StreamsBuilder
+from streams import KafkaStreams, StreamsBuilder, Topology
 
 Case = Callable[[], Awaitable[None]]
+NewName = Callable[[str], str]
 
 
 def run(case: Case) -> None:
@@ -44,4 +45,15 @@ def copy(bootstrap: str, name: str, state_dir: Path, **settings: Any) -> KafkaSt
     topology = builder.build()
     return KafkaStreams(
         topology, application_id=name, bootstrap_servers=bootstrap, state_dir=str(state_dir), **settings
+    )
+
+
+def start(topology: Topology, bootstrap: str, name: str, state_dir: Path, **settings: Any) -> KafkaStreams:
+    """An application that commits often."""
+    return KafkaStreams(
+        topology,
+        application_id=name,
+        bootstrap_servers=bootstrap,
+        state_dir=str(state_dir),
+        **{"poll_ms": 20, "commit_interval_ms": 20, **settings},
     )

@@ -19,6 +19,26 @@ def test_kafkas_keys_are_read_and_converted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("properties", "level"),
+    [
+        ({}, "read_committed"),
+        ({"isolation.level": "read_uncommitted"}, "read_uncommitted"),
+        ({"consumer.isolation.level": "read_uncommitted"}, "read_uncommitted"),
+        (
+            {
+                "main.consumer.isolation.level": "read_committed",
+                "consumer.isolation.level": "read_uncommitted",
+            },
+            "read_committed",
+        ),
+    ],
+)
+def test_the_isolation_level_is_set_as_in_kafka_streams(properties: dict[str, str], level: str) -> None:
+    """A consumer's setting, so it comes with the prefix too, and the main consumer's counts most."""
+    assert StreamsConfig.from_properties({**NEEDED, **properties}).isolation_level == level
+
+
+@pytest.mark.parametrize(
     "text", ["continue", "log_and_continue", "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler"]
 )
 def test_exception_handlers_have_names(text: str) -> None:
@@ -36,6 +56,10 @@ def test_exception_handlers_have_names(text: str) -> None:
         ("auto.offset.reset", "middle"),
         ("compression.type", "snapy"),
         ("session.timeout.ms", "-5"),
+        ("isolation.level", "read_all"),
+        ("consumer.isolation.level", "read_all"),
+        ("consumer.commit.interval.ms", "100"),
+        ("input.buffer.max.bytes", "0"),
     ],
 )
 def test_what_cannot_be_used_is_named(key: str, value: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +13,14 @@ import pytest
 from logd.client import Admin, BatchProducer, Client, GroupMember, TopicPartition
 from logd.client.group.membership import Membership
 from logd.errors import ConnectionClosed
-from streams import KafkaStreams, Materialized, State, StreamsBuilder, StreamsError, Topology
+from streams import Materialized, State, StreamsBuilder, StreamsError, Topology
 from streams.errors import StateError
 from streams.runtime.folder import StateFolder
 from streams.runtime.opener import TaskOpener
 from streams.runtime.worker import Worker
 from tests.streams.counting import read_last
-from tests.streams.running import copy, make_topics, produce, run, until
+from tests.streams.running import NewName, copy, make_topics, produce, run, start, until
 from tests.support.logd_process import LogdProcess
-
-NewName = Callable[[str], str]
-
-
-def start(topology: Topology, bootstrap: str, name: str, state_dir: Path, **settings: Any) -> KafkaStreams:
-    return KafkaStreams(
-        topology,
-        application_id=name,
-        bootstrap_servers=bootstrap,
-        state_dir=str(state_dir),
-        **{"poll_ms": 20, "commit_interval_ms": 20, **settings},
-    )
-
 
 # -- inputs that change
 

@@ -95,7 +95,7 @@ def test_originals_that_compaction_took_come_from_the_tail(store: KeyValueStore[
     assert repaired(store) == {b"a": long(1), b"new": None}
 
 
-def test_what_a_stranger_says_of_another_cut_does_not_count(store: KeyValueStore[str, int]) -> None:
+def test_a_previous_value_at_another_cut_is_not_used(store: KeyValueStore[str, int]) -> None:
     stale = with_previous(CUT - 3, long(5) + long(66))
     log = fetched((0, [record("a", 1)]), (CUT, [record("a", 100, stale)]), then=11)
     restore(store, log, end=11)

@@ -11,7 +11,7 @@ import pytest
 from streams.errors import SerializationError
 from streams.serdes import Json, Long, String, Windowed
 from streams.state import Backend, KeyValueStore, MemoryBackend, RocksBackend, StoreSpec, WindowStore
-from streams.state.window import window_key
+from streams.state.window_key import window_key
 
 MakeBackend = Callable[[], Backend]
 
@@ -171,11 +171,12 @@ def test_window_store_keeps_a_keys_windows_in_order(backend: Backend) -> None:
 
 def test_expired_windows_become_tombstones(backend: Backend) -> None:
     store = window_store(backend, retention=120_000)
-    for number in range(4):
+    for number in range(5):
         store.put("a", number * 60_000, {"n": number})
-        store.stream_time = number * 60_000
         pending = commit(store, number)
-    assert store.get("a", 60_000) is None
-    assert not store.put("a", 60_000, {"late": 1})
-    assert pending[window_key(b"a", 60_000)] == (None, 180_000)
-    assert [key for key, _ in backend.scan()] == [window_key(b"a", 120_000), window_key(b"a", 180_000)]
+        assert store.get("a", (number - 2) * 60_000) is None
+        assert not store.put("a", (number - 2) * 60_000, {"late": 1})
+    assert pending[window_key(b"a", 60_000)] == (None, 240_000)
+    live = [120_000, 180_000, 240_000]  # the first is past retention, but its segment is not
+    assert [key for key, _ in store.backend.scan()] == [window_key(b"a", start) for start in live]
+    assert [window.start for window, _ in store.fetch("a", 0, 240_000)] == live[1:]

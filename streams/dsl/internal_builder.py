@@ -1,4 +1,7 @@
-"""What streams, tables and groupings share: the graph, default serdes, repartition topics."""
+"""`InternalStreamsBuilder`: the graph under construction, default serdes and repartition topics.
+
+Streams, tables and groupings of one `StreamsBuilder` share it, as in Kafka Streams.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import StoreKind, StoreSpec
 
 
-class Weaver:
+class InternalStreamsBuilder:
     """One builder's graph and the ways to add to it."""
 
     def __init__(self, graph: Graph, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None) -> None:
@@ -44,7 +47,7 @@ class Weaver:
     def store_spec(
         self,
         name: str,
-        kept: Materialized,
+        materialized: Materialized,
         *,
         key_serde: SerdeLike | None,
         value_serde: SerdeLike | None,
@@ -57,14 +60,14 @@ class Weaver:
         return StoreSpec(
             name=name,
             kind=kind,
-            key_serde=self.key_serde(node, kept.key_serde, key_serde),
-            value_serde=self.value_serde(node, kept.value_serde, value_serde),
-            persistent=kept.persistent,
-            logged=kept.logging,
-            cached=kept.caching,
+            key_serde=self.key_serde(node, materialized.key_serde, key_serde),
+            value_serde=self.value_serde(node, materialized.value_serde, value_serde),
+            persistent=materialized.persistent,
+            logged=materialized.logging,
+            cached=materialized.caching,
             window_size_ms=window_size_ms,
             retention_ms=retention_ms,
-            changelog_config=kept.changelog_config,
+            changelog_config=materialized.changelog_config,
         )
 
     def repartition(
@@ -89,7 +92,8 @@ class Weaver:
         self.add_processor(keep, (parent,), pass_through() if keep_null_keys else drop_null_keys())
         serdes: dict[str, Any] = {"key_serde": key_serde, "value_serde": value_serde}
         self.graph.add(SinkNode(name=sink, parents=(keep,), topic=checked(topic), internal=True, **serdes))
-        self.graph.add(SourceNode(name=source, topics=(topic,), internal=True, **serdes))
+        # From its start, whatever auto.offset.reset says: what is there is this application's own.
+        self.graph.add(SourceNode(name=source, topics=(topic,), internal=True, reset="earliest", **serdes))
         return source
 
 

@@ -1,4 +1,7 @@
-"""`Kept`: a table's place in the graph, the store it can be read from, and how it came to be there."""
+"""`Table`: a table's updates as a stream, the store it can be read from, and how both are added to the graph.
+
+A `KTable` (`nouns`) holds one.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from streams.dsl.options import Joined, Materialized
-from streams.dsl.strand import Strand
+from streams.dsl.stream import Stream
 from streams.graph import Graph, ProcessorNode
 from streams.processors.table import TableView, join_table, table_source
 from streams.processors.wiring import Operator
@@ -19,109 +22,109 @@ Step = Callable[[Any, Any], Any]
 
 
 class StoreOnDemand:
-    """A table's store, made only if somebody reads it: a table that just flows through needs none."""
+    """A table's store, made only if somebody reads it: a table that is only passed on needs none."""
 
     def __init__(self, graph: Graph, spec: StoreSpec) -> None:
         self.spec = spec
         self.node: ProcessorNode | None = None
         self._graph = graph
-        self._kept = False
+        self._materialized = False
 
-    def name_if_kept(self) -> str | None:
+    def name_if_materialized(self) -> str | None:
         """The store's name, None if nobody asked for it; final once the topology is built."""
-        return self.spec.name if self._kept else None
+        return self.spec.name if self._materialized else None
 
-    def keep(self) -> str:
+    def materialize(self) -> str:
         """Ask for the store; returns its name."""
-        if not self._kept:
+        if not self._materialized:
             assert self.node is not None, "the table's node comes before its readers"
             self._graph.add_store(self.spec)
             self.node.stores.append(self.spec.name)
-            self._kept = True
+            self._materialized = True
         return self.spec.name
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A table: the strand of its updates, its store, and the steps from there if it is derived."""
+class Table:
+    """A table: the stream of its updates, the store below it, and the steps from there if it is derived."""
 
-    strand: Strand
+    stream: Stream
     store: StoreOnDemand
     steps: tuple[Step, ...] = ()
 
     @property
     def queryable_store_name(self) -> str | None:
-        """The store's name, None for derived tables and those nobody keeps."""
-        return None if self.steps else self.store.name_if_kept()
+        """The store's name, None for derived tables and those without a store."""
+        return None if self.steps else self.store.name_if_materialized()
 
     def derived(
         self, prefix: str, name: str | None, operator: Operator, step: Step, *, new_values: bool = False
-    ) -> Kept:
+    ) -> Table:
         """A table made of this one, update by update, without a store of its own."""
-        strand = self.strand.then(prefix, name, operator)
-        strand = strand.with_new_values() if new_values else strand
-        return replace(self, strand=strand, steps=(*self.steps, step))
+        stream = self.stream.then(prefix, name, operator)
+        stream = stream.with_new_values() if new_values else stream
+        return replace(self, stream=stream, steps=(*self.steps, step))
 
     def view(self) -> TableView:
         """How to read the table; final once the topology is built."""
         return TableView(self.store.spec.name, self.steps)
 
     def joined(
-        self, stream: Strand, joiner: Callable[[Any, Any], Any], options: Joined, *, left: bool
-    ) -> Strand:
-        """Where a stream goes on with this table's values."""
-        weaver, table = stream.weaver, self.strand
+        self, stream: Stream, joiner: Callable[[Any, Any], Any], options: Joined, *, left: bool
+    ) -> Stream:
+        """Add a node that joins a stream with this table; the stream that leaves it."""
+        builder, table = stream.builder, self.stream
         if stream.rekeyed:
             stream = stream.repartitioned(
                 options.name or stream.node,
-                weaver.key_serde(stream.node, options.key_serde, stream.key_serde, table.key_serde),
-                weaver.value_serde(stream.node, options.value_serde, stream.value_serde),
+                builder.key_serde(stream.node, options.key_serde, stream.key_serde, table.key_serde),
+                builder.value_serde(stream.node, options.value_serde, stream.value_serde),
                 named=options.name is not None,
                 keep_null_keys=left,
             )
         operator = join_table(self.view, joiner, left=left)
         prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
-        joined = stream.then(prefix, options.name, operator, (self.store.keep(),)).with_new_values()
+        joined = stream.then(prefix, options.name, operator, (self.store.materialize(),)).with_new_values()
         sources = stream.sources | table.sources
-        weaver.graph.copartitions.append(sources)
+        builder.graph.copartitions.append(sources)
         key_serde = serde_for(options.key_serde) or stream.key_serde or table.key_serde
         return replace(joined, sources=sources, key_serde=key_serde)
 
 
 def put_in_store(
-    parent: Strand, node: str, spec: StoreSpec, operator: Callable[[StoreOnDemand], Operator]
-) -> Kept:
-    """A table made by a node, of this name and operator, that writes the store."""
-    store = StoreOnDemand(parent.weaver.graph, spec)
+    parent: Stream, node: str, spec: StoreSpec, operator: Callable[[StoreOnDemand], Operator]
+) -> Table:
+    """Add a node of this name and operator that writes the store; the table it makes."""
+    store = StoreOnDemand(parent.builder.graph, spec)
     store.node = ProcessorNode(name=node, parents=(parent.node,), operator=operator(store))
-    parent.weaver.graph.add(store.node)
-    return Kept(replace(parent, node=node, key_serde=spec.key_serde, value_serde=spec.value_serde), store)
+    parent.builder.graph.add(store.node)
+    return Table(replace(parent, node=node, key_serde=spec.key_serde, value_serde=spec.value_serde), store)
 
 
-def table_of_updates(parent: Strand, node: str, spec: StoreSpec, kept: Materialized) -> Kept:
-    """A table of records that are its updates; kept if the user named the store, or once it is read."""
-    table = put_in_store(parent, node, spec, lambda store: table_source(store.name_if_kept))
-    if kept.name is not None:
-        table.store.keep()
+def table_of_updates(parent: Stream, node: str, spec: StoreSpec, materialized: Materialized) -> Table:
+    """A table of records that are its updates; it has a store if the user named one, or once it is read."""
+    table = put_in_store(parent, node, spec, lambda store: table_source(store.name_if_materialized))
+    if materialized.name is not None:
+        table.store.materialize()
     return table
 
 
 def table_of_stream(
-    stream: Strand,
+    stream: Stream,
     key_serde: SerdeLike | None,
     value_serde: SerdeLike | None,
     name: str | None,
-    kept: Materialized,
-) -> Kept:
+    materialized: Materialized,
+) -> Table:
     """A stream read as a table's updates."""
-    names = stream.weaver.names
+    names = stream.builder.names
     node = names.node("KSTREAM-TOTABLE-", name)
-    spec = stream.weaver.store_spec(
-        kept.name or names.store("KSTREAM-TOTABLE-"),
-        kept,
+    spec = stream.builder.store_spec(
+        materialized.name or names.store("KSTREAM-TOTABLE-"),
+        materialized,
         key_serde=key_serde or stream.key_serde,
         value_serde=value_serde or stream.value_serde,
         node=node,
     )
     parent = stream.repartitioned(name or node, spec.key_serde, spec.value_serde, named=name is not None)
-    return table_of_updates(parent, node, spec, kept)
+    return table_of_updates(parent, node, spec, materialized)

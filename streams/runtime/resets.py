@@ -1,0 +1,42 @@
+"""Where an input goes on when the records it wants are no longer in its log."""
+
+from __future__ import annotations
+
+import logging
+
+from logd.client.fetcher.offsets import EARLIEST, LATEST
+from logd.errors import LogTruncated, OffsetOutOfRange
+from streams.errors import StreamsError
+from streams.runtime.queue import InputQueue
+
+log = logging.getLogger(__name__)
+
+
+def position_after_loss(queue: InputQueue, lost: OffsetOutOfRange, default: str) -> int:
+    """Put the queue to where its source's ``reset``, or else the ``default``, says; returns that offset.
+
+    A log that was truncated (KIP-320) is read on from where it parts from what was read, as Kafka's consumer
+    does. StreamsError where the policy is none.
+    """
+    policy = queue.source.reset or default
+    if policy == "none":
+        raise StreamsError(
+            f"{lost.message}; auto.offset.reset is none: set it to earliest or latest, "
+            "or move the group's committed offset"
+        ) from lost
+    if isinstance(lost, LogTruncated) and lost.diverging_offset >= 0:
+        processed = queue.position
+        position = queue.truncate(lost.diverging_offset, lost.end)
+        log.warning(
+            "%s; going on at %d%s",
+            lost.message,
+            position,
+            f", what was made of records {position} to {processed - 1} stays" if position < processed else "",
+        )
+        return position
+    position = lost.start if policy == "earliest" else lost.end
+    if position < 0:  # the broker went away before it could say
+        return EARLIEST if policy == "earliest" else LATEST
+    log.warning("%s; going on at %d (%s)", lost.message, position, policy)
+    queue.reset(position, lost.end)
+    return position

@@ -1,0 +1,54 @@
+"""Whose turn it is: a slice of the worker's time for each task, and room in the input buffer for some.
+
+Every input decodes a batch at a time. Where there are so many inputs, or so well compressed ones, that this
+alone fills ``input.buffer.max.bytes``, tasks that hold nothing decoded wait until others have worked off what
+they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streams.runtime.input_buffer import InputBuffer
+from streams.runtime.running import RunningTask
+from streams.runtime.task import Clock, TaskId
+
+WAITING_TURNS_MAX = 20
+"""Turns after which those who wait come first: what others hold is given up, to be decoded again later."""
+
+
+class Turns:
+    """Lets tasks work, in the worker's thread. ``turn_ms``: how long all of them together may take."""
+
+    def __init__(self, buffer: InputBuffer, *, turn_ms: int, clock: Clock) -> None:
+        self._buffer = buffer
+        self._turn_ms = turn_ms
+        self._clock = clock
+        self._first: TaskId | None = None
+        self._waiting_turns = 0
+
+    def work(self, tasks: Sequence[RunningTask]) -> int:
+        """A slice of time for each task; returns how many records were processed."""
+        share = max(1, self._turn_ms // max(1, len(tasks)))
+        done = 0
+        skipped: list[TaskId] = []
+        for running in self._in_order(tasks):
+            task = running.task
+            task.punctuate()
+            if task.holds_decoded or self._buffer.may_decode:
+                done += task.process(self._clock() + share)
+            elif task.has_input:
+                skipped.append(task.id)
+        self._buffer.contended = bool(skipped)
+        self._waiting_turns = self._waiting_turns + 1 if skipped else 0
+        if skipped and (not done or self._waiting_turns > WAITING_TURNS_MAX):
+            # Whoever holds something waits itself, for another input, or takes from several and never ends.
+            for running in tasks:
+                running.task.put_back()
+            self._waiting_turns = 0
+        self._first = skipped[0] if skipped else None
+        return done
+
+    def _in_order(self, tasks: Sequence[RunningTask]) -> Sequence[RunningTask]:
+        begin = next((n for n, running in enumerate(tasks) if running.task.id == self._first), 0)
+        return [*tasks[begin:], *tasks[:begin]] if begin else tasks

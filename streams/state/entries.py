@@ -1,0 +1,198 @@
+"""The entries of a store that are in memory, and what protects them from being changed from outside.
+
+A Python object can be changed in place by everybody who holds it: the next operator, a joiner, another store.
+That must not change what a store has. So a store whose serde makes immutable values keeps the values
+themselves (`ValueEntries`), any other store their bytes (`SerializedEntries`): a value is serialized when it
+is put, and each lookup makes a new one.
+
+An aggregation need not pay that for each record: it may `borrow` the value, change it in place and
+`give_back` that very object, which is serialized once per commit.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from streams.errors import SerializationError
+from streams.state.spec import StoreSpec
+
+Entry = tuple[Any, int]
+"""A value (None: deleted) and its timestamp."""
+Serialized = tuple[bytes | None, int]
+"""A value's bytes (None: deleted) and its timestamp."""
+Load = Callable[[bytes], Serialized | None]
+"""From a key to what the backend has of it."""
+
+_UNKNOWN: Any = object()
+
+
+class Codec:
+    """A store's values to bytes and back; errors name the store."""
+
+    def __init__(self, spec: StoreSpec) -> None:
+        self._name = spec.name
+        self._changelog = spec.changelog
+        self._serialize = spec.value_serde.serialize
+        self._deserialize = spec.value_serde.deserialize
+
+    def encode(self, key: bytes, value: Any) -> bytes:
+        """The bytes of a value; SerializationError if the serde does not take it."""
+        try:
+            return self._serialize(value)
+        except Exception as error:
+            raise SerializationError(
+                f"store {self._name} cannot keep {value!r} under key {key!r}: {error}", self._changelog
+            ) from error
+
+    def decode(self, data: bytes) -> Any:
+        """The value of the bytes; SerializationError if the serde does not read them."""
+        try:
+            return self._deserialize(data)
+        except Exception as error:
+            raise SerializationError(
+                f"store {self._name} holds a value its serde does not read ({error}): was it written with "
+                "another? Give the store another name, or reset the application",
+                self._changelog,
+            ) from error
+
+
+class Entries(ABC):
+    """Entries by key; `dirty` has the keys changed since the last flush, in the order of the changes."""
+
+    def __init__(self, codec: Codec, load: Load) -> None:
+        self.codec = codec
+        self.dirty: dict[bytes, None] = {}
+        self._load = load
+
+    @abstractmethod
+    def lookup(self, key: bytes) -> Entry | None:
+        """Value and timestamp of a key, None if absent. Changing the value in place changes nothing here."""
+
+    @abstractmethod
+    def borrow(self, key: bytes) -> Entry | None:
+        """As `lookup`, for a caller who may `give_back` the value."""
+
+    @abstractmethod
+    def put(self, key: bytes, value: Any, timestamp: int) -> None:
+        """Set a key (value None deletes it). Changing the value in place afterwards changes nothing here."""
+
+    @abstractmethod
+    def give_back(self, key: bytes, value: Any, timestamp: int) -> None:
+        """Set a key to the object borrowed, changed in place; nobody else may hold it or a part of it."""
+
+    @abstractmethod
+    def flush(self, key: bytes, *, with_value: bool) -> tuple[bytes | None, Any, int]:
+        """Bytes, value (if wanted; it is the caller's) and timestamp of a dirty key."""
+
+    @abstractmethod
+    def set_absent(self, key: bytes) -> None:
+        """Have a key deleted without making it dirty."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forget all entries."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+
+class ValueEntries(Entries):
+    """Immutable values, kept as they are."""
+
+    def __init__(self, codec: Codec, load: Load) -> None:
+        super().__init__(codec, load)
+        self._entries: dict[bytes, Entry | None] = {}
+
+    def lookup(self, key: bytes) -> Entry | None:
+        entry = self._entries.get(key, _UNKNOWN)
+        if entry is _UNKNOWN:
+            entry = self._entries[key] = self._loaded(key)
+        return entry if entry is not None and entry[0] is not None else None
+
+    def _loaded(self, key: bytes) -> Entry | None:
+        stored = self._load(key)
+        return None if stored is None else (self.codec.decode(stored[0]), stored[1])  # type: ignore[arg-type]
+
+    borrow = lookup
+
+    def put(self, key: bytes, value: Any, timestamp: int) -> None:
+        self._entries[key] = (value, timestamp)
+        self.dirty[key] = None
+
+    give_back = put
+
+    def flush(self, key: bytes, *, with_value: bool) -> tuple[bytes | None, Any, int]:
+        value, timestamp = self._entries[key] or (None, 0)
+        return None if value is None else self.codec.encode(key, value), value, timestamp
+
+    def set_absent(self, key: bytes) -> None:
+        self._entries[key] = None
+
+    def clear(self) -> None:
+        self._entries.clear()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class SerializedEntries(Entries):
+    """Values as their bytes, except those that were given back and not looked up by anybody else since."""
+
+    def __init__(self, codec: Codec, load: Load) -> None:
+        super().__init__(codec, load)
+        self._entries: dict[bytes, Serialized | None] = {}
+        self._given_back: dict[bytes, Entry] = {}
+
+    def lookup(self, key: bytes) -> Entry | None:
+        if key in self._given_back:
+            self._serialize(key)
+        entry = self._entries.get(key, _UNKNOWN)
+        if entry is _UNKNOWN:
+            entry = self._entries[key] = self._load(key)
+        if entry is None or entry[0] is None:
+            return None
+        return self.codec.decode(entry[0]), entry[1]
+
+    def borrow(self, key: bytes) -> Entry | None:
+        return self._given_back.get(key) or self.lookup(key)
+
+    def put(self, key: bytes, value: Any, timestamp: int) -> None:
+        self._entries[key] = (None if value is None else self.codec.encode(key, value), timestamp)
+        self._given_back.pop(key, None)
+        self.dirty[key] = None
+
+    def give_back(self, key: bytes, value: Any, timestamp: int) -> None:
+        self._given_back[key] = (value, timestamp)
+        self.dirty[key] = None
+
+    def _serialize(self, key: bytes) -> Any:
+        """Keep the bytes of a value that was given back instead of it; returns the value."""
+        value, timestamp = self._given_back.pop(key)
+        self._entries[key] = (self.codec.encode(key, value), timestamp)
+        return value
+
+    def flush(self, key: bytes, *, with_value: bool) -> tuple[bytes | None, Any, int]:
+        value = self._serialize(key) if key in self._given_back else None
+        data, timestamp = self._entries[key] or (None, 0)
+        if with_value and value is None and data is not None:
+            value = self.codec.decode(data)
+        return data, value, timestamp
+
+    def set_absent(self, key: bytes) -> None:
+        self._given_back.pop(key, None)
+        self._entries[key] = None
+
+    def clear(self) -> None:
+        self._entries.clear()
+        self._given_back.clear()
+
+    def __len__(self) -> int:
+        return len(self._entries)  # what is given back was borrowed before: its key is in there
+
+
+def entries_for(spec: StoreSpec, load: Load) -> Entries:
+    """The entries of a store, as its serde needs them."""
+    kind = ValueEntries if spec.value_serde.immutable else SerializedEntries
+    return kind(Codec(spec), load)

@@ -1,0 +1,114 @@
+"""A window store's bytes divided by time, so that expired windows are found without looking at the others.
+
+Windows whose starts fall into the same `segment_ms` make a segment. Kafka Streams has a database for each;
+here the segment comes first in the key:
+
+    int64 segment | key bytes ... | int64 window start, ms | int32 sequence number, 0
+
+Above this, keys are those of the changelog, and scans are in their order.
+"""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from streams.errors import StateError
+from streams.state.backend import Backend, Update
+from streams.state.window_key import window_start
+
+SEGMENT = struct.Struct(">q")
+SEGMENT_MIN_MS = 60_000
+
+
+def segment_ms_for(retention_ms: int) -> int:
+    """The length of a segment, as in Kafka Streams; windows stay up to that much beyond their retention."""
+    return max(retention_ms // 2, SEGMENT_MIN_MS)
+
+
+def layout_of(segment_ms: int) -> bytes:
+    """The name of these keys' layout: it depends on the length of segments."""
+    return b"segments of %d ms" % segment_ms
+
+
+class SegmentedBackend:
+    """A backend of window keys over one whose keys begin with the segment."""
+
+    def __init__(self, inner: Backend, segment_ms: int) -> None:
+        self.segment_ms = segment_ms
+        self._inner = inner
+        self._segments = set(self._found_segments())
+        self._expired_to = b""
+
+    @property
+    def checkpoint(self) -> int | None:
+        return self._inner.checkpoint
+
+    @property
+    def origin(self) -> bytes | None:
+        return self._inner.origin
+
+    @property
+    def as_of(self) -> int | None:
+        return self._inner.as_of
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._inner.get(SEGMENT.pack(window_start(key) // self.segment_ms) + key)
+
+    def scan(self, lower: bytes | None = None, upper: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        return heapq.merge(*(self._scan_segment(each, lower, upper) for each in sorted(self._segments)))
+
+    def _scan_segment(
+        self, segment: int, lower: bytes | None, upper: bytes | None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        prefix = SEGMENT.pack(segment)
+        end = SEGMENT.pack(segment + 1) if upper is None else prefix + upper
+        for key, value in self._inner.scan(prefix + (lower or b""), end):
+            yield key[SEGMENT.size :], value
+
+    def write(self, updates: Iterable[Update], checkpoint: int | None, as_of: int | None = None) -> None:
+        self._inner.write(self._with_segments(updates), checkpoint, as_of)
+
+    def _with_segments(self, updates: Iterable[Update]) -> Iterator[Update]:
+        segment_ms, segments = self.segment_ms, self._segments
+        for key, value in updates:
+            try:
+                segment = window_start(key) // segment_ms
+            except struct.error:
+                raise StateError(
+                    f"{key!r} is not a window store's key: was another kind of store kept under this name? "
+                    "Give the store another name, or reset the application"
+                ) from None
+            if value is not None:
+                segments.add(segment)
+            yield SEGMENT.pack(segment) + key, value
+
+    def take_expired(self, before: int, *, limit: int) -> list[bytes]:
+        """The next keys of segments below ``before``, each once as long as this backend is open; the caller
+        deletes them with the next `write`. Fewer than ``limit``: there are no more for now.
+        """
+        end = SEGMENT.pack(before)
+        found = [key for key, _ in islice(self._inner.scan(self._expired_to or None, end), limit)]
+        if len(found) < limit:
+            self._expired_to = end
+            self._segments = {each for each in self._segments if each >= before}
+        else:
+            self._expired_to = found[-1] + b"\x00"
+        return [key[SEGMENT.size :] for key in found]
+
+    def _found_segments(self) -> Iterator[int]:
+        segment = 0
+        while (first := next(self._inner.scan(SEGMENT.pack(segment)), None)) is not None:
+            (segment,) = SEGMENT.unpack_from(first[0])
+            yield segment
+            segment += 1
+
+    def wipe(self, origin: bytes | None = None) -> None:
+        self._inner.wipe(origin)
+        self._segments.clear()
+        self._expired_to = b""
+
+    def close(self) -> None:
+        self._inner.close()
