@@ -3,6 +3,7 @@
     MillstreamError
     └── ConnectError            the task fails: its state becomes FAILED, with the trace
         ├── RetriableError      the same call may be made again after a backoff
+        ├── PartitionsFenced    a sink's partitions were taken by another task: ask the group whose they are
         ├── DataError           a record cannot be converted: the record, not the system, is at fault
         └── NotFound            no such connector, task or plugin
 
@@ -13,7 +14,15 @@ from __future__ import annotations
 
 from logd.errors import ConfigError, MillstreamError
 
-__all__ = ["ConfigError", "ConnectError", "DataError", "MillstreamError", "NotFound", "RetriableError"]
+__all__ = [
+    "ConfigError",
+    "ConnectError",
+    "DataError",
+    "MillstreamError",
+    "NotFound",
+    "PartitionsFenced",
+    "RetriableError",
+]
 
 
 class ConnectError(MillstreamError):
@@ -22,6 +31,14 @@ class ConnectError(MillstreamError):
 
 class RetriableError(ConnectError):
     """Raised by a plugin: call me again with the same records; Kafka Connect's RetriableException."""
+
+
+class PartitionsFenced(ConnectError):
+    """Raised by a sink task: its target has seen another task take its partitions.
+
+    The worker asks the group. Partitions that are still the task's are closed, opened again and read from
+    their committed offsets; others are let go.
+    """
 
 
 class DataError(ConnectError):

@@ -125,12 +125,15 @@ class SourceRun:
         return found
 
     def commit(self) -> None:
-        """Store the offsets of everything returned so far."""
+        """Store the offsets of everything returned so far, and of what was skipped."""
         offsets = {
             self._offsets.key(r.source_partition): self._offsets.encode(r.source_offset)
             for r in self._seen
             if r.source_partition is not None and r.source_offset is not None
         }
+        for task in self.tasks:
+            updates = self._call(task.update_offsets) or ()
+            offsets |= {self._offsets.key(p): self._offsets.encode(offset) for p, offset in updates}
         self._call(self._offsets.commit, offsets)
         for task in self.tasks:
             self._call(task.commit)

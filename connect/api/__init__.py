@@ -13,7 +13,7 @@ from connect.api.schema import Schema, Type
 from connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
 from connect.api.source import ConnectorContext, OffsetReader, SourceConnector, SourceTask, SourceTaskContext
 from connect.config import Config, Password, SinkConfig, SourceConfig, setting
-from connect.errors import ConfigError, ConnectError, DataError, NotFound, RetriableError
+from connect.errors import ConfigError, ConnectError, DataError, NotFound, PartitionsFenced, RetriableError
 from logd.client import TopicPartition
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "NotFound",
     "OffsetRange",
     "OffsetReader",
+    "PartitionsFenced",
     "Password",
     "RangeSinkContext",
     "RangeSinkTask",

@@ -12,8 +12,18 @@
 
 `state` is a dict of JSON values. The worker stores it once everything yielded so far is acknowledged, and
 hands it back after a restart. `yield None` says that nothing more is there now: what was yielded is sent.
+A function that skips much of its input yields None now and then, so that the state behind it is stored.
 When the function returns, the source has ended. When it raises RetriableError, it is called again after a
 backoff with the state of the last batch. Async generators work as well.
+
+An async generator is cancelled where it awaits when the task stops. A plain one that waits for its input
+takes a third argument, a `threading.Event` that is set then, and returns soon after:
+
+    @source(name="queue")
+    def queue(config, state, stopping):
+        while not stopping.is_set():
+            message = receive(timeout=1)
+            yield message and SourceRecord("t", message)
 """
 
 from __future__ import annotations
@@ -21,6 +31,7 @@ from __future__ import annotations
 import copy
 import inspect
 import itertools
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -29,9 +40,8 @@ from connect.api.source import SourceConnector, SourceTask
 from connect.config import Config
 from connect.errors import RetriableError
 
-Generator = Callable[
-    [Any, dict[str, Any]], Iterator[SourceRecord | None] | AsyncIterator[SourceRecord | None]
-]
+Generator = Callable[..., Iterator[SourceRecord | None] | AsyncIterator[SourceRecord | None]]
+"""Called with config and state; a plain one that takes a third argument with the event `stopping` as well."""
 
 
 def source(
@@ -43,12 +53,19 @@ def source(
     """
 
     def decorate(function: Generator) -> type[SourceConnector]:
-        base = _AsyncGeneratorTask if inspect.isasyncgenfunction(function) else _GeneratorTask
+        is_async = inspect.isasyncgenfunction(function)
+        takes_stopping = len(inspect.signature(function).parameters) > 2
+        if is_async and takes_stopping:
+            raise TypeError(
+                f"{function.__name__}: an async generator is cancelled, it takes config and state"
+            )
+        base = _AsyncGeneratorTask if is_async else _GeneratorTask
         attributes = {
             "source_name": name,
             "function": staticmethod(function),
             "declaration": config,
             "batch_size": batch_size,
+            "takes_stopping": takes_stopping,
         }
         task = type(f"{function.__name__}Task", (base,), attributes)
         return type(
@@ -73,21 +90,35 @@ class _Generated(SourceTask):
     function: ClassVar[Any]
     declaration: ClassVar[type[Config]]
     batch_size: ClassVar[int]
+    takes_stopping: ClassVar[bool]
+
+    def __init__(self) -> None:
+        self._generator: Any = None
+        self._stopping = threading.Event()
 
     def start(self, config: Mapping[str, str]) -> None:
         self._partition = {"source": self.source_name}
         self._config = self.declaration.parse(config)
+        self._skipped = False
+        """Whether the state last handed over is on no record."""
         self._handed: dict[str, Any] = self.context.offsets.offset(self._partition) or {}
         self._begin()
+
+    def update_offsets(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """The state behind input that had no records."""
+        skipped, self._skipped = self._skipped, False
+        return [(self._partition, self._handed)] if skipped else []
 
     def _begin(self) -> None:
         """Call the function with the state of the last batch. A generator that has raised is at its end."""
         self._state = copy.deepcopy(self._handed)
-        self._generator: Any = self.function(self._config, self._state)
+        stopping = (self._stopping,) if self.takes_stopping else ()
+        self._generator = self.function(self._config, self._state, *stopping)
 
     def _batch(self, records: list[SourceRecord]) -> list[SourceRecord]:
         """Only the last record carries the state: it stands for the whole batch."""
-        self._handed = copy.deepcopy(self._state)
+        before, self._handed = self._handed, copy.deepcopy(self._state)
+        self._skipped = not records and (self._skipped or self._handed != before)
         if records:
             records[-1].source_partition = self._partition
             records[-1].source_offset = self._handed
@@ -95,7 +126,15 @@ class _Generated(SourceTask):
 
 
 class _GeneratorTask(_Generated):
+    def __init__(self) -> None:
+        super().__init__()
+        self._polling = threading.Lock()
+
     def poll(self) -> Sequence[SourceRecord]:
+        with self._polling:
+            return self._poll()
+
+    def _poll(self) -> Sequence[SourceRecord]:
         records: list[SourceRecord] = []
         try:
             for record in itertools.islice(self._generator, self.batch_size):
@@ -111,8 +150,11 @@ class _GeneratorTask(_Generated):
         return self._batch(records)
 
     def stop(self) -> None:
-        if hasattr(self, "_generator"):
-            self._generator.close()
+        """A generator that runs in another thread cannot be closed: it is told, and waited for."""
+        self._stopping.set()
+        with self._polling:
+            if self._generator is not None:
+                self._generator.close()
 
 
 class _AsyncGeneratorTask(_Generated):
@@ -133,5 +175,5 @@ class _AsyncGeneratorTask(_Generated):
         return self._batch(records)
 
     async def stop(self) -> None:
-        if hasattr(self, "_generator"):
+        if self._generator is not None:
             await self._generator.aclose()

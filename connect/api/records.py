@@ -23,7 +23,8 @@ class SourceRecord(msgspec.Struct, gc=False):
     timestamp: ms since the epoch; None is the time of sending.
     source_partition, source_offset: where in the source it came from, JSON-like dicts; after this record is
     acknowledged, `source_offset` is where the source starts again. A record without an offset is covered by
-    the next one that has one, so that a batch may carry a single offset on its last record.
+    the next one of its source partition that has one, a record without a source partition by the next offset
+    of any, so that a batch may carry a single offset on its last record.
     """
 
     topic: str

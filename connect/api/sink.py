@@ -4,6 +4,11 @@
 
 Delivery is at least once: records put but not covered by a commit come again. A sink that writes under
 names derived from topic, partition and offset makes it exactly once.
+
+A task may stand still (SIGSTOP, a suspended machine) while its partitions go to another, and goes on in the
+middle of a call when it comes back. The worker asks the group before each `flush` and behind each `open`.
+Where a late write would do harm the target has to tell the two apart: by a claim in `open`, as FilesSink
+does, or by the position it keeps. Who finds another in its place raises PartitionsFenced.
 """
 
 from __future__ import annotations
@@ -44,7 +49,7 @@ class SinkTask:
         """Open the target."""
 
     def open(self, partitions: Collection[TopicPartition]) -> MaybeAwaitable[None]:
-        """These partitions are now ours."""
+        """These partitions are now ours. They may be taken away again before the first `put`."""
 
     def put(self, records: Sequence[SinkRecord]) -> MaybeAwaitable[None]:
         """Take records, in offset order per partition. RetriableError: they come again after a backoff."""

@@ -3,13 +3,14 @@
     connector.start(config) -> connector.task_configs(n) -> one task per returned dict
     task.start(config) -> task.poll() ... -> task.stop()
 
-Methods may be plain or async. Plain ones run in a thread of the task's own, one call at a time,
-so they may block; async ones run on the worker's loop and must not.
+Methods may be plain or async. Plain ones run in a thread of the task's own, one call at a time, so they may
+block; async ones run on the worker's loop and must not. A task's `stop` alone comes from another thread while
+a plain `poll` (or `start`) blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -64,11 +65,26 @@ class SourceTask:
         """
         raise NotImplementedError
 
+    def update_offsets(self) -> MaybeAwaitable[Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]] | None]:
+        """Source partitions and their offsets behind input that had no records, for sources that skip some.
+
+        Asked between two polls once every `offset.flush.interval.ms`, and at the end. An offset counts when
+        everything returned so far from its partition is acknowledged. The name is that of KIP-910's
+        updateOffsets, which no Kafka up to 4.1 has.
+        """
+        return None
+
     def commit(self) -> MaybeAwaitable[None]:
         """Called after source offsets were committed, for sources that acknowledge."""
 
     def stop(self) -> MaybeAwaitable[None]:
-        """Release what `start` opened; called once, also after a failure. No call follows."""
+        """Release what `start` opened; called once, also after a failure. No call follows.
+
+        A plain `poll` that does not return soon is to be broken off: then this comes from another thread
+        while `poll` is still under way, as Kafka's SourceTask.stop says of itself (though Kafka 4.1 waits for
+        `poll`). What `poll` raises then counts for nothing; what it returns is sent. An async `poll` is
+        cancelled where it awaits, and `stop` comes once it has ended.
+        """
 
 
 class SourceConnector:

@@ -2,7 +2,7 @@
 
 from connect.config.connector import ConnectorConfig, SinkConfig, SourceConfig, refuse_unsupported
 from connect.config.declaration import Config
-from connect.config.properties import parse_properties, read_config_file
+from connect.config.files import read_config_file
 from connect.config.setting import Password, setting
 from connect.config.validation import document, unknown_keys, validate
 
@@ -13,7 +13,6 @@ __all__ = [
     "SinkConfig",
     "SourceConfig",
     "document",
-    "parse_properties",
     "read_config_file",
     "refuse_unsupported",
     "setting",

@@ -7,6 +7,7 @@ import inspect
 import queue
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from connect.errors import ConnectError
@@ -26,13 +27,16 @@ class PluginCalls:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._in_thread = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     async def call(self, method: Callable[..., T | Awaitable[T]], *args: Any) -> T:
         """The method's result; its exception is raised here."""
         try:
             if inspect.iscoroutinefunction(method):
                 return await method(*args)  # type: ignore[no-any-return]
-            result: Any = await self._in_thread(lambda: method(*args))
+            result: Any = await self._submit(lambda: method(*args))
             if inspect.isawaitable(result):
                 result = await result
         except SystemExit as e:  # it would end the worker, and everybody else's tasks with it
@@ -43,13 +47,32 @@ class PluginCalls:
             )
         return result  # type: ignore[no-any-return]
 
+    async def call_beside(self, method: Callable[..., T | Awaitable[T]], *args: Any) -> T:
+        """The same in a thread of its own, beside a call under way: for methods that may break that off."""
+        beside = PluginCalls(f"{self._name}-beside")
+        try:
+            return await beside.call(method, *args)
+        finally:
+            beside.close()
+
+    async def wait_idle(self, seconds: float) -> bool:
+        """Wait for plain methods under way to return; whether they have."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), seconds)
+        return self._idle.is_set()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a plain method is under way, or was when the calls were closed."""
+        return not self._idle.is_set()
+
     def close(self) -> None:
         """End the thread once the call it is in returns; later calls are refused."""
         self._closed = True
         if self._thread is not None:
             self._jobs.put(None)
 
-    def _in_thread(self, job: Callable[[], Any]) -> asyncio.Future[Any]:
+    def _submit(self, job: Callable[[], Any]) -> asyncio.Future[Any]:
         if self._closed:
             raise ConnectError(f"{self._name} is stopped")
         if self._thread is None:
@@ -57,23 +80,32 @@ class PluginCalls:
             self._thread.start()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
+        self._in_thread += 1
+        self._idle.clear()
         self._jobs.put((job, loop, future))
         return future
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
             function, loop, future = job
-            if future.cancelled():
-                continue
-            try:
-                outcome, failure = function(), None
-            except BaseException as e:
-                outcome, failure = None, e
+            outcome: Any = None
+            failure: BaseException | None = None
+            if not future.cancelled():
+                try:
+                    outcome = function()
+                except BaseException as e:
+                    failure = e
             if not loop.is_closed():
-                loop.call_soon_threadsafe(_settle, future, outcome, failure)
+                loop.call_soon_threadsafe(self._returned, future, outcome, failure)
+
+    def _returned(self, future: asyncio.Future[Any], outcome: Any, failure: BaseException | None) -> None:
+        self._in_thread -= 1
+        if not self._in_thread:
+            self._idle.set()
+        _set_outcome(future, outcome, failure)
 
 
-def _settle(future: asyncio.Future[Any], outcome: Any, failure: BaseException | None) -> None:
+def _set_outcome(future: asyncio.Future[Any], outcome: Any, failure: BaseException | None) -> None:
     if future.done():
         return
     if failure is None:

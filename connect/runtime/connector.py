@@ -114,11 +114,11 @@ class WorkerConnector:
 
     async def stop(self) -> None:
         """Stop tasks, then the connector. May be called twice."""
+        for task in self._background:
+            task.cancel()  # a plan that is made anew, which may hang
         async with self._changing:
             if self._connector is None:
                 return
-            for task in self._background:
-                task.cancel()
             await self._stop_tasks()
             grace = self._parts.config.task_shutdown_graceful_timeout_ms / 1000
             try:

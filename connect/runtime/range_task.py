@@ -13,9 +13,8 @@ from typing import Any
 from connect.api.range_sink import OffsetRange, RangeSinkContext, RangeSinkTask
 from connect.config import SinkConfig
 from connect.errors import RetriableError
-from connect.runtime.backoff import Backoff
 from connect.runtime.client_settings import consumer_settings, group_id
-from connect.runtime.task import TaskSetting, WorkerTask
+from connect.runtime.task import TaskSetting, WorkerTask, new_backoff
 from logd.client import TopicMetadata, TopicPartition
 from logd.errors import BROKER_AWAY, MillstreamError
 
@@ -54,15 +53,15 @@ class WorkerRangeTask(WorkerTask):
         await self._wait_for(self._calls.call(self._task.start, setting.config))
 
     async def _work(self) -> None:
-        backoff = Backoff()
+        backoff = new_backoff()
         while True:
             await self._pause_here()
             try:
                 await self._run_once()
-                backoff = Backoff()
+                backoff.reset()
             except (RetriableError, *BROKER_AWAY) as e:
                 _log.warning("%s will be asked again: %s", self.setting.connector, e)
-                await self._rest(backoff.next_seconds())
+                await self._rest(backoff.next())
             await self._rest(self._sink.poll_interval_ms / 1000)
 
     async def _run_once(self) -> None:

@@ -6,6 +6,9 @@ plugin holds `_turn`. Before partitions go, what was put is flushed and committe
 Per partition: `_next` is the offset up to which the plugin was given records (-2, -1 until the first fetch
 tells), `_safe` what is committed, and `_since` the first round of fetching whose results count: what was
 fetched before a rebalance or a seek, and is still in hand, is dropped and fetched again.
+
+A task that stood still beyond its session learns of it late. Before a flush and behind `open` the group is
+asked; a target that can tell raises PartitionsFenced from `put` or `flush`.
 """
 
 from __future__ import annotations
@@ -13,22 +16,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from connect.api.records import SinkRecord
 from connect.api.sink import SinkTask, SinkTaskContext
 from connect.config import SinkConfig
-from connect.errors import RetriableError
-from connect.runtime.backoff import Backoff
+from connect.errors import ConnectError, PartitionsFenced, RetriableError
 from connect.runtime.client_settings import consumer_arguments, group_id
 from connect.runtime.conversion import Conversion
-from connect.runtime.task import Stopping, TaskSetting, WorkerTask
+from connect.runtime.task import Stopping, TaskSetting, WorkerTask, new_backoff
 from logd.client import Consumer, Fetched, TopicPartition
-from logd.errors import RebalanceNeeded
+from logd.errors import BROKER_AWAY, RebalanceNeeded
 
 _log = logging.getLogger(__name__)
-_FETCH_SECONDS_MAX = 0.5
+_WAIT_SECONDS_MAX = 0.5
+_FENCED_MAX = 5
+"""How often a task may find others in its place between two commits."""
 
 
 class WorkerSinkTask(WorkerTask):
@@ -49,6 +53,7 @@ class WorkerSinkTask(WorkerTask):
         self._since: dict[TopicPartition, int] = {}
         self._round = 0
         self._commit_at = 0.0
+        self._fenced = 0
         self.delivered = 0
 
     def statistics(self) -> dict[str, Any]:
@@ -81,18 +86,27 @@ class WorkerSinkTask(WorkerTask):
     async def _work(self) -> None:
         assert self._consumer is not None
         while True:
-            await self._pause_here()
-            timeout_ms = int(min(max(self._commit_at - time.monotonic(), 0.01), _FETCH_SECONDS_MAX) * 1000)
+            await self._between_puts()
+            timeout_ms = int(self._seconds_to_commit() * 1000)
             self._round += 1
             for fetched in await self._wait_for(self._consumer.fetch(timeout_ms=timeout_ms)):
                 await self._deliver(fetched)
-            if time.monotonic() >= self._commit_at:
-                await self._commit_or_rewind()
+                await self._between_puts()
+
+    async def _between_puts(self) -> None:
+        """Where a pause, a stop and a commit that is due take effect, whatever else is in hand."""
+        await self._pause_here()
+        if time.monotonic() >= self._commit_at:
+            await self._commit_or_rewind()
+
+    def _seconds_to_commit(self) -> float:
+        """How long nothing is due, within bounds: a commit may be asked for at any time."""
+        return min(max(self._commit_at - time.monotonic(), 0.01), _WAIT_SECONDS_MAX)
 
     async def _deliver(self, fetched: Fetched) -> None:
         """Put until the plugin takes it, with a backoff between; rebalances may come between the attempts."""
         records = self._conversion.from_log(fetched)
-        backoff = Backoff()
+        backoff = new_backoff()
         while True:
             async with self._turn:
                 try:
@@ -100,13 +114,14 @@ class WorkerSinkTask(WorkerTask):
                     self._follow_rewinds()
                     return
                 except RetriableError as e:
-                    _log.warning(
-                        "%s-%d will be given its records again: %s",
-                        self.setting.connector,
-                        self.setting.task_id,
-                        e,
-                    )
-            await self._rest(backoff.next_seconds())
+                    _log.warning("%s will be given its records again: %s", self.name, e)
+                except PartitionsFenced as e:
+                    await self._take_again(e)
+                    return
+            again_at = time.monotonic() + backoff.next()
+            while (seconds := again_at - time.monotonic()) > 0:
+                await self._rest(min(seconds, self._seconds_to_commit()))
+                await self._between_puts()
 
     async def _put(self, fetched: Fetched, records: Sequence[SinkRecord]) -> None:
         tp = fetched.tp
@@ -145,13 +160,10 @@ class WorkerSinkTask(WorkerTask):
             try:
                 await self._commit()
             except RetriableError as e:
-                _log.warning(
-                    "%s-%d goes back to its committed offsets: %s",
-                    self.setting.connector,
-                    self.setting.task_id,
-                    e,
-                )
+                _log.warning("%s goes back to its committed offsets: %s", self.name, e)
                 self._rewind()
+            except PartitionsFenced as e:
+                await self._take_again(e)
 
     async def _commit(self) -> None:
         """Flush the plugin, then commit what it says is safe. The caller holds the turn."""
@@ -178,6 +190,38 @@ class WorkerSinkTask(WorkerTask):
             self._rewind()  # a later flush must not begin behind one that was not committed
             return
         self._safe.update(changed)
+        self._fenced = 0
+
+    async def _take_again(self, error: PartitionsFenced) -> None:
+        """The target has seen another task: close everything, and begin anew with what the group leaves us.
+
+        The caller holds the turn. Raises `error` when that goes on without a commit: two connectors write
+        to one place.
+        """
+        self._fenced += 1
+        if self._fenced > _FENCED_MAX:
+            raise ConnectError(f"{error}; does another connector write to the same place?") from error
+        _log.warning("%s asks the group for its partitions: %s", self.name, error)
+        held = set(self._next)
+        for tp, offset in self._safe.items():  # whatever was put: a refused part is behind it
+            self._seek(tp, offset)
+        await self._calls.call(self._task.close, sorted(held))
+        if await self._is_member():
+            await self._open(held)
+        else:
+            self._forget(held)
+
+    async def _open(self, partitions: set[TopicPartition]) -> None:
+        """Open partitions at the plugin, and make sure that they are this task's behind that.
+
+        One that stood still before may have taken them from their owner: it puts nothing, and the owner
+        finds out.
+        """
+        await self._calls.call(self._task.open, sorted(partitions))
+        if await self._is_member():
+            self._follow_rewinds()
+        else:
+            await self._give_up(partitions)
 
     async def _is_member(self) -> bool:
         """Whether the partitions are still this task's, which is asked only if nobody was heard of for long.
@@ -188,7 +232,7 @@ class WorkerSinkTask(WorkerTask):
         try:
             await self._patiently(self._consumer.confirm)
         except RebalanceNeeded as e:
-            _log.warning("%s flushes nothing, its partitions are lost: %s", self.setting.connector, e)
+            _log.warning("%s writes nothing, its partitions are lost: %s", self.setting.connector, e)
             return False
         return True
 
@@ -205,15 +249,17 @@ class WorkerSinkTask(WorkerTask):
                 self._since[tp] = self._round + 1
                 if position >= 0:
                     self._safe[tp] = position
-            await self._calls.call(self._task.open, sorted(partitions))
-            self._follow_rewinds()
+            try:
+                await self._open(partitions)
+            except (Stopping, *BROKER_AWAY):  # it ends, and there is nobody to ask
+                await self._give_up(partitions)
 
     async def _revoked(self, partitions: set[TopicPartition]) -> None:
         async with self._turn:
             if self._failure is None and any(self._next.get(tp, -1) >= 0 for tp in partitions):
                 try:
                     await self._commit()
-                except (RetriableError, Stopping) as e:
+                except (RetriableError, PartitionsFenced, Stopping) as e:
                     _log.warning("%s hands over without its last flush: %s", self.setting.connector, e)
             await self._give_up(partitions)
 
@@ -223,15 +269,23 @@ class WorkerSinkTask(WorkerTask):
 
     async def _give_up(self, partitions: set[TopicPartition]) -> None:
         held = sorted(partitions & self._next.keys())
-        for tp in held:
-            del self._next[tp], self._since[tp]
-            self._safe.pop(tp, None)
+        self._forget(held)
         if held:
             await self._calls.call(self._task.close, held)
 
+    def _forget(self, partitions: Iterable[TopicPartition]) -> None:
+        for tp in partitions:
+            del self._next[tp], self._since[tp]
+            self._safe.pop(tp, None)
+
     async def _finish(self) -> None:
         async with self._turn:
-            await self._commit()
+            try:
+                await self._commit()
+            except PartitionsFenced as e:
+                if await self._is_member():
+                    raise
+                _log.warning("%s ends without its last flush: %s", self.setting.connector, e)
 
     async def _stop(self) -> None:
         try:

@@ -1,7 +1,8 @@
 """A running source task: poll, convert, send, and commit source offsets behind the acknowledgements.
 
 Two coroutines: one polls and sends; the other commits every `offset.flush.interval.ms`. The plugin
-meets its calls one at a time, so `commit()` is called between polls.
+meets its calls one at a time, so `commit()` is called between polls; only `stop()` comes beside a `poll`
+that blocks, to break it off.
 """
 
 from __future__ import annotations
@@ -9,27 +10,30 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from connect.api.records import SourceRecord
 from connect.api.source import SourceTask, SourceTaskContext
 from connect.errors import ConnectError, DataError, RetriableError
-from connect.runtime.backoff import Backoff
+from connect.runtime.batch_offsets import last_offsets
 from connect.runtime.client_settings import producer_arguments
 from connect.runtime.conversion import Conversion
 from connect.runtime.submitted import SubmittedBatch, SubmittedOffsets
-from connect.runtime.task import Stopping, TaskSetting, WorkerTask
+from connect.runtime.task import Stopping, TaskSetting, WorkerTask, new_backoff
 from connect.runtime.topic_creation import TopicCreation, creation_rules
 from connect.stores import ConnectorOffsets, OffsetStore
-from logd.client import BatchProducer, partition_for_key
-from logd.errors import ErrorCode, KafkaError
+from logd.client import Backoff, BatchProducer, partition_for_key
+from logd.errors import BROKER_AWAY, ErrorCode, KafkaError
 from logd.records import NewRecord
 
 _log = logging.getLogger(__name__)
 
-_IDLE_MIN = 0.005
-_IDLE_MAX = 0.2
+_Document = Mapping[str, Any]
+_IDLE_MIN_SECONDS = 0.005
+_IDLE_MAX_SECONDS = 0.2
+_MOMENT_SECONDS = 0.1
+"""A plugin's call that returns so soon is waited for, rather than have `stop` called beside it."""
 
 
 class WorkerSourceTask(WorkerTask):
@@ -53,8 +57,10 @@ class WorkerSourceTask(WorkerTask):
         self._committing = asyncio.Lock()
         self._committer: asyncio.Task[None] | None = None
         self._commit_due = False
+        self._update_due = False
+        self._plugin_stop: asyncio.Future[None] | None = None
         self._producer: BatchProducer | None = None
-        self._unsettled: set[asyncio.Future[int | None]] = set()
+        self._unanswered: set[asyncio.Future[int | None]] = set()
         self.polled = 0
         self.acked = 0
 
@@ -75,38 +81,99 @@ class WorkerSourceTask(WorkerTask):
         self._committer = asyncio.create_task(self._commit_regularly())
 
     async def _work(self) -> None:
-        idle = _IDLE_MIN
-        backoff = Backoff()
+        idle = Backoff(_IDLE_MIN_SECONDS, _IDLE_MAX_SECONDS)
+        backoff = new_backoff()
         while True:
             await self._pause_here()
             try:
-                records = await self._wait_for(self._calls.call(self._task.poll))
+                records = await self._poll()
             except RetriableError as e:
-                seconds = backoff.next_seconds()
-                name = f"{self.setting.connector}-{self.setting.task_id}"
-                _log.warning("%s: polling failed, again in %.1f s: %s", name, seconds, e)
+                seconds = backoff.next()
+                _log.warning("%s: polling failed, again in %.1f s: %s", self.name, seconds, e)
                 await self._rest(seconds)
                 continue
-            backoff = Backoff()
+            backoff.reset()
             if records:
-                idle = _IDLE_MIN
+                idle.reset()
                 self.polled += len(records)
                 await self._send(records)
-            if self._commit_due:
-                self._commit_due = False
-                await self._wait_for(self._calls.call(self._task.commit))
+            await self._between_polls()
             if self._context.is_finished:
                 return
             if not records:
-                await self._rest(idle)
-                idle = min(idle * 2, _IDLE_MAX)
+                await self._rest(idle.next())
+
+    async def _poll(self) -> Sequence[SourceRecord] | None:
+        """What the plugin's `poll` returns. A stop breaks it off, and sends what it returned after all."""
+        polling = asyncio.ensure_future(self._calls.call(self._task.poll))
+        try:
+            return await self._wait_for(asyncio.shield(polling))
+        except Stopping:
+            records = await self._break_off(polling)
+            if records and self._failure is None:
+                await self._send_last(records)
+            raise
+
+    async def _break_off(
+        self, polling: asyncio.Future[Sequence[SourceRecord] | None]
+    ) -> Sequence[SourceRecord] | None:
+        """End a `poll`: an async one where it awaits, a plain one by the plugin's `stop`, unless it returns
+        in a moment. One that goes on nevertheless is given up while there is time to commit.
+        """
+        if not self._calls.is_busy:
+            polling.cancel()
+        grace = self.setting.worker.task_shutdown_graceful_timeout_ms / 1000
+        await asyncio.wait({polling}, timeout=min(_MOMENT_SECONDS, grace / 2))
+        if not polling.done():
+            self._stop_plugin()
+            await asyncio.wait({polling}, timeout=grace)
+        if not polling.done():
+            _log.warning("%s: poll does not end", self.name)
+            polling.cancel()
+            return None
+        if polling.cancelled() or (error := polling.exception()) is None:
+            return None if polling.cancelled() else polling.result()
+        _log.info("%s: poll ended by %r", self.name, error)
+        return None
+
+    async def _send_last(self, records: Sequence[SourceRecord]) -> None:
+        """Send what there is time for; the rest is read again after a restart."""
+        self.polled += len(records)
+        try:
+            async with asyncio.timeout(self.setting.worker.offset_flush_timeout_ms / 1000):
+                await self._hand_over(records)
+        except (TimeoutError, *BROKER_AWAY) as e:
+            _log.warning("%s: its last records are not sent: %r", self.name, e)
+
+    async def _between_polls(self) -> None:
+        """The plugin meets one call at a time: what is due to it waits for its `poll` to return."""
+        if self._update_due:
+            self._update_due = False
+            if await self._wait_for(self._note_updates()):
+                await self._commit()
+        if self._commit_due:
+            self._commit_due = False
+            await self._wait_for(self._calls.call(self._task.commit))
+
+    async def _note_updates(self) -> bool:
+        """Ask for source offsets without records (KIP-910); whether there are any."""
+        given: Iterable[tuple[_Document, _Document]] | None = await self._calls.call(
+            self._task.update_offsets
+        )
+        updates = list(given or ())
+        self._submitted.update({self._offsets.key(p): self._offsets.encode(offset) for p, offset in updates})
+        return bool(updates)
 
     async def _send(self, records: Sequence[SourceRecord]) -> None:
         """Hand a poll batch to the producer; returns once there is room for it, not once it is acked."""
-        batch = self._submitted.submit(self._last_offsets(records))
+        await self._wait_for(self._hand_over(records))
+
+    async def _hand_over(self, records: Sequence[SourceRecord]) -> None:
+        offsets, uncovered = last_offsets(records, self._offsets)
+        batch = self._submitted.submit(offsets, uncovered=uncovered)
         pending = _Pending(self, batch, len(records))
         for topic, part in _by_topic(records).items():
-            await self._wait_for(self._send_topic(topic, part, pending))
+            await self._send_topic(topic, part, pending)
         pending.sealed()
 
     async def _send_topic(self, topic: str, records: Sequence[SourceRecord], pending: _Pending) -> None:
@@ -123,23 +190,8 @@ class WorkerSourceTask(WorkerTask):
                     f"{e}; it is producer.override.max.request.size of the connector, and the topic's "
                     "max.message.bytes has to allow as much"
                 ) from e
-            self._unsettled.add(future)
+            self._unanswered.add(future)
             pending.watch(future)
-
-    def _last_offsets(self, records: Sequence[SourceRecord]) -> dict[bytes, bytes]:
-        """For each source partition's key the last offset in the batch."""
-        last: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
-        for record in records:
-            partition = record.source_partition
-            if partition is not None and record.source_offset is not None:
-                last[id(partition)] = (partition, record.source_offset)
-        offsets: dict[bytes, Mapping[str, Any]] = {}
-        if len(last) <= 1:
-            return {self._offsets.key(p): self._offsets.encode(offset) for p, offset in last.values()}
-        for record in records:  # several dicts may be one partition: then the order of records decides
-            if record.source_partition is not None and record.source_offset is not None:
-                offsets[self._offsets.key(record.source_partition)] = record.source_offset
-        return {key: self._offsets.encode(offset) for key, offset in offsets.items()}
 
     async def _partitioned(self, topic: str, records: Sequence[SourceRecord]) -> dict[int, list[NewRecord]]:
         assert self._producer is not None
@@ -156,9 +208,9 @@ class WorkerSourceTask(WorkerTask):
             partitioned[partition].append(record)
         return partitioned
 
-    def settled(self, future: asyncio.Future[int | None]) -> bool:
+    def send_ended(self, future: asyncio.Future[int | None]) -> bool:
         """A send ended. If it was not acknowledged, nothing behind it may be committed: the task fails."""
-        self._unsettled.discard(future)
+        self._unanswered.discard(future)
         error = ConnectError("sending was cancelled") if future.cancelled() else future.exception()
         if error is not None:
             self._fail(error)
@@ -173,6 +225,7 @@ class WorkerSourceTask(WorkerTask):
             except Exception as e:
                 self._fail(e)
                 return
+            self._update_due = True
 
     async def _commit(self) -> None:
         async with self._committing:
@@ -185,30 +238,41 @@ class WorkerSourceTask(WorkerTask):
         """Wait for what was sent, then commit; a source that has ended waits as long as that takes."""
         ended = self._context.is_finished and not self._ending.is_set()
         timeout = None if ended else self.setting.worker.offset_flush_timeout_ms / 1000
-        settling = asyncio.ensure_future(self._settle())
+        sent = asyncio.ensure_future(self._flush_sent())
         try:
-            await (self._wait_for(settling) if ended else asyncio.wait({settling}, timeout=timeout))
+            await (self._wait_for(sent) if ended else asyncio.wait({sent}, timeout=timeout))
         except Stopping:
             ended = False
         finally:
-            settling.cancel()
+            sent.cancel()
         await self._commit()
+        if self._plugin_stop is None and await self._note_updates():
+            await self._commit()
         if ended and self._failure is None:
             await self._calls.call(self._task.commit)
             self._be_done()
 
-    async def _settle(self) -> None:
+    async def _flush_sent(self) -> None:
         assert self._producer is not None
         await self._producer.flush()
-        if self._unsettled:
-            await asyncio.wait(self._unsettled)
+        if self._unanswered:
+            await asyncio.wait(self._unanswered)
 
     async def _stop(self) -> None:
         if self._committer is not None:
             self._committer.cancel()
         if self._producer is not None:
             await self._producer.close(timeout_ms=0)
-        await self._calls.call(self._task.stop)
+        if self._plugin_stop is None:
+            await self._calls.wait_idle(_MOMENT_SECONDS)
+        await self._stop_plugin()
+
+    def _stop_plugin(self) -> asyncio.Future[None]:
+        """Call the plugin's `stop`, once; beside the call it is in, if it is in one."""
+        if self._plugin_stop is None:
+            call = self._calls.call_beside if self._calls.is_busy else self._calls.call
+            self._plugin_stop = asyncio.ensure_future(call(self._task.stop))
+        return self._plugin_stop
 
 
 class _Pending:
@@ -225,15 +289,15 @@ class _Pending:
 
     def watch(self, future: asyncio.Future[int | None]) -> None:
         self._waiting += 1
-        future.add_done_callback(self._settled)
+        future.add_done_callback(self._send_ended)
 
     def sealed(self) -> None:
         """No more futures will come."""
         self._sealed = True
         self._maybe_acked()
 
-    def _settled(self, future: asyncio.Future[int | None]) -> None:
-        if self._task.settled(future):
+    def _send_ended(self, future: asyncio.Future[int | None]) -> None:
+        if self._task.send_ended(future):
             self._waiting -= 1
             self._maybe_acked()
 

@@ -14,16 +14,22 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from connect.errors import ConnectError
-from connect.runtime.backoff import Backoff
 from connect.runtime.calls import PluginCalls
 from connect.runtime.states import State, Status
 from connect.runtime.worker_config import WorkerConfig
-from logd.client import Admin, Client
+from logd.client import Admin, Backoff, Client
 from logd.errors import BROKER_AWAY
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 _ABANDON_SECONDS = 1.0
+BACKOFF_FIRST_SECONDS = 0.1
+BACKOFF_MAX_SECONDS = 30.0
+
+
+def new_backoff() -> Backoff:
+    """For one thing that is tried again."""
+    return Backoff(BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS)
 
 
 class Stopping(Exception):
@@ -51,10 +57,11 @@ class WorkerTask(ABC):
 
     def __init__(self, setting: TaskSetting, *, on_change: Callable[[], None] = lambda: None) -> None:
         self.setting = setting
+        self.name = f"{setting.connector}-{setting.task_id}"
         self.status = Status(on_change)
         self.is_done = False
         """A source that has ended with everything acknowledged and committed."""
-        self._calls = PluginCalls(f"{setting.connector}-{setting.task_id}")
+        self._calls = PluginCalls(self.name)
         self._ending = asyncio.Event()
         self._failure: BaseException | None = None
         self._unpaused = asyncio.Event()
@@ -83,8 +90,7 @@ class WorkerTask(ABC):
 
     def launch(self) -> None:
         """Begin; returns at once, `status` tells how it goes."""
-        name = f"task {self.setting.connector}-{self.setting.task_id}"
-        self._life = asyncio.create_task(self._live(), name=name)
+        self._life = asyncio.create_task(self._live(), name=f"task {self.name}")
 
     async def stop(self) -> None:
         """End, flushed and committed if healthy. One that takes longer than granted is abandoned."""
@@ -130,12 +136,10 @@ class WorkerTask(ABC):
             try:
                 await self._stop()
             except Exception as e:
-                _log.warning(
-                    "%s-%d did not stop cleanly: %r", self.setting.connector, self.setting.task_id, e
-                )
+                _log.warning("%s did not stop cleanly: %r", self.name, e)
             self._calls.close()
         if self._failure is not None:
-            _log.error("%s-%d failed: %r", self.setting.connector, self.setting.task_id, self._failure)
+            _log.error("%s failed: %r", self.name, self._failure)
             self.status.fail(self._failure)
         elif not self.is_done:
             self.status.become(State.UNASSIGNED)
@@ -178,15 +182,15 @@ class WorkerTask(ABC):
 
         A task that ends already asks once.
         """
-        backoff = Backoff()
+        backoff = new_backoff()
         while True:
             try:
                 return await ask()
             except BROKER_AWAY as e:
                 if self._ending.is_set():
                     raise
-                name, seconds = f"{self.setting.connector}-{self.setting.task_id}", backoff.next_seconds()
-                _log.warning("%s waits for the broker, asking again in %.1f s: %s", name, seconds, e)
+                seconds = backoff.next()
+                _log.warning("%s waits for the broker, asking again in %.1f s: %s", self.name, seconds, e)
             await self._rest(seconds)
 
     async def _rest(self, seconds: float) -> None:

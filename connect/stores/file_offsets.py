@@ -26,6 +26,7 @@ class FileOffsetStore:
         self._offsets = offsets
         self._lock = lock
         self._writing = asyncio.Lock()
+        self._puts: set[asyncio.Task[None]] = set()
 
     @classmethod
     def open(cls, path: Path) -> FileOffsetStore:
@@ -54,11 +55,20 @@ class FileOffsetStore:
         return self._offsets.get(key)
 
     async def put(self, offsets: Mapping[bytes, bytes | None]) -> None:
-        """Write the file anew with these changes; they count once they are on the disk."""
+        """Write the file anew with these changes; they count once they are on the disk.
+
+        A caller that is cancelled ends nothing: the write goes on, and the next begins behind it.
+        """
+        put = asyncio.create_task(self._put(offsets))
+        self._puts.add(put)
+        put.add_done_callback(self._puts.discard)
+        await asyncio.shield(put)
+
+    async def _put(self, offsets: Mapping[bytes, bytes | None]) -> None:
         async with self._writing:
             changed = {k: v for k, v in {**self._offsets, **offsets}.items() if v is not None}
             try:
-                await asyncio.shield(asyncio.to_thread(_write, self._path, changed))
+                await asyncio.to_thread(_write, self._path, changed)
             except OSError as e:
                 raise ConnectError(f"source offsets cannot be written to {self._path}: {e}") from e
             self._offsets = changed

@@ -31,9 +31,10 @@ class FilesSourceConfig(Config):
     """Reads files into a topic: CSV, JSON lines or text; plain, gzip or a zip archive of one file.
 
     The source partition is `{"filename": path}`, the source offset `{"position": byte, "line": number}` of
-    the uncompressed file: a restart goes on with the very next row. A growing file that is cut back, or
-    whose name another file gets (rotation), fails the task rather than go unread; to read the new one, stop
-    the worker and remove the file's line from `offset.storage.file.filename`.
+    the uncompressed file: a restart goes on with the very next row. The files that patterns match later are
+    shared out over `tasks.max` tasks by their names, and read without a restart. A growing file that is cut
+    back, or whose name another file gets (rotation), fails the task rather than go unread; to read the new
+    one, stop the worker and remove the file's line from `offset.storage.file.filename`.
     """
 
     topic: str = setting("The topic to write to.", importance="HIGH")
@@ -117,8 +118,9 @@ class FilesSinkConfig(Config):
     A file holds consecutive records of one partition and is named after the first,
     `<path>/<topic>/<topic>+<partition>+<offset>.jsonl`. Files are cut at multiples of `file.records.max` and
     wherever offsets were committed, so records that come again after a crash land in files of the same
-    names: nothing is there twice. What a killed worker was just writing is left as a hidden file,
-    `.<name>.<pid>.tmp`, until the partition's next owner removes it.
+    names: nothing is there twice. Files are written in the hidden folder `<path>/.claims`, where each
+    partition's writer has a folder of its own, and renamed when they are whole. The next writer removes that
+    folder: a worker that stood still meanwhile overwrites nothing. A topic in a path is for one connector.
     """
 
     path: str = setting("The folder to write to; made if it is not there.", importance="HIGH")

@@ -41,6 +41,10 @@ class Format(Protocol):
         """The values of raw rows; DataError, with the index of the row as `args[1]`, for one that is none."""
         ...
 
+    def forget(self) -> None:
+        """Give back the memory that only saves time."""
+        ...
+
 
 def format_of(config: FilesSourceConfig, path_name: str) -> Format:
     """The format a config asks for; `auto` goes by the file's name."""
@@ -73,6 +77,9 @@ class TextFormat:
         """Lines without their ends."""
         return [row.rstrip("\r\n") for row in rows]
 
+    def forget(self) -> None:
+        """Nothing."""
+
 
 class JsonFormat:
     """A line is a JSON document; empty lines are skipped."""
@@ -97,6 +104,9 @@ class JsonFormat:
             except msgspec.DecodeError as e:
                 raise DataError(f"a line that is no JSON document: {e}", i) from e
         return values
+
+    def forget(self) -> None:
+        """Nothing."""
 
 
 class CsvFormat:
@@ -144,6 +154,10 @@ class CsvFormat:
         if len(self._cells) > _CELLS_MAX:
             self._cells.clear()
         return values
+
+    def forget(self) -> None:
+        """What distinct cells stand for."""
+        self._cells.clear()
 
     def _complaint(self, rows: Sequence[list[str]]) -> DataError:
         wrong = next(i for i, row in enumerate(rows) if row and len(row) != len(self.fields))

@@ -17,6 +17,16 @@ from typing import BinaryIO, cast
 from connect.api import ConnectError
 
 _BUFFER = 1 << 20
+_MARK_BYTES = 256
+
+
+Signature = tuple[int, int, int, int]
+"""Device, inode, size, time of the last change in ns: a file of which they stay has nothing new."""
+
+
+def signature(status: os.stat_result) -> Signature:
+    """Of a file."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class EndOfFile(Exception):
@@ -27,7 +37,8 @@ class Lines:
     """Iterate for lines as text; `position` and `line` are those behind the last line given.
 
     With `tail`, the end of the file raises EndOfFile instead of ending the iteration, and a last line
-    without its newline is left for later.
+    without its newline is left for later. Then `rest`; once it `has_changed`, `wake`, and iterate anew. A
+    resting file may `release` its descriptor.
     """
 
     def __init__(self, path: Path, encoding: str, *, tail: bool) -> None:
@@ -40,6 +51,11 @@ class Lines:
         """Whether the file may grow."""
         self._archive: zipfile.ZipFile | None = None
         self._file = self._open()
+        self.begun = signature(os.fstat(self._file.fileno())) if self.tail else None
+        """What a growing file was when it was opened."""
+        self._read_to = 0
+        self._resting: Signature | None = None
+        self._mark = b""
 
     def _open(self) -> BinaryIO:
         try:
@@ -79,17 +95,71 @@ class Lines:
             raise self._replaced(f"has no line that ends at byte {position}, where reading should go on")
         self._file.seek(position)
 
-    def _check_same(self) -> None:
-        """A growing file that was cut back, or gave its name to another, would be waited on for ever."""
+    def rest(self) -> None:
+        """Note how the file is, unless more has come behind the end that was read. ConnectError if it was
+        replaced: one that was cut back, or gave its name to another, would be waited on for ever.
+        """
         held = os.fstat(self._file.fileno())
         if held.st_size < self.position:
             raise self._replaced(f"was cut to {held.st_size} bytes, {self.position} were read")
-        try:
-            named = os.stat(self.path)
-        except FileNotFoundError:
-            return  # deleted: it may be on its way to being replaced
-        if (named.st_dev, named.st_ino) != (held.st_dev, held.st_ino):
+        if self._is_another(held):
             raise self._replaced("is another file now")
+        if held.st_size == self._read_to:
+            self._resting = signature(held)
+            self._mark = self._read_mark()
+
+    def release(self) -> None:
+        """Give a resting file's descriptor back. Once renamed, the file is not followed any more."""
+        self._file.close()
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether `wake` must be called before the next line is read."""
+        return self._resting is not None
+
+    def has_changed(self) -> bool:
+        """Whether a resting file is not as it was."""
+        if not self._file.closed:
+            held = os.fstat(self._file.fileno())
+            return signature(held) != self._resting or self._is_another(held)
+        try:
+            return signature(os.stat(self.path)) != self._resting
+        except FileNotFoundError:
+            return False
+
+    def wake(self) -> bool:
+        """Go on with a resting file where it was left; False if it is away. ConnectError if it was replaced.
+
+        An inode's number says little once nobody holds the file, and it may be written anew in place: what
+        was read last has to be there still.
+        """
+        assert self._resting is not None
+        if self._file.closed:
+            try:
+                self._file = self._open()
+            except FileNotFoundError:
+                return False
+            if self._resting[:2] != signature(os.fstat(self._file.fileno()))[:2]:
+                raise self._replaced("is another file now")
+        self._file.seek(0, os.SEEK_END)  # what is buffered was read before
+        self.seek(self.position, self.line)
+        if self._read_mark() != self._mark:
+            raise self._replaced(f"has other contents before byte {self.position}")
+        self._resting = None
+        return True
+
+    def _read_mark(self) -> bytes:
+        """What stands before the position; leaves the file there."""
+        begin = max(0, self.position - _MARK_BYTES)
+        self._file.seek(begin)
+        return self._file.read(self.position - begin)
+
+    def _is_another(self, held: os.stat_result) -> bool:
+        """Whether the name is another file's; one that is deleted may be on its way to being replaced."""
+        try:
+            return signature(os.stat(self.path))[:2] != signature(held)[:2]
+        except FileNotFoundError:
+            return False
 
     def _replaced(self, how: str) -> ConnectError:
         return ConnectError(
@@ -101,8 +171,7 @@ class Lines:
         encoding, tail = self._encoding, self.tail
         for raw in self._file:
             if tail and raw[-1:] != b"\n":
-                self._check_same()
-                self._file.seek(self.position)
+                self._read_to = self.position + len(raw)
                 raise EndOfFile
             text = raw.decode(encoding)
             if text[:1] == "\ufeff" and not self.position:  # a byte order mark
@@ -111,7 +180,7 @@ class Lines:
             self.line += 1
             yield text
         if tail:
-            self._check_same()
+            self._read_to = self.position
             raise EndOfFile
 
     def close(self) -> None:

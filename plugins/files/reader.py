@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import csv
 import itertools
+import os
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 from connect.api import ConnectError, DataError
 from plugins.files.config import FilesSourceConfig
 from plugins.files.formats import Format, format_of
-from plugins.files.lines import EndOfFile, Lines
+from plugins.files.lines import EndOfFile, Lines, Signature, signature
+
+START = {"position": 0, "line": 0}
+"""The source offset before anything was read."""
 
 
 class FileReader:
-    """One file, from a source offset on. Opened at the first batch."""
+    """One file, from a source offset on. Opened at the first batch.
+
+    A growing file that was read to its end `is_waiting` until it `has_changed()`, and may be released.
+    """
 
     def __init__(self, path: Path, config: FilesSourceConfig, offset: Mapping[str, Any] | None) -> None:
         self.path = path
@@ -25,10 +33,13 @@ class FileReader:
         self.ended = False
         """Read to its end, and it will not grow."""
         self._config = config
-        self._position: int = (offset or {}).get("position", 0)
-        self._line: int = (offset or {}).get("line", 0)
+        self._position: int = (offset or START).get("position", 0)
+        self._line: int = (offset or START).get("line", 0)
         self._format: Format = format_of(config, path.name)
         self._lines: Lines | None = None
+        self._unready: Signature | None = None
+        self.is_waiting = False
+        """Read to the end there is, or not there yet."""
         self._rows: Iterator[Any] = iter(())
 
     @property
@@ -44,7 +55,8 @@ class FileReader:
         if self.ended:
             return []
         try:
-            if self._lines is None and not self._open():
+            self.is_waiting = not self._is_open()
+            if self.is_waiting:
                 return []
             first_line = self._line
             rows, numbers = self._pull()
@@ -60,6 +72,20 @@ class FileReader:
         if numbers is not None:
             self._add_lines(values, rows, numbers)
         return values
+
+    def has_changed(self) -> bool:
+        """Whether a waiting file is not as it was."""
+        if self._lines is not None:
+            return self._lines.has_changed()
+        try:
+            return signature(os.stat(self.path)) != self._unready
+        except FileNotFoundError:
+            return False
+
+    def _is_open(self) -> bool:
+        if self._lines is None:
+            return self._open()
+        return not self._lines.is_resting or self._lines.wake()
 
     def _lines_read(self) -> int:
         return self._lines.line if self._lines else 0
@@ -87,6 +113,7 @@ class FileReader:
         try:
             self._format.begin(lines)
         except EndOfFile:  # its header is still being written
+            self._unready = lines.begun
             self.close()
             return False
         if self._position > lines.position:
@@ -124,7 +151,16 @@ class FileReader:
         except EndOfFile:
             lines.seek(self._position, self._line)
             self._rows = self._format.rows(lines)
+            with suppress(ConnectError) if rows else nullcontext():  # these first: it is told at the next
+                lines.rest()
+            self.is_waiting = lines.is_resting
         return rows, None if self._config.line_field is None else numbers
+
+    def release(self) -> None:
+        """Give back what a waiting file needs only when it grows: its descriptor, what was worked out."""
+        self._format.forget()
+        if self._lines is not None:
+            self._lines.release()
 
     def close(self) -> None:
         """Close the file."""

@@ -5,27 +5,27 @@ Files begin at committed offsets or at multiples of `file.records.max`, and none
 After a crash the first file begins at the committed offset again, the next ones at the same multiples:
 every file left by the earlier attempt is overwritten under its own name, in one rename.
 
-What a killed worker was just writing is left as `.<name>.<pid>.tmp`. A writer holds a lock on it until it is
-renamed, so one that can be locked has no writer any more: the partition's next owner removes it.
+Why no earlier owner overwrites: see `claims`.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
-import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from connect.api import ConnectError, SinkConnector, SinkRecord, SinkTask, TopicPartition
+from plugins.files.claims import Claim
 from plugins.files.config import FilesSinkConfig
 from plugins.files.writers import Writer, json_writer, parquet_writer
 
 
 class FilesSinkTask(SinkTask):
     """Collects records per partition and writes them out at each cut."""
+
+    def __init__(self) -> None:
+        self._claims: dict[TopicPartition, Claim] = {}
 
     def start(self, config: Mapping[str, str]) -> None:
         """Make the folder."""
@@ -43,14 +43,12 @@ class FilesSinkTask(SinkTask):
             raise ConnectError(f"{self._folder} cannot be made: {e.strerror}") from e
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
-        """Remove what an earlier owner of these partitions was writing when it was killed."""
-        for topic in {tp.topic for tp in partitions}:
-            ours = "|".join(str(tp.partition) for tp in partitions if tp.topic == topic)
-            name = re.compile(rf"\.{re.escape(topic)}\+({ours})\+\d{{20}}\.(jsonl|parquet)\.\d+\.tmp")
-            with suppress(FileNotFoundError):
-                for path in (self._folder / topic).iterdir():
-                    if name.fullmatch(path.name):
-                        _remove_abandoned(path)
+        """Claim the partitions, and remove what earlier owners of them were just writing."""
+        for tp in partitions:
+            try:
+                self._claims[tp] = Claim(self._folder, tp)
+            except OSError as e:
+                raise ConnectError(f"{self._folder} cannot be written: {e}") from e
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Hold records; write out what a cut completes."""
@@ -72,25 +70,33 @@ class FilesSinkTask(SinkTask):
         """Forget what was not flushed: it will be delivered again."""
         for tp in partitions:
             self._held.pop(tp, None)
+            if (claim := self._claims.pop(tp, None)) is not None:
+                claim.release()
+
+    def stop(self) -> None:
+        """Let go of what `close` was not called for."""
+        self.close(list(self._claims))
 
     def _write_out(self, tp: TopicPartition) -> None:
         records = self._held[tp]
+        claim = self._claims[tp]
         folder = self._folder / tp.topic
         path = folder / f"{tp.topic}+{tp.partition}+{records[0].offset:020d}.{self._suffix}"
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        temporary = claim.temporary(path.name)
         try:
             folder.mkdir(exist_ok=True)
             with temporary.open("wb") as file:
-                _lock(file)
                 self._write(file, records)
                 file.flush()
                 os.fsync(file.fileno())
-                temporary.replace(path)
+            temporary.replace(path)
             _sync_folder(folder)
         except OSError as e:
+            claim.check()
             raise ConnectError(f"{path} cannot be written: {e}") from e
         finally:
-            temporary.unlink(missing_ok=True)  # there only after a failure
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)  # there only after a failure
         del self._held[tp]
 
 
@@ -100,21 +106,6 @@ class FilesSink(SinkConnector):
     CONFIG = FilesSinkConfig
     VERSION = "1"
     task_class = FilesSinkTask
-
-
-def _lock(file: BinaryIO) -> bool:
-    """Whether it is ours now; never where the file system knows no locks."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
-def _remove_abandoned(path: Path) -> None:
-    with suppress(OSError), path.open("rb") as file:
-        if _lock(file):
-            path.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

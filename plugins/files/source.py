@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import glob
-import json
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping
 from itertools import repeat
@@ -14,41 +13,120 @@ from typing import Any
 
 from connect.api import DataError, SourceConnector, SourceRecord, SourceTask
 from plugins.files.config import FilesSourceConfig
-from plugins.files.reader import FileReader
+from plugins.files.reader import START, FileReader
+from plugins.files.share import Share, matches, plan
 from plugins.files.timestamps import timestamp_rule
 
-_TASK_FILES = "task.files"
+_LOOKS_IDLE = 1000
+_LOOKS_BUSY = 50
+"""How many waiting files are looked at in one poll, when nothing else is to do and beside reading."""
+_OPEN_MAX = 32
+"""Waiting files that keep their descriptor, the last ones read: they are followed when they are renamed."""
 _log = logging.getLogger(__name__)
 
 
 class FilesSourceTask(SourceTask):
-    """Reads its share of the files, one after the other; growing ones in turns."""
+    """Reads its share of the files, one after the other to its end, and growing ones whenever they grow."""
+
+    def __init__(self) -> None:
+        self._readers: dict[str, FileReader] = {}
+        self._ended: set[str] = set()
+        self._ready: deque[FileReader] = deque()
+        self._waiting: deque[FileReader] = deque()
+        """Read to their ends: looked at in turns."""
+        self._open: deque[FileReader] = deque()
+        """Those of them that may hold descriptors."""
+        self._skipping: dict[str, FileReader] = {}
+        """Readers that have come to an offset without a record."""
+        self._look_at = 0.0
+        self._reading = threading.Lock()
+        """`stop` may come beside a `poll`."""
 
     def start(self, config: Mapping[str, str]) -> None:
         """Go to the committed position of every file."""
         self._config = FilesSourceConfig.parse(config)
         self._stamp = timestamp_rule(self._config)
-        paths: list[str] = json.loads(config.get(_TASK_FILES) or json.dumps([self._config.file]))
-        self._readers = deque(self._reader(Path(path)) for path in paths)
+        self._share = Share(self._config, config)
+        self._look_for_files()
 
-    def _reader(self, path: Path) -> FileReader:
-        offset = self.context.offsets.offset({"filename": str(path)})
-        return FileReader(path, self._config, offset)
+    @property
+    def files(self) -> list[str]:
+        """The files this task reads, or waits for."""
+        return list(self._readers)
 
     def poll(self) -> list[SourceRecord]:
         """A batch of one file."""
-        for _ in range(len(self._readers)):
-            reader = self._readers[0]
-            values = reader.batch()
-            if reader.ended:
-                self._readers.popleft().close()
-            elif not values:
-                self._readers.rotate(-1)
-            if values:
-                return self._records(reader, values)
-        if self._config.stop_at_eof and not self._readers:
-            self.context.finished()
-        return []
+        with self._reading:
+            if self._share.is_watched and time.monotonic() >= self._look_at:
+                self._look_for_files()
+            self._look_at_waiting(_LOOKS_BUSY if self._ready else _LOOKS_IDLE)
+            while self._ready:
+                reader = self._ready[0]
+                if values := self._batch(reader):
+                    return self._records(reader, values)
+            if self._config.stop_at_eof:
+                self.context.finished()
+            return []
+
+    def update_offsets(self) -> list[tuple[dict[str, str], dict[str, int]]]:
+        """Where files were read without a record: blank lines."""
+        with self._reading:
+            skipping, self._skipping = self._skipping, {}
+            return [(reader.partition, reader.offset) for reader in skipping.values()]
+
+    def _batch(self, reader: FileReader) -> list[Any]:
+        """A batch of the first ready file, which goes where it belongs behind it."""
+        before = reader.offset
+        values = reader.batch()
+        if reader.ended:
+            self._ready.popleft().close()
+            self._ended.add(str(reader.path))
+            del self._readers[str(reader.path)]
+        elif reader.is_waiting:
+            self._waiting.append(self._ready.popleft())
+            self._keep_open(reader)
+        if values:
+            self._skipping.pop(str(reader.path), None)
+        elif reader.offset != before:
+            self._skipping[str(reader.path)] = reader
+        return values
+
+    def _keep_open(self, reader: FileReader) -> None:
+        self._open.append(reader)
+        if len(self._open) > _OPEN_MAX:
+            self._open.popleft().release()
+
+    def _look_at_waiting(self, most: int) -> None:
+        for _ in range(min(most, len(self._waiting))):
+            reader = self._waiting.popleft()
+            if reader.has_changed():
+                self._ready.append(reader)
+                if reader in self._open:
+                    self._open.remove(reader)
+            else:
+                self._waiting.append(reader)
+
+    def _look_for_files(self) -> None:
+        """Take up new files, and forget those that are gone and have their offset stored."""
+        self._look_at = time.monotonic() + self._config.watch_interval_ms / 1000
+        paths = dict.fromkeys(self._share.paths())
+        self._ended &= paths.keys()
+        for path in paths:
+            if path not in self._readers and path not in self._ended:
+                offset = self.context.offsets.offset({"filename": path})
+                self._readers[path] = reader = FileReader(Path(path), self._config, offset)
+                self._ready.append(reader)
+        gone = {path for path in self._readers.keys() - paths if self._is_done(path)}
+        if gone:
+            for path in gone:
+                self._readers.pop(path).close()
+            self._waiting = deque(reader for reader in self._waiting if str(reader.path) not in gone)
+            self._open = deque(reader for reader in self._open if str(reader.path) not in gone)
+
+    def _is_done(self, path: str) -> bool:
+        reader = self._readers[path]
+        stored = self.context.offsets.offset(reader.partition) or START
+        return reader.is_waiting and stored == reader.offset
 
     def _records(self, reader: FileReader, values: list[Any]) -> list[SourceRecord]:
         topic, key_field, partition = self._config.topic, self._config.key_field, reader.partition
@@ -70,48 +148,25 @@ class FilesSourceTask(SourceTask):
 
     def stop(self) -> None:
         """Close the files."""
-        for reader in getattr(self, "_readers", ()):
-            reader.close()
+        with self._reading:
+            for reader in self._readers.values():
+                reader.close()
 
 
 class FilesSource(SourceConnector):
-    """Shares the files out over the tasks, and watches patterns for new ones."""
+    """Shares the files out over the tasks."""
 
     CONFIG = FilesSourceConfig
     VERSION = "1"
     task_class = FilesSourceTask
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Begin to watch, unless reading ends with the files there are."""
+        """Take the config."""
         self.config = dict(config)
         self._settings = FilesSourceConfig.parse(config)
-        self._stopped = threading.Event()
-        self._planned = self._paths()
-        if not self._settings.stop_at_eof and any(map(glob.has_magic, self._settings.files)):
-            threading.Thread(target=self._watch, name="files-watch", daemon=True).start()
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Every n-th file to a task."""
-        self._planned = paths = self._paths()
-        if not paths and self._settings.stop_at_eof:
+        """Every n-th file to a task; of a pattern that is watched a share of what will match."""
+        if self._settings.stop_at_eof and not self._settings.file and not matches(self._settings.files):
             _log.warning("files=%s: there is no such file", ",".join(self._settings.files))
-        count = max(1, min(max_tasks, len(paths)))
-        return [{**self.config, _TASK_FILES: json.dumps(paths[i::count])} for i in range(count)]
-
-    def stop(self) -> None:
-        """Stop watching."""
-        self._stopped.set()
-
-    def _paths(self) -> list[str]:
-        if self._settings.file:
-            return [self._settings.file]
-        found: dict[str, None] = {}
-        for pattern in self._settings.files:
-            matches = sorted(glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else [pattern]
-            found.update(dict.fromkeys(p for p in matches if not Path(p).is_dir()))
-        return list(found)
-
-    def _watch(self) -> None:
-        while not self._stopped.wait(self._settings.watch_interval_ms / 1000):
-            if self._paths() != self._planned:
-                self.context.request_task_reconfiguration()
+        return [{**self.config, **share} for share in plan(self._settings, max_tasks)]

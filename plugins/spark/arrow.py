@@ -9,7 +9,7 @@ from itertools import chain
 import pyarrow as pa
 
 from logd.client import Admin, BatchFetcher, Client, Fetched, TopicPartition
-from logd.errors import OffsetOutOfRange, RequestTimedOut
+from logd.errors import LogTruncated, OffsetOutOfRange, RequestTimedOut
 from logd.records import BatchHeader, Columns, check_crc, decode_columns
 from plugins.spark.errors import DataLost
 from plugins.spark.options import ReadOptions
@@ -35,8 +35,9 @@ HEADERS_FIELD = ("headers", pa.list_(_HEADER))
 def read_arrow(options: ReadOptions, wanted: LogRange) -> Iterator[pa.RecordBatch]:
     """The records of one range, in order, about `ROWS` a batch.
 
-    Runs an event loop of its own, step by step. Raises DataLost when the log no longer holds the range
-    (without failOnDataLoss: what it still holds), KafkaError and CorruptRecordBatch.
+    Runs an event loop of its own, step by step. Raises DataLost when the log no longer holds the range, or
+    was truncated while it was read (without failOnDataLoss: what it still holds), KafkaError and
+    CorruptRecordBatch.
     """
     builder = _Builder(wanted, options.include_headers)
     with asyncio.Runner() as runner:
@@ -68,6 +69,13 @@ async def _fetched(options: ReadOptions, wanted: LogRange) -> AsyncIterator[Fetc
         while position < wanted.end:
             try:
                 chunks = await fetcher.fetch(timeout_ms=options.poll_timeout_ms)
+            except LogTruncated as e:
+                # Rows before the position are out already: it is read on from there, or not at all.
+                if options.fail_on_data_loss:
+                    available = e.diverging_offset if e.diverging_offset >= 0 else e.start
+                    raise DataLost(tp.topic, tp.partition, position, available) from e
+                fetcher.seek(tp, position)
+                continue
             except OffsetOutOfRange as e:
                 if options.fail_on_data_loss or e.start < 0:  # not known: the broker is away
                     available = e.start if position < e.start else e.end

@@ -2,6 +2,7 @@
 
 ConnectError
 ├── DataLost            records the position needs are gone from the log: choose a new position
+│   └── PartitionGone   the partition itself is gone: do without it, or read another topic
 ├── TopicRecreated      the topic is another one of the same name: point the sink at a new table
 ├── Fenced              another writer took the table over: stop
 ├── VerificationFailed  what Spark wrote is not what was planned: nothing was committed
@@ -34,6 +35,20 @@ class DataLost(ConnectError):
 
     def __repr__(self) -> str:
         return f"DataLost({str(self)!r})"
+
+
+class PartitionGone(DataLost):
+    """`topic`-`partition` is not in the cluster any more; the table holds it up to offset `wanted`."""
+
+    def __init__(self, topic: str, partition: int, wanted: int) -> None:
+        super().__init__(topic, partition, wanted, -1)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.topic}-{self.partition} is gone, and the table was fed from it up to offset "
+            f"{self.wanted}; what came behind is lost (leave the topic out, or fail.on.data.loss=false "
+            "goes on without it)"
+        )
 
 
 class TopicRecreated(ConnectError):

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from logd.topic_partition import TopicPartition
+
 FORMAT_VERSION = 1
 
 
@@ -48,7 +50,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return None if known is None else known.offsets.get(partition)
 
     def positions_after(
-        self, ends: Mapping[tuple[str, int], int], topic_ids: Mapping[str, str]
+        self, ends: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]
     ) -> dict[str, TopicPosition]:
         """The positions once everything before `ends` is in the table."""
         offsets = {topic: dict(known.offsets) for topic, known in self.positions.items()}

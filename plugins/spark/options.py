@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from logd.errors import ConfigError
+from logd.topic_partition import TopicPartition
+from plugins.spark.option_names import check_names
 
 _T = TypeVar("_T")
 
@@ -34,7 +36,7 @@ class OffsetChoice:
     """The wanted offset of every partition: one for all, or one each (which then has to name them all)."""
 
     everywhere: Wanted | None = None
-    each: Mapping[tuple[str, int], Wanted] | None = None
+    each: Mapping[TopicPartition, Wanted] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,7 @@ _FETCH_LEAST = {"kafka.fetch.min.bytes": 0, "kafka.fetch.max.wait.ms": 0}
 
 def parse_options(options: Mapping[str, str]) -> ReadOptions:
     """Options of a batch read; ConfigError names the key, the value and what is allowed."""
+    check_names(options)
     given = {key.lower(): value for key, value in options.items()}
     topics, pattern, assigned = _subscription(given)
     starting = _choice(given, "starting", EARLIEST)
@@ -165,12 +168,12 @@ def _wanted_moment(ms: int) -> Wanted:
     return Wanted("timestamp", ms)
 
 
-def _each(key: str, text: str, wanted: Callable[[int], Wanted]) -> dict[tuple[str, int], Wanted]:
+def _each(key: str, text: str, wanted: Callable[[int], Wanted]) -> dict[TopicPartition, Wanted]:
     return _json(
         key,
         text,
         lambda found: {
-            (str(topic), int(partition)): wanted(int(number))
+            TopicPartition(str(topic), int(partition)): wanted(int(number))
             for topic, numbers in found.items()
             for partition, number in numbers.items()
         },

@@ -116,6 +116,10 @@ async def _offsets(
     latest: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
     choice = options.starting if which == "starting" else options.ending
+    extra = sorted((choice.each or {}).keys() - set(tps))
+    if extra:
+        named = ", ".join(str(tp) for tp in extra)
+        raise ConfigError(f"{which}Offsets", named, "names partitions that are not read: name those that are")
     wanted = {tp: _wanted(choice, tp, f"{which}Offsets") for tp in tps}
     moments: dict[TopicPartition, OffsetSpec] = {
         tp: want.value for tp, want in wanted.items() if want.kind == "timestamp"
@@ -139,7 +143,7 @@ async def _offsets(
 def _wanted(choice: OffsetChoice, tp: TopicPartition, key: str) -> Wanted:
     if choice.everywhere is not None:
         return choice.everywhere
-    found = (choice.each or {}).get((tp.topic, tp.partition))
+    found = (choice.each or {}).get(tp)
     if found is None:
         raise ConfigError(
             key, "", f"names no offset for {tp}; name all partitions, -2 is earliest, -1 latest"

@@ -1,6 +1,7 @@
 """The sink connector: a coordinator that plans offset ranges, has Spark write them, verifies and commits.
 
-    1  position   from the table's newest manifest, never from memory
+    1  position   from the table's newest manifest, never from memory; a partition seen for the first time
+                  gets one before anything is read, so that what retention takes from then on is missed
     2  plan       [position, last stable offset) per partition
     3  write      Spark's executors read the log and write files into a folder of this attempt
     4  verify     rows and offsets in the files against the plan
@@ -30,7 +31,8 @@ from plugins.spark.driver import SparkDriver, acquire_driver, release_driver
 from plugins.spark.environment import java_found
 from plugins.spark.errors import Fenced, VerificationFailed
 from plugins.spark.manifest import Manifest
-from plugins.spark.planning import plan_batch
+from plugins.spark.option_names import EFFECTIVE, misspelt
+from plugins.spark.planning import BatchPlan, plan_batch
 from plugins.spark.settings import SparkSettings, SparkSinkConfig, local_path
 from plugins.spark.table import ParquetTable
 
@@ -53,9 +55,12 @@ class SparkSinkTask(RangeSinkTask):
         self.table = ParquetTable(local_path(self.config.path))
         self._check_folders()
         self._driver = acquire_driver(SparkSettings.from_config(config))
+        for key, nearest in misspelt(f"kafka.{key}" for key in self.context.client_settings).items():
+            log.warning("%s is not known and has no effect%s", key, f"; {nearest}?" if nearest else "")
         self.table.create()
-        self._writer = self.table.claim().writer
-        orphans = self.table.collect_orphans()
+        claim = self.table.claim()
+        self._writer = claim.writer
+        orphans = self.table.collect_orphans(claim)
         if orphans:
             log.info("%s: removed %d orphans of an interrupted batch", self.table.path, orphans)
 
@@ -67,9 +72,12 @@ class SparkSinkTask(RangeSinkTask):
             ends,
             max_records=self.config.max_offsets_per_trigger,
             fail_on_data_loss=self.config.fail_on_data_loss,
+            is_read=self._is_read,
         )
+        if plan.starts:
+            state = self._commit_starts(state, plan)
         if self._due(plan.pending):
-            state = self._write_batch(state, plan.ranges, plan.topic_ids)
+            state = self._write_batch(state, plan)
         return {tp: offset for tp in ends if (offset := state.position(*tp)) is not None}
 
     def stop(self) -> None:
@@ -105,16 +113,32 @@ class SparkSinkTask(RangeSinkTask):
         waited_ms = (self._clock() - self._waiting_since) * 1000
         return pending >= self.config.min_offsets_per_trigger or waited_ms >= self.config.max_trigger_delay_ms
 
-    def _write_batch(
-        self, state: Manifest, ranges: tuple[PlannedRange, ...], topic_ids: Mapping[str, str]
-    ) -> Manifest:
+    def _is_read(self, topic: str) -> bool:
+        pattern = self.config.topics_pattern
+        return topic in self.config.topics if pattern is None else bool(pattern.fullmatch(topic))
+
+    def _commit_starts(self, state: Manifest, plan: BatchPlan) -> Manifest:
+        """A manifest without files: where partitions begin that the table had no position of."""
+        committed = Manifest(
+            number=state.number + 1,
+            writer=self._writer,
+            committed_at_ms=int(self._clock() * 1000),
+            rows=state.rows,
+            positions=state.positions_after(plan.starts, plan.topic_ids),
+            value_schema=state.value_schema,
+            table_schema=state.table_schema,
+        )
+        self.table.commit(committed)
+        return committed
+
+    def _write_batch(self, state: Manifest, plan: BatchPlan) -> Manifest:
         assert self._driver is not None
         directory = self.table.batch_directory(state.number + 1)
         began = self._clock()
         result = self._driver.write(
             WriteRequest(
                 bootstrap_servers=self.context.bootstrap_servers,
-                ranges=ranges,
+                ranges=plan.ranges,
                 directory=str(directory),
                 file_root=str(self.table.path),
                 shape=self.config.row_shape(),
@@ -124,8 +148,8 @@ class SparkSinkTask(RangeSinkTask):
                 client_options=self._client_options(),
             )
         )
-        verify(result, ranges)
-        committed = self._next(state, ranges, topic_ids, result)
+        verify(result, plan.ranges)
+        committed = self._next(state, plan, result)
         self.table.commit(committed)
         self._waiting_since = None
         log.info(
@@ -138,28 +162,26 @@ class SparkSinkTask(RangeSinkTask):
         )
         return committed
 
-    def _next(
-        self,
-        state: Manifest,
-        ranges: tuple[PlannedRange, ...],
-        topic_ids: Mapping[str, str],
-        result: WriteResult,
-    ) -> Manifest:
+    def _next(self, state: Manifest, plan: BatchPlan, result: WriteResult) -> Manifest:
         return Manifest(
             number=state.number + 1,
             writer=self._writer,
             committed_at_ms=int(self._clock() * 1000),
             rows=state.rows + sum(file.rows for file in result.files),
             files=result.files,
-            positions=state.positions_after({(r.topic, r.partition): r.end for r in ranges}, topic_ids),
+            positions=state.positions_after(plan.positions, plan.topic_ids),
             value_schema=result.value_schema,
             table_schema=result.table_schema,
         )
 
     def _client_options(self) -> dict[str, str]:
-        """Options of the source: the context's consumer keys, but committed records only."""
+        """Options of the source: the context's consumer keys that it knows, but committed records only.
+
+        The others are for sinks that are given records; a plain sink's worker warns of unknown ones, too.
+        """
         options = {f"kafka.{key}": str(value) for key, value in self.context.client_settings.items()}
-        return options | {"kafka.isolation.level": "read_committed"}
+        known = {key: value for key, value in options.items() if key.lower() in EFFECTIVE}
+        return known | {"kafka.isolation.level": "read_committed"}
 
 
 class SparkSink(SinkConnector):
@@ -176,12 +198,12 @@ def verify(result: WriteResult, planned: Sequence[PlannedRange]) -> None:
     Offsets have gaps where a topic is compacted or transactional, so fewer rows than offsets are no fault;
     more are, and so is a row that Spark counted on its way and the files do not have.
     """
-    wanted = {(r.topic, r.partition): r for r in planned}
+    wanted = {TopicPartition(r.topic, r.partition): r for r in planned}
     in_files = sum(file.rows for file in result.files)
     if not in_files == sum(r.rows for r in result.ranges) == result.rows_read:
         raise VerificationFailed(f"Spark read {result.rows_read} rows, the files hold {in_files}")
     for found in result.ranges:
-        plan = wanted.get((found.topic, found.partition))
+        plan = wanted.get(TopicPartition(found.topic, found.partition))
         if plan is None or not plan.start <= found.first_offset <= found.last_offset < plan.end:
             raise VerificationFailed(f"offsets outside of the plan: {found}, planned {plan}")
         if found.rows > found.last_offset - found.first_offset + 1:

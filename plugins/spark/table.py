@@ -113,13 +113,24 @@ class ParquetTable:
         """A folder, not made yet, for the files that manifest `number` is to name."""
         return self.data_path / f"{BATCH_COLUMN}={number:08d}-{secrets.token_hex(3)}"
 
-    def collect_orphans(self) -> int:
-        """Remove batch folders no manifest names, and torn manifests; returns how many. Claim first."""
+    def collect_orphans(self, claim: Manifest) -> int:
+        """Remove batch folders no manifest names, and torn manifests, of writers before `claim`; how many.
+
+        Those of writers after it have higher numbers: one that stood still behind its claim lets them be.
+        """
         kept = {Path(file.path).parts[1] for file in self.files()}
-        orphans = [folder for folder in self.data_path.iterdir() if folder.name not in kept]
+        orphans = [
+            folder
+            for folder in self.data_path.iterdir()
+            if folder.name not in kept and _number(folder.name, f"{BATCH_COLUMN}=") <= claim.number
+        ]
         for folder in orphans:
             shutil.rmtree(folder)
-        aside = [path for path in self._manifests_path.iterdir() if path.name.startswith(".")]
+        aside = [
+            path
+            for path in self._manifests_path.iterdir()
+            if path.name.startswith(".") and _number(path.name, ".") <= claim.number
+        ]
         for path in aside:
             path.unlink(missing_ok=True)
         return len(orphans) + len(aside)
@@ -133,6 +144,12 @@ class ParquetTable:
 
     def _read(self, number: int) -> Manifest:
         return decode((self._manifests_path / f"{number:08d}.json").read_bytes())
+
+
+def _number(name: str, prefix: str) -> int:
+    """The number of the manifest that a file or folder is for; 0 for what is none of ours."""
+    digits = name.removeprefix(prefix)[:8]
+    return int(digits) if digits.isdecimal() else 0
 
 
 def sync_directory(path: Path) -> None:

@@ -183,6 +183,7 @@ class FakeConsumer:
         self.thrown_out: Exception | None = None
         self.confirms = 0
         self.per_fetch = 3
+        self.parts = 2
         self._wake = asyncio.Event()
         client.consumers.append(self)
 
@@ -216,7 +217,7 @@ class FakeConsumer:
         fetched = []
         for tp, position in self.positions.items():
             start = max(position, 0)
-            for _ in range(2):  # two parts at a time: one is in hand while the other is put
+            for _ in range(self.parts):  # several: one is put while the others are in hand
                 values = self.logs.get(tp, [])[start : start + self.per_fetch]
                 if values:
                     fetched.append(FakeFetched(tp, start, values))
@@ -224,7 +225,7 @@ class FakeConsumer:
             self.positions[tp] = start if start > max(position, 0) else position
         return fetched
 
-    async def fetch(self, *, timeout_ms):
+    async def fetch(self, *, timeout_ms, max_bytes=None):
         ready = self._ready()
         if not ready:
             self._wake.clear()

@@ -10,7 +10,6 @@ from connect.config import (
     Password,
     SinkConfig,
     document,
-    parse_properties,
     read_config_file,
     refuse_unsupported,
     setting,
@@ -145,29 +144,6 @@ def test_promises_that_cannot_be_kept_are_refused():
     ):
         with pytest.raises(ConfigError, match=key):
             refuse_unsupported({key: value})
-
-
-def test_java_properties():
-    text = r"""# comment
-! too
-a=1
- b : two words
-c 3
-long=x\
-   y
-empty=
-uni\=key=\u00e9\t\\
-path=c:\\d
-"""
-    assert parse_properties(text) == {
-        "a": "1",
-        "b": "two words",
-        "c": "3",
-        "long": "xy",
-        "empty": "",
-        "uni=key": "é\t\\",
-        "path": "c:\\d",
-    }
 
 
 def test_json_config_files_flat_or_nested(tmp_path):

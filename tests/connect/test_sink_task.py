@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from connect.api import RetriableError, SinkTask, TopicPartition
+from connect.api import PartitionsFenced, RetriableError, SinkTask, TopicPartition
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.states import State
 from logd.errors import ConnectionClosed, ErrorCode, error_for
@@ -237,7 +237,7 @@ def test_what_cannot_be_taken_fails_the_task_and_commits_nothing(harness, fake_c
 
 
 def test_a_commit_waits_for_a_broker_that_is_away(harness, fake_consumer, monkeypatch):
-    monkeypatch.setattr("connect.runtime.backoff.FIRST_SECONDS", 0.001)
+    monkeypatch.setattr("connect.runtime.task.BACKOFF_FIRST_SECONDS", 0.001)
 
     async def run():
         plugin = Target()
@@ -302,21 +302,129 @@ def test_a_task_that_was_thrown_out_flushes_nothing(harness, fake_consumer):
     """It stood still beyond its session: its files would replace larger ones of whoever went on."""
 
     async def run():
+        harness.worker["offset.flush.interval.ms"] = "60000"
         plugin = Target()
         task, consumer = await started(harness, plugin)
-        consumer.thrown_out = error_for(ErrorCode.UNKNOWN_MEMBER_ID)
         await consumer.assign(A)
         consumer.write(A, b"1", b"2")
         await harness.until(lambda: task.delivered == 2)
+        consumer.thrown_out = error_for(ErrorCode.UNKNOWN_MEMBER_ID)
         before = consumer.confirms
+        task.request_commit()
         await harness.until(lambda: consumer.confirms > before)
         await consumer.revoke(A, lost=True)
         assert plugin.durable == {} and consumer.commits == []
         consumer.thrown_out = None
         await consumer.assign(A)
+        await harness.until(lambda: task.delivered == 4)
+        task.request_commit()
         await harness.until(lambda: consumer.committed_offsets == {A: 2})
         assert plugin.durable == {A: [1, 2]}
         await task.stop()
+
+    asyncio.run(run())
+
+
+def test_a_task_that_was_thrown_out_while_it_opened_puts_nothing(harness, fake_consumer):
+    """It stood still in `open`: it may have just taken the target from whoever went on meanwhile."""
+
+    async def run():
+        plugin = Target()
+        task, consumer = await started(harness, plugin)
+        consumer.thrown_out = error_for(ErrorCode.UNKNOWN_MEMBER_ID)
+        consumer.write(A, b"1", b"2")
+        await consumer.assign(A)
+        assert plugin.events == [("open", [A]), ("close", [A])]
+        rounds = task._round
+        await harness.until(lambda: task._round > rounds + 2)
+        assert (task.delivered, plugin.held, consumer.commits) == (0, {}, [])
+        await consumer.revoke(A, lost=True)
+        consumer.thrown_out = None
+        await consumer.assign(A)
+        await harness.until(lambda: consumer.committed_offsets == {A: 2})
+        assert plugin.durable == {A: [1, 2]}
+        await task.stop()
+
+    asyncio.run(run())
+
+
+class Fencing(Target):
+    """Another task takes its place, in `put` or in `flush`."""
+
+    def __init__(self, where, times=1):
+        self.where, self.times = where, times
+
+    def put(self, records):
+        self.reach("put")
+        super().put(records)
+
+    def flush(self, offsets):
+        if any(self.held.values()):
+            self.reach("flush")
+        super().flush(offsets)
+
+    def reach(self, where):
+        if self.where == where and self.times:
+            self.times -= 1
+            raise PartitionsFenced("t-0 has been claimed")
+
+
+@pytest.mark.parametrize("where", ["put", "flush"])
+def test_a_task_whose_place_was_taken_wrongly_begins_anew_at_its_committed_offsets(
+    harness, fake_consumer, where
+):
+    """Whoever took it had stood still before its claim, and is none of the group: the records come again."""
+
+    async def run():
+        plugin = Fencing(where)
+        task, consumer = await started(harness, plugin)
+        consumer.write(A, *(b"%d" % n for n in range(9)))
+        await consumer.assign(A)
+        await harness.until(lambda: consumer.committed_offsets == {A: 9})
+        assert plugin.durable == {A: list(range(9))}
+        assert plugin.events == [("open", [A]), ("close", [A]), ("open", [A])]
+        await task.stop()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("where", ["put", "flush"])
+def test_a_task_whose_place_was_taken_by_right_lets_go_and_goes_on_with_what_it_gets(
+    harness, fake_consumer, where
+):
+    async def run():
+        plugin = Fencing(where)
+        task, consumer = await started(harness, plugin)
+        await consumer.assign(A)
+        asked = consumer.confirm
+
+        async def confirm():
+            if not plugin.times:  # it is fenced
+                raise error_for(ErrorCode.UNKNOWN_MEMBER_ID)
+            await asked()
+
+        consumer.confirm = confirm
+        consumer.write(A, b"1", b"2")
+        await harness.until(lambda: plugin.events == [("open", [A]), ("close", [A])])
+        await consumer.revoke(A, lost=True)
+        consumer.confirm = asked
+        assert (plugin.durable, consumer.commits) == ({}, [])
+        await consumer.assign(A)
+        await harness.until(lambda: consumer.committed_offsets == {A: 2})
+        assert task.status.state is State.RUNNING
+        await task.stop()
+
+    asyncio.run(run())
+
+
+def test_two_connectors_that_write_to_one_place_do_not_go_on_for_ever(harness, fake_consumer):
+    async def run():
+        task, consumer = await started(harness, Fencing("flush", times=1 << 60))
+        consumer.write(A, b"1")
+        await consumer.assign(A)
+        await harness.in_state(task, State.FAILED)
+        assert "does another connector write to the same place?" in task.status.trace
+        assert consumer.commits == []
 
     asyncio.run(run())
 

@@ -291,7 +291,7 @@ def test_producer_settings_come_from_worker_and_connector(harness, fake_producer
 
 def test_a_broker_that_is_away_is_waited_for(harness, fake_producer, monkeypatch):
     """logd is restarted: metadata cannot be had for longer than a request's timeout."""
-    monkeypatch.setattr("connect.runtime.backoff.FIRST_SECONDS", 0.001)
+    monkeypatch.setattr("connect.runtime.task.BACKOFF_FIRST_SECONDS", 0.001)
     away = [ConnectionClosed("away"), RequestTimedOut("away"), error_for(ErrorCode.NOT_CONTROLLER, "away")]
     topic = harness.client.topic
 

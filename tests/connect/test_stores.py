@@ -1,12 +1,13 @@
 """Source offsets in a file, and which of them may be committed."""
 
 import asyncio
+import threading
 
 import pytest
 
 from connect.errors import ConfigError
 from connect.runtime.submitted import SubmittedOffsets
-from connect.stores import ConnectorOffsets, FileOffsetStore
+from connect.stores import ConnectorOffsets, FileOffsetStore, file_offsets
 
 
 def test_offsets_survive_in_the_file(tmp_path):
@@ -69,3 +70,35 @@ def test_an_offset_is_committable_only_behind_everything_acked():
     assert submitted.take_committable() == {b"A": b"30"}
     assert submitted.take_committable() == {}
     assert submitted.pending == 0
+
+
+def test_a_commit_that_is_cut_off_is_not_forgotten_by_the_next(tmp_path, monkeypatch):
+    """A failing task is cancelled while its offsets are written; another's commit wrote the same temporary
+    file at the same time, and without the first one's offsets.
+    """
+    began, go, writing = threading.Event(), threading.Event(), []
+
+    def slow(path, offsets):
+        writing.append(dict(offsets))
+        began.set()
+        go.wait()
+        write(path, offsets)
+        writing.append("written")
+
+    write = file_offsets._write
+    monkeypatch.setattr(file_offsets, "_write", slow)
+
+    async def run():
+        first = asyncio.create_task(store.put({b'["a",{}]': b"1"}))
+        await asyncio.to_thread(began.wait)
+        first.cancel()
+        second = asyncio.create_task(store.put({b'["b",{}]': b"2"}))
+        await asyncio.gather(first, return_exceptions=True)
+        go.set()
+        await second
+
+    store = FileOffsetStore.open(tmp_path / "offsets")
+    asyncio.run(run())
+    store.close()
+    assert writing[1] == "written"
+    assert (tmp_path / "offsets").read_text() == '[["a",{}],1]\n[["b",{}],2]\n'

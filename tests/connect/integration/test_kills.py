@@ -47,7 +47,7 @@ def test_worker_killed_while_writing_files(kit, rows, topic, tmp_path):
     kit.settings |= {"consumer.session.timeout.ms": "1000", "consumer.heartbeat.interval.ms": "200"}
 
     def written() -> int:
-        return len(list(out.rglob("*.jsonl")))
+        return len(list(out.glob("[!.]*/*.jsonl")))
 
     for _ in range(3):
         before = written()
@@ -55,7 +55,7 @@ def test_worker_killed_while_writing_files(kit, rows, topic, tmp_path):
         kit.wait_until(lambda before=before: written() > before, process)
         kit.kill(process)
     kit.finish(sink)
-    lines = [line for path in out.rglob("*.jsonl") for line in path.read_text().splitlines()]
+    lines = [line for path in out.glob("[!.]*/*.jsonl") for line in path.read_text().splitlines()]
     assert sorted(int(json.loads(line)["n"]) for line in lines) == list(range(ROWS))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import resource
 import subprocess
 import sys
 
@@ -144,22 +145,52 @@ def test_a_range_sink_is_offered_ends_and_the_group_follows(kit, rows, topic):
 
 
 def test_new_files_are_found_by_a_pattern(kit, topic, tmp_path):
+    """By the tasks that run: a restart would begin their counts anew."""
+
     async def run():
         config = kit.source("", topic, tasks_max="2", watch_interval_ms="20", stop_at_eof="false")
         del config["file"]
         config["files"] = f"{tmp_path}/*.csv"
         async with Worker(kit.config()) as worker:
             await worker.start_connector(config)
-            for i in range(3):
+            for i in range(6):
                 (tmp_path / f"new-{i}.csv").write_text(f"n\n{i}\n")
-                await until(
-                    lambda i=i: kit.committed_line() and len(worker.status()[0]["tasks"]) == min(i + 1, 2)
-                )
-            offsets = tmp_path / "offsets"
-            await until(lambda: offsets.read_text().count("\n") == 3)
+                await until(lambda i=i: len(offsets()) == i + 1)
+            tasks = worker.status()[0]["tasks"]
+            assert sum(task["records_polled"] for task in tasks) == 6
+
+    def offsets():
+        path = tmp_path / "offsets"
+        return path.read_text().splitlines() if path.exists() else []
 
     asyncio.run(run())
-    assert sorted(kit.numbers(topic)) == [0, 1, 2]
+    assert sorted(kit.numbers(topic)) == list(range(6))
+
+
+def test_more_files_than_descriptors_are_read_and_followed(kit, topic, tmp_path):
+    """300 files at `ulimit -n 256`, in tail mode: also what is appended to the first, and to a new one."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for i in range(300):
+        (folder / f"{i:03}.csv").write_text(f"n\n{i}\n")
+    config = kit.source("", topic, tasks_max="2", watch_interval_ms="20", stop_at_eof="false")
+    del config["file"]
+    process = kit.spawn(
+        config | {"files": f"{folder}/*.csv", "batch.size": "1"}, options=("--status-interval", "0.1")
+    )
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (256, 256))
+
+    def polled() -> int:
+        tasks = kit.events()[-1]["connectors"][0]["tasks"] if len(kit.events()) > 1 else []
+        return sum(task["records_polled"] for task in tasks)
+
+    kit.wait_until(lambda: polled() == 300, process)
+    with (folder / "000.csv").open("a") as file:
+        file.write("300\n")
+    (folder / "new.csv").write_text("n\n301\n")
+    kit.wait_until(lambda: polled() == 302, process)
+    assert kit.terminate(process) == 0
+    assert sorted(kit.numbers(topic)) == list(range(302))
 
 
 def test_configs_that_cannot_be_are_refused_at_once(kit, topic):

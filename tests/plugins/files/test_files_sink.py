@@ -1,16 +1,26 @@
 """The files sink: formats, names, and nothing twice after re-delivery."""
 
 import datetime as dt
-import fcntl
 import json
-import os
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
-from connect.api import ConfigError, ConnectError, DataError, SinkRecord, TopicPartition, schema
+from connect.api import (
+    ConfigError,
+    ConnectError,
+    DataError,
+    PartitionsFenced,
+    SinkRecord,
+    TopicPartition,
+    schema,
+)
 from connect.testing import SinkRun
 from plugins.files import FilesSink, FileStreamSink
+from plugins.files.claims import Claim
 
 
 def records(first, last, partition=0):
@@ -160,40 +170,86 @@ def test_what_does_not_fit_columns_is_named(tmp_path, rows):
         parquet_of(tmp_path, rows)
 
 
-def test_what_a_killed_worker_was_writing_is_removed_by_the_partitions_next_owner(tmp_path):
-    """Not what another partition's owner, or one who does not know yet that he is none, is writing now."""
-    folder = tmp_path / "t"
-    folder.mkdir()
-    left, living, others = (
-        folder / f".t+{p}+{0:020d}.jsonl.{pid}.tmp" for p, pid in ((0, 1), (0, 2), (1, 1))
-    )
-    unrelated = folder / ".t+0+x.tmp"
-    for path in (left, living, others, unrelated):
-        path.write_text("{")
-    with living.open("rb") as file, SinkRun(FilesSink, {"path": str(tmp_path)}) as sink:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        sink.put(records(0, 1))
-        sink.flush()
-        assert sorted(p for p in folder.iterdir() if p.suffix == ".tmp") == sorted(
-            [living, others, unrelated]
-        )
-    assert [len(rows) for rows in lines(folder).values()] == [1]
+def claims(folder):
+    """What is under `.claims`: folders of claims, and files being written, by partition."""
+    found = [path.relative_to(folder / ".claims").parts for path in (folder / ".claims").rglob("*")]
+    return sorted((parts[0], *parts[2:]) for parts in found if len(parts) > 1)
 
 
-def test_a_file_being_written_is_locked(tmp_path, monkeypatch):
+def test_what_a_killed_worker_was_writing_is_removed_by_the_partitions_next_owner(tmp_path, monkeypatch):
+    """And not what another partition's owner is writing."""
+
+    def fail(descriptor):
+        raise KeyboardInterrupt  # killed: nothing is tidied up
+
+    for partition in (0, 1):
+        task = SinkRun(FilesSink, {"path": str(tmp_path)}).task
+        task.open([TopicPartition("t", partition)])
+        task.put(records(0, 1, partition))
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr("plugins.files.sink.os.fsync", fail)
+            patch.setattr("pathlib.Path.unlink", lambda path, missing_ok: None)
+            task.flush({})
+    left = [(f"t+{p}", f"t+{p}+{0:020d}.jsonl.tmp") for p in (0, 1)]
+    assert claims(tmp_path) == [("t+0",), left[0], ("t+1",), left[1]]
+
     with SinkRun(FilesSink, {"path": str(tmp_path)}) as sink:
-
-        def fsync(descriptor):
-            for path in tmp_path.rglob(".*.tmp"):
-                with path.open("rb") as file, pytest.raises(BlockingIOError):
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                seen.append(path.name)
-
-        seen = []
-        monkeypatch.setattr("plugins.files.sink.os.fsync", fsync)
         sink.put(records(0, 1))
+        assert claims(tmp_path) == [("t+0",), ("t+1",), left[1]]
         sink.flush()
-    assert seen == [f".t+0+{0:020d}.jsonl.{os.getpid()}.tmp"]
+    assert claims(tmp_path) == [("t+1",), left[1]]
+    assert [len(rows) for rows in lines(tmp_path).values()] == [1]
+
+
+@pytest.mark.parametrize("at", ["before it is begun", "before the rename"])
+def test_an_earlier_owner_overwrites_nothing_of_the_next_ones(tmp_path, monkeypatch, at):
+    """A worker stood still while it wrote its first record out; another has the partition and has written."""
+    first, second = (SinkRun(FilesSink, {"path": str(tmp_path)}) for _ in range(2))
+
+    def take_over(descriptor=None):
+        monkeypatch.undo()
+        second.put(records(0, 5))
+        second.flush()
+
+    first.put(records(0, 1))
+    if at == "before the rename":
+        monkeypatch.setattr("plugins.files.sink.os.fsync", take_over)
+    else:
+        take_over()
+    with pytest.raises(PartitionsFenced, match="t-0 has been claimed by another task"):
+        first.flush()
+    first.stop()
+    assert [len(rows) for rows in lines(tmp_path).values()] == [5]
+    second.put(records(5, 7))
+    second.flush()
+    second.stop()
+    assert [len(rows) for rows in lines(tmp_path).values()] == [5, 2]
+    assert [path.name for path in tmp_path.iterdir()] == ["t"]
+
+
+def test_claims_at_the_same_time_leave_at_most_one(tmp_path):
+    """Of two claims one may remove the other, and both each other; never do both stay."""
+    tp = TopicPartition("t", 0)
+    start = threading.Barrier(8)
+
+    def claim(_):
+        start.wait()
+        return Claim(tmp_path, tp)
+
+    def holds(claim):
+        with suppress(PartitionsFenced):
+            claim.check()
+            return True
+
+    for _ in range(20):
+        with ThreadPoolExecutor(8) as pool:
+            taken = list(pool.map(claim, range(8)))
+        assert sum(map(bool, map(holds, taken))) <= 1
+        last = Claim(tmp_path, tp)
+        assert not any(map(holds, taken)) and holds(last)
+        for one in (*taken, last):
+            one.release()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("value", [{"a": {}}, {"a": 2**70}])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
 
+from logd.errors import ConfigError
 from logd.records import NewRecord
 from plugins.spark.arrow import read_arrow
 from plugins.spark.errors import DataLost
 from plugins.spark.options import parse_options
-from plugins.spark.ranges import LogRange
+from plugins.spark.ranges import LogRange, resolve_ranges
 from tests.plugins.spark.log import Log
 from tests.support.logd_process import LogdProcess
 
@@ -38,3 +40,14 @@ def test_a_log_start_that_has_moved(log: Log, start: int, held: list[int]) -> No
     with pytest.raises(DataLost, match=f"offset 0 is wanted, the log has {start}"):
         offsets(log, planned)
     assert offsets(log, planned, failOnDataLoss="false") == held
+
+
+def test_offsets_of_a_partition_that_is_not_there_are_refused(log: Log) -> None:
+    """A misspelt partition was left out silently; Spark's Kafka source wants exactly those that are read."""
+    log.create("named", 2)
+    given = {"kafka.bootstrap.servers": log.bootstrap, "subscribe": "named"}
+    for key in ("startingOffsets", "endingOffsets"):
+        options = parse_options({**given, key: '{"named": {"0": -2, "1": -2, "7": 5}, "namd": {"0": 1}}'})
+        with pytest.raises(ConfigError, match="namd-0, named-7") as caught:
+            asyncio.run(resolve_ranges(options))
+        assert caught.value.key == key

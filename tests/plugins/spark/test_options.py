@@ -91,6 +91,64 @@ def test_a_bad_option_is_named(changes: dict[str, str], key: str) -> None:
     assert caught.value.key == key
 
 
+@pytest.mark.parametrize(
+    ("key", "nearest"),
+    [
+        ("startingOffset", "startingOffsets"),
+        ("failondatalos", "failOnDataLoss"),
+        ("kafka.isolation.levl", "kafka.isolation.level"),
+        ("bootstrap.servers", "kafka.bootstrap.servers"),
+        ("isolation.level", "kafka.isolation.level"),
+        ("includeHeader", "includeHeaders"),
+        ("kafka.max.pol.records", "kafka.max.poll.records"),
+    ],
+)
+def test_a_misspelt_option_is_refused_with_the_nearest(key: str, nearest: str) -> None:
+    """`startingOffset` read everything, `kafka.isolation.levl` read aborted records, and nobody was told."""
+    with pytest.raises(ConfigError, match=f"{nearest}\\?") as caught:
+        parse_options({**BASE, key.lower(): "x"})
+    assert caught.value.key == key.lower()
+
+
+def test_an_option_like_no_other_is_refused() -> None:
+    with pytest.raises(ConfigError, match="is not an option"):
+        parse_options({**BASE, "colour": "red"})
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "kafka.auto.offset.reset",
+        "kafka.enable.auto.commit",
+        "kafka.value.deserializer",
+        "kafka.key.deserializer",
+    ],
+)
+def test_what_sparks_kafka_source_refuses_is_refused(key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_options({**BASE, key: "x"})
+    assert caught.value.key == key
+
+
+def test_options_of_sparks_kafka_source_that_have_no_effect_here_are_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    others = {"maxOffsetsPerTrigger": "5", "kafka.group.id": "g", "kafka.max.poll.records": "7"}
+    parse_options({**BASE, **others, "kafka.my.own.interceptor.key": "x"})
+    assert sorted(r.getMessage() for r in caplog.records) == [
+        "kafka.group.id has no effect here",
+        "kafka.max.poll.records has no effect here",
+        "kafka.my.own.interceptor.key has no effect here",
+        "maxOffsetsPerTrigger has no effect here",
+    ]
+
+
+def test_what_spark_itself_puts_among_the_options_is_no_matter() -> None:
+    """As `load("path")` and `CREATE TABLE … USING millstream` do."""
+    sparks = {"path": "x", "paths": "[]", "owner": "me", "provider": "millstream", "option.subscribe": "a"}
+    assert parse_options({**BASE, **sparks}).topics == ("a", "b")
+
+
 def test_ranges_outside_of_the_log() -> None:
     wanted = LogRange("t", 0, 10, 20)
     assert within_log(wanted, 0, 30, True) == wanted

@@ -32,10 +32,42 @@ def planned(topic: str, partition: int, start: int, end: int) -> PlannedRange:
 
 
 def test_from_the_tables_position_to_the_end_and_new_partitions_from_their_start() -> None:
-    plan = plan_batch(state(t={0: 10, 1: 20}), ends(t=[(0, 15), (0, 20), (3, 8)]))
-    assert plan.ranges == (planned("t", 0, 10, 15), planned("t", 2, 3, 8))
-    assert plan.pending == 10
+    plan = plan_batch(state(t={0: 10, 1: 20}), ends(t=[(0, 15), (0, 20), (0, 8)]))
+    assert plan.ranges == (planned("t", 0, 10, 15), planned("t", 2, 0, 8))
+    assert plan.positions == {("t", 0): 15, ("t", 1): 20, ("t", 2): 8}
+    assert plan.pending == 13
     assert plan.topic_ids == {"t": ID.hex()}
+
+
+@pytest.mark.parametrize("later", [("t", 1), ("u", 0)], ids=["a partition", "a topic"])
+def test_what_was_added_later_and_does_not_start_at_0_has_lost_records(later: tuple[str, int]) -> None:
+    """Written and removed by retention before the sink looked: its start was taken for its beginning, and
+    nobody heard of the records before. Spark's Kafka source: "Added partition … starts from 3 instead of 0".
+    """
+    log = ends(t=[(0, 15)]) | {TopicPartition(*later): OffsetRange(3, 8, ID)}
+    with pytest.raises(DataLost, match=f"{later[0]}-{later[1]}: offset 0 is wanted, the log has 3"):
+        plan_batch(state(t={0: 10}), log)
+    plan = plan_batch(state(t={0: 10}), log, fail_on_data_loss=False)
+    assert plan.ranges == (planned("t", 0, 10, 15), planned(*later, 3, 8))
+
+
+def test_a_new_table_begins_where_the_log_begins() -> None:
+    assert plan_batch(state(), ends(t=[(3, 8)])).ranges == (planned("t", 0, 3, 8),)
+
+
+@pytest.mark.parametrize("gone", [("t", 1), ("u", 0)], ids=["a partition", "a topic"])
+def test_what_the_table_was_fed_from_and_is_gone_has_lost_records(gone: tuple[str, int]) -> None:
+    """What it held and the table did not have yet went with it, as in Spark."""
+    fed = state(**({"t": {0: 10, 1: 4}} if gone[0] == "t" else {"t": {0: 10}, "u": {0: 4}}))
+    with pytest.raises(DataLost, match=f"{gone[0]}-{gone[1]} is gone, .* up to offset 4"):
+        plan_batch(fed, ends(t=[(0, 15)]))
+    plan = plan_batch(fed, ends(t=[(0, 15)]), fail_on_data_loss=False)
+    assert plan.ranges == (planned("t", 0, 10, 15),)
+
+
+def test_a_topic_that_is_not_read_any_more_is_no_loss() -> None:
+    plan = plan_batch(state(t={0: 10}, u={0: 4}), ends(t=[(0, 15)]), is_read=lambda topic: topic == "t")
+    assert plan.ranges == (planned("t", 0, 10, 15),)
 
 
 def test_a_large_backlog_is_taken_in_parts_in_proportion() -> None:

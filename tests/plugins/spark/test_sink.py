@@ -16,7 +16,7 @@ from connect.api import ConfigError, RangeSinkContext, RetriableError
 from logd.records import NewRecord
 from plugins.spark.driver import SparkDriver
 from plugins.spark.environment import java_found
-from plugins.spark.errors import Fenced, JobFailed, TopicRecreated
+from plugins.spark.errors import DataLost, Fenced, JobFailed, PartitionGone, TopicRecreated
 from plugins.spark.sink import SparkSinkTask
 from plugins.spark.table import ParquetTable
 from tests.plugins.spark.log import Log
@@ -160,7 +160,7 @@ def test_a_writer_that_was_taken_over_stops(
     try:
         with pytest.raises(Fenced):
             old.run_once(log.ends(topic))
-        assert new.run_once(log.ends(topic)) == {}
+        assert new.run_once(log.ends(topic)) == {(topic, 0): 0}
     finally:
         old.stop()
         new.stop()
@@ -234,6 +234,29 @@ def test_a_topic_made_again_is_refused(
         task.stop()
 
 
+def test_records_that_came_and_went_in_an_empty_partition_are_lost_data(
+    driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path
+) -> None:
+    """The table had no position of a partition without records: once retention had taken the first ones, or
+    before the first batch was due, the sink began behind them."""
+    topic = new_name()
+    log.create(topic)
+    task = start_task(log, topic, tmp_path, **SCHEMA)
+    assert task.run_once(log.ends(topic)) == {(topic, 0): 0}
+    task.stop()
+    log.produce(topic, 0, delays(0, 3))
+    log.delete_records(topic, 2)
+    task = start_task(log, topic, tmp_path, **SCHEMA)
+    try:
+        with pytest.raises(DataLost, match="offset 0 is wanted, the log has 2"):
+            task.run_once(log.ends(topic))
+        log.delete(topic)
+        with pytest.raises(PartitionGone, match=f"{topic}-0 is gone"):
+            task.run_once({})
+    finally:
+        task.stop()
+
+
 def test_fewer_records_than_wanted_wait_for_more_or_for_their_time(
     driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path
 ) -> None:
@@ -245,9 +268,9 @@ def test_fewer_records_than_wanted_wait_for_more_or_for_their_time(
     task._clock = lambda: now[0]
     try:
         log.produce(topic, 0, delays(0, 4))
-        assert task.run_once(log.ends(topic)) == {}
+        assert task.run_once(log.ends(topic)) == {(topic, 0): 0}
         now[0] = 4.9
-        assert task.run_once(log.ends(topic)) == {}
+        assert task.run_once(log.ends(topic)) == {(topic, 0): 0}
         now[0] = 5.0
         assert task.run_once(log.ends(topic)) == {(topic, 0): 4}
         assert task.run_once(log.ends(topic)) == {(topic, 0): 4}

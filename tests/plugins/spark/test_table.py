@@ -73,12 +73,29 @@ def test_orphans_are_what_no_manifest_names(table: ParquetTable) -> None:
     (orphan / "month=2013-02").mkdir(parents=True)
     (orphan / "month=2013-02" / "part-0.parquet").write_bytes(b"x")
     (table.path / "_manifests" / ".00000003.json.1234").write_bytes(b"{ half a mani")
-    table.claim()
-    assert table.collect_orphans() == 2
+    claim = table.claim()
+    assert table.collect_orphans(claim) == 2
     assert not orphan.exists()
     assert [file.rows for file in table.files()] == [5]
     assert (table.path / table.files()[0].path).exists()
-    assert table.collect_orphans() == 0
+    assert table.collect_orphans(claim) == 0
+
+
+def test_a_writer_that_stood_still_behind_its_claim_removes_nothing_of_the_next_ones(
+    table: ParquetTable,
+) -> None:
+    """It looked for orphans when it came back: the next writer's batch was one, until it was committed."""
+    stood_still = table.claim()
+    state = ParquetTable(table.path).claim()
+    writing = table.batch_directory(state.number + 1)
+    writing.mkdir()
+    aside = table.path / "_manifests" / f".{state.number + 1:08d}.json.1234"
+    aside.write_bytes(b"{}")
+    assert table.collect_orphans(stood_still) == 0
+    assert writing.exists() and aside.exists()
+    written = write_batch(table, state, 5)
+    assert table.collect_orphans(stood_still) == 0
+    assert [(table.path / file.path).exists() for file in written.files] == [True]
 
 
 def test_nothing_of_a_commit_shows_before_its_name_is_taken(

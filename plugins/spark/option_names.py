@@ -1,0 +1,90 @@
+"""Names of options: those that have an effect here, those of Spark's Kafka source that have none, all others.
+
+A misspelt option would be read as if it were not there: everything instead of some offsets, aborted records
+instead of committed ones. So one that nobody knows is an error, which names the nearest. Spark hands options
+over in lower case. What the values mean is `options`' work.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Iterable, Mapping
+
+from logd.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+_EFFECTIVE = """
+    subscribe subscribePattern assign startingOffsets endingOffsets startingTimestamp endingTimestamp
+    startingOffsetsByTimestamp endingOffsetsByTimestamp startingOffsetsByTimestampStrategy failOnDataLoss
+    minPartitions maxRecordsPerPartition includeHeaders kafkaConsumer.pollTimeoutMs kafka.bootstrap.servers
+    kafka.isolation.level kafka.client.id kafka.security.protocol kafka.fetch.min.bytes
+    kafka.fetch.max.wait.ms kafka.fetch.max.bytes kafka.max.partition.fetch.bytes
+"""
+
+_WITHOUT_EFFECT = """
+    maxOffsetsPerTrigger minOffsetsPerTrigger maxTriggerDelay groupIdPrefix fetchOffset.numRetries
+    fetchOffset.retryIntervalMs kafka.allow.auto.create.topics kafka.auto.commit.interval.ms
+    kafka.check.crcs kafka.client.dns.lookup kafka.client.rack kafka.connections.max.idle.ms
+    kafka.default.api.timeout.ms kafka.enable.metrics.push kafka.exclude.internal.topics kafka.group.id
+    kafka.group.instance.id kafka.group.protocol kafka.group.remote.assignor kafka.heartbeat.interval.ms
+    kafka.max.poll.interval.ms kafka.max.poll.records kafka.metadata.max.age.ms
+    kafka.metadata.recovery.rebootstrap.trigger.ms kafka.metadata.recovery.strategy kafka.metric.reporters
+    kafka.metrics.num.samples kafka.metrics.recording.level kafka.metrics.sample.window.ms
+    kafka.partition.assignment.strategy kafka.receive.buffer.bytes kafka.reconnect.backoff.max.ms
+    kafka.reconnect.backoff.ms kafka.request.timeout.ms kafka.retry.backoff.max.ms kafka.retry.backoff.ms
+    kafka.sasl.jaas.config kafka.sasl.mechanism kafka.security.providers kafka.send.buffer.bytes
+    kafka.session.timeout.ms kafka.socket.connection.setup.timeout.max.ms
+    kafka.socket.connection.setup.timeout.ms kafka.ssl.truststore.location kafka.ssl.truststore.password
+    kafka.ssl.keystore.location kafka.ssl.keystore.password kafka.ssl.key.password
+"""
+"""Of Spark's Kafka source and of Kafka's consumer."""
+
+_REFUSED = {
+    "kafka.auto.offset.reset": "startingOffsets says where to start",
+    "kafka.enable.auto.commit": "nothing is committed",
+    "kafka.interceptor.classes": "there are no interceptors",
+    "kafka.key.deserializer": "keys are bytes: decode them with DataFrame operations",
+    "kafka.value.deserializer": "values are bytes: decode them with DataFrame operations",
+}
+"""As Spark's Kafka source refuses them."""
+
+_SPARKS_OWN = """
+    path paths provider owner comment location external is_managed_location collation table_type
+"""
+"""What Spark adds by itself: `load(path)`, and the properties of a table in its catalogue."""
+
+EFFECTIVE = frozenset(_EFFECTIVE.lower().split())
+_NAMES = {name.lower(): name for name in (_EFFECTIVE + _WITHOUT_EFFECT).split()}
+
+
+def misspelt(keys: Iterable[str]) -> dict[str, str | None]:
+    """Those of the keys that nobody knows, each with the nearest known one."""
+    unknown = [key for key in keys if key.lower() not in _NAMES and key.lower() not in _REFUSED]
+    return {key: _nearest(key.lower()) for key in unknown}
+
+
+def check_names(given: Mapping[str, str]) -> None:
+    """Raise ConfigError for an option that is not known or refused; warn of one without effect."""
+    for key, value in given.items():
+        name = key.lower()
+        if name in EFFECTIVE or name in _SPARKS_OWN.split() or name.startswith("option."):
+            continue
+        if name in _REFUSED:
+            raise ConfigError(key, value, f"is not taken: {_REFUSED[name]}")
+        nearest = None if name in _NAMES else _nearest(name)
+        if nearest is not None:
+            raise ConfigError(key, value, f"is not an option; {nearest}?")
+        if name not in _NAMES and not name.startswith("kafka."):
+            raise ConfigError(key, value, "is not an option of the source")
+        # A client of Kafka takes keys of its own plugins, too.
+        _log.warning("%s has no effect here", _NAMES.get(name, key))
+
+
+def _nearest(name: str) -> str | None:
+    """Of the names like this one, and like it without or with `kafka.`, the nearest."""
+    if f"kafka.{name}" in _NAMES:
+        return _NAMES[f"kafka.{name}"]
+    near = difflib.get_close_matches(name, _NAMES, 1, 0.8)
+    return _NAMES[near[0]] if near else None

@@ -1,0 +1,95 @@
+"""A running connector: its plan and its end."""
+
+import asyncio
+import threading
+
+from connect.api import SourceConnector, SourceRecord, SourceTask
+from connect.runtime.connector import WorkerConnector, WorkerParts
+
+
+class Replanning(SourceConnector):
+    """Its second plan never comes."""
+
+    released = threading.Event()
+    planning = threading.Event()
+    plans = 0
+
+    class Task(SourceTask):
+        def poll(self):
+            return [SourceRecord("t", 1)]
+
+    task_class = Task
+
+    def task_configs(self, max_tasks):
+        type(self).plans += 1
+        if self.plans > 1:
+            self.planning.set()
+            self.released.wait()
+        return [self.config]
+
+
+class Growing(SourceConnector):
+    """Plans as many tasks as it is told."""
+
+    tables = ("a",)
+    plans = 0
+    task_class = Replanning.Task
+
+    def task_configs(self, max_tasks):
+        self.plans += 1
+        return [{**self.config, "table": table} for table in self.tables]
+
+
+def parts(harness) -> WorkerParts:
+    setting = harness.setting()
+    return WorkerParts(
+        worker_id="w",
+        config=setting.worker,
+        client=harness.client,
+        producing_client=harness.client,
+        admin=harness.admin,
+        store=harness.store,
+        on_change=lambda: None,
+    )
+
+
+def test_a_plan_that_hangs_does_not_keep_the_worker_from_ending(harness, fake_producer, monkeypatch):
+    """`stop` waited behind the plan for the right to change the connector."""
+    harness.worker |= {"task.shutdown.graceful.timeout.ms": "50", "offset.flush.timeout.ms": "50"}
+    monkeypatch.setattr("connect.runtime.connector.connector_class", lambda name: Replanning)
+
+    async def run():
+        connector = WorkerConnector(parts(harness), {"name": "c", "connector.class": "Replanning"})
+        await connector.start()
+        connector._connector.context.request_task_reconfiguration()
+        await harness.until(Replanning.planning.is_set)
+        await asyncio.wait_for(connector.stop(), 10)
+
+    try:
+        asyncio.run(run())
+    finally:
+        Replanning.released.set()
+
+
+def test_a_plan_that_differs_replaces_the_tasks_and_an_equal_one_does_not(
+    harness, fake_producer, monkeypatch
+):
+    monkeypatch.setattr("connect.runtime.connector.connector_class", lambda name: Growing)
+
+    async def run():
+        raw = {"name": "c", "connector.class": "Growing", "tasks.max": "2"}
+        connector = WorkerConnector(parts(harness), raw)
+        await connector.start()
+        (first,) = connector.tasks
+        plugin = connector._connector
+        replan = plugin.context.request_task_reconfiguration
+        replan()
+        await harness.until(lambda: plugin.plans == 2 and not connector._background)
+        assert connector.tasks == [first]
+        monkeypatch.setattr(Growing, "tables", ("a", "b"))
+        await asyncio.to_thread(replan)
+        await harness.until(lambda: len(connector.tasks) == 2)
+        assert first.status.state == "UNASSIGNED"
+        await connector.stop()
+
+    asyncio.run(run())

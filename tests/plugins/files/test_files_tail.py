@@ -1,0 +1,236 @@
+"""The files source on files that grow and patterns that match more and more."""
+
+import gzip
+import os
+import resource
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from connect.api import ConnectError
+from connect.testing import SourceRun
+from plugins.files import FilesSource
+
+
+def settings(folder, **more):
+    base = {"files": f"{folder}/*.txt", "topic": "t", "watch.interval.ms": "1"}
+    return base | {k.replace("_", "."): str(v) for k, v in more.items()}
+
+
+@pytest.fixture
+def start():
+    """Starts sources, and stops them in the end."""
+    runs: list[SourceRun] = []
+
+    def begin(*args, **options) -> SourceRun:
+        runs.append(SourceRun(*args, **options))
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        run.stop()
+
+
+def fill(folder, count):
+    for i in range(count):
+        (folder / f"{i:03}.txt").write_text(f"{i}\n")
+
+
+def append(path, text):
+    with path.open("a") as file:
+        file.write(text)
+
+
+def until(run, wanted):
+    """Values polled, by all tasks, until as many as `wanted` have come."""
+    found = []
+    for _ in range(10_000):
+        found += [r.value for task in range(len(run.tasks)) for r in run.poll(task)]
+        if len(found) >= len(wanted):
+            break
+    assert sorted(found) == sorted(wanted)
+
+
+def test_files_read_to_their_end_hold_few_descriptors(start, tmp_path):
+    """Each kept its own: a task ended with `Too many open files` at the limit of 1024."""
+    fill(tmp_path, 100)
+    before = len(os.listdir("/proc/self/fd"))
+    run = start(FilesSource, settings(tmp_path))
+    until(run, [str(i) for i in range(100)])
+    most = before + 32 + 4  # and the event loop's
+    assert len(os.listdir("/proc/self/fd")) <= most
+    append(tmp_path / "007.txt", "more\n")
+    until(run, ["more"])
+    append(tmp_path / "007.txt", "again\n")
+    append(tmp_path / "099.txt", "and\n")
+    until(run, ["again", "and"])
+    assert len(os.listdir("/proc/self/fd")) <= most
+
+
+def test_what_is_written_to_a_file_after_its_rotation_is_read(start, tmp_path):
+    """A program goes on writing to the old file for a moment; its descriptor leads there."""
+    path = tmp_path / "a.txt"
+    path.write_text("1\n")
+    run = start(FilesSource, settings(tmp_path))
+    until(run, ["1"])
+    path.rename(tmp_path / "a.old")
+    append(tmp_path / "a.old", "2\n")
+    until(run, ["2"])
+    append(tmp_path / "a.old", "3\n")
+    path.write_text("4\n")
+    until(run, ["3"])
+    with pytest.raises(ConnectError, match=r"a\.txt is another file now"):
+        for _ in range(100):
+            assert run.poll() == []
+
+
+def test_more_files_than_descriptors(tmp_path):
+    fill(tmp_path, 300)
+    script = """
+        import sys
+        from connect.testing import SourceRun
+        from plugins.files import FilesSource
+        run = SourceRun(FilesSource, {"files": sys.argv[1] + "/*.txt", "topic": "t"}, max_tasks=2)
+        found = set()
+        while len(found) < 300:
+            for task in range(2):
+                found |= {record.value for record in run.poll(task)}
+        run.stop()
+    """
+    limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))  # noqa: E731
+    command = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path)]
+    ended = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_new_matches_go_to_the_running_tasks(start, tmp_path, monkeypatch):
+    """Each new file had the plan made anew, which restarted every task."""
+    fill(tmp_path, 3)
+    run = start(FilesSource, settings(tmp_path), max_tasks=2)
+    monkeypatch.setattr(run.connector.context, "request_task_reconfiguration", pytest.fail)
+    plan = run.task_configs
+    until(run, ["0", "1", "2"])
+    for i in range(3, 40):
+        (tmp_path / f"{i:03}.txt").write_text(f"{i}\n")
+    until(run, [str(i) for i in range(3, 40)])
+    assert run._call(run.connector.task_configs, 2) == plan
+    run.commit()
+    again = run.again()
+    (tmp_path / "040.txt").write_text("40\n")
+    until(again, ["40"])
+    again.stop()
+
+
+def test_every_file_belongs_to_one_task(start, tmp_path):
+    fill(tmp_path, 40)
+    run = start(FilesSource, settings(tmp_path), max_tasks=3)
+    shares = [set(), set(), set()]
+    for _ in range(200):
+        for task, share in enumerate(shares):
+            share |= {r.value for r in run.poll(task)}
+    assert all(shares)
+    assert sorted(n for share in shares for n in share) == sorted(str(i) for i in range(40))
+
+
+def test_finished_files_cost_no_reading(start, tmp_path, monkeypatch):
+    """What does not change is not opened, only looked at."""
+    fill(tmp_path, 5)
+    run = start(FilesSource, settings(tmp_path, watch_interval_ms=3_600_000))
+    until(run, [str(i) for i in range(5)])
+    monkeypatch.setattr("plugins.files.lines.Lines._open", lambda self: pytest.fail("opened"))
+    for _ in range(10):
+        assert run.poll() == []
+
+
+@pytest.mark.parametrize("text", ["another\n", "x\n", "one line that is longer\n"])
+def test_a_finished_file_that_is_replaced_is_told(start, tmp_path, text):
+    """Without a descriptor on it the new file may even have the old one's inode: its contents tell."""
+    path = tmp_path / "a.txt"
+    path.write_text("one two\n")
+    run = start(FilesSource, settings(tmp_path))
+    until(run, ["one two"])
+    path.unlink()
+    path.write_text(text)
+    with pytest.raises(ConnectError, match=r"a\.txt.*replaced"):
+        for _ in range(100):
+            assert run.poll() == []
+
+
+def test_a_file_written_anew_in_place_is_told(start, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("1\n2\n")
+    run = start(FilesSource, settings(tmp_path))
+    until(run, ["1", "2"])
+    path.write_text("3\n4\n5\n")
+    with pytest.raises(ConnectError, match=r"a\.txt.*replaced"):
+        for _ in range(100):
+            assert run.poll() == []
+
+
+def test_half_a_row_is_read_once_it_is_whole(start, tmp_path):
+    path = tmp_path / "a.csv"
+    run = start(FilesSource, settings(tmp_path) | {"files": f"{tmp_path}/*.csv"})
+    path.write_text('n,s\n1,"x')
+    for _ in range(10):
+        assert run.poll() == []
+    append(path, "\ny")
+    for _ in range(10):
+        assert run.poll() == []
+    append(path, '"\n2,')
+    found = []
+    while not found:
+        found = [r.value for r in run.poll()]
+    assert found == [{"n": "1", "s": "x\ny"}]
+    append(path, "z\n")
+    found = []
+    while not found:
+        found = [r.value for r in run.poll()]
+    assert found == [{"n": "2", "s": "z"}]
+
+
+def test_files_that_are_gone_are_forgotten_once_their_offsets_are_stored(start, tmp_path):
+    """Files that come, are read and are removed must not be looked at for ever."""
+    fill(tmp_path, 3)
+    run = start(FilesSource, settings(tmp_path))
+    until(run, ["0", "1", "2"])
+    (tmp_path / "empty.txt").write_text("")
+    for _ in range(1000):
+        run.poll()
+        if len(run.tasks[0].files) == 4:
+            break
+    for path in tmp_path.iterdir():
+        path.unlink()
+    for _ in range(10):
+        run.poll()
+    assert len(run.tasks[0].files) >= 3
+    run.commit()
+    for _ in range(1000):
+        run.poll()
+        if not run.tasks[0].files:
+            break
+    assert run.tasks[0].files == []
+
+
+def test_an_archive_is_read_once_and_not_looked_at_again(start, tmp_path):
+    run = start(FilesSource, settings(tmp_path) | {"files": f"{tmp_path}/*.gz"})
+    for i in range(3):
+        (tmp_path / f"{i}.gz").write_bytes(gzip.compress(b"%d\n" % i))
+    until(run, ["0", "1", "2"])
+    for _ in range(10):
+        assert run.poll() == []
+    assert run.tasks[0].files == []
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
+def test_blank_lines_are_not_read_again_after_a_restart(start, tmp_path, name):
+    """They have no records, so their offset was never stored."""
+    head = "n\n" if name.endswith("csv") else ""
+    (tmp_path / name).write_text(head + "\n" * 1000)
+    run = start(FilesSource, {"file": str(tmp_path / name), "topic": "t"})
+    for _ in range(10):
+        assert run.poll() == []
+    run.commit()
+    stored = run.store.offsets
+    assert list(stored.values()) == [b'{"line":%d,"position":%d}' % (1000 + bool(head), 1000 + len(head))]
