@@ -8,17 +8,17 @@ import signal
 import sys
 import time
 from collections.abc import Coroutine, Sequence
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 from logd.client import Client
-from logd.config.properties import parse_properties
+from logd.config.properties import read_properties
 from logd.errors import ConfigError, MillstreamError
 from mirror.config import LinkSettings, parse_links
-from mirror.link import Link
+from mirror.errors import MirrorError
+from mirror.links import KeptLink, run_links
 from mirror.verify import PartitionComparison, verify_topic
 
 app = typer.Typer(
@@ -42,16 +42,20 @@ def run(
         bool, typer.Option("--until-caught-up", help="End once everything is copied that is there now.")
     ] = False,
 ) -> None:
-    """Copy topics by the flows enabled in CONFIG, until SIGTERM or SIGINT."""
+    """Copy topics by the flows enabled in CONFIG, until SIGTERM or SIGINT.
+
+    The exit status is 1 if in the end a flow was down or a partition in quarantine.
+    """
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     try:
-        links = _read_links(config, clusters)
-        _run(_run_links(links, until_caught_up))
+        status = _run(_run_links(_read_links(config, clusters), until_caught_up))
     except MillstreamError as e:
         typer.echo(f"mirror: {e}", err=True)
         raise typer.Exit(2 if isinstance(e, ConfigError) else 1) from None
+    if status:
+        raise typer.Exit(status)
 
 
 @app.command()
@@ -88,12 +92,7 @@ def _run(main: Coroutine[Any, Any, _T]) -> _T:
 
 
 def _read_links(path: Path, clusters: str | None) -> list[LinkSettings]:
-    try:
-        links = parse_links(parse_properties(path.read_text("utf-8-sig")))
-    except OSError as e:
-        raise ConfigError("file", path, f"cannot be read: {e.strerror}") from None
-    except UnicodeDecodeError as e:
-        raise ConfigError("file", path, f"must be in UTF-8: {e}") from None
+    links = parse_links(read_properties(path))
     if clusters is None:
         return links
     wanted = {alias.strip() for alias in clusters.split(",")}
@@ -103,53 +102,64 @@ def _read_links(path: Path, clusters: str | None) -> list[LinkSettings]:
     return chosen
 
 
-async def _run_links(settings: Sequence[LinkSettings], until_caught_up: bool) -> None:
+async def _run_links(settings: Sequence[LinkSettings], until_caught_up: bool) -> int:
     loop = asyncio.get_running_loop()
-    async with AsyncExitStack() as stack:
-        links = [await stack.enter_async_context(Link(each)) for each in settings]
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, _stop, links)
-        began = time.monotonic()
-        reporter = asyncio.create_task(_report(links))
-        try:
-            async with asyncio.TaskGroup() as group:
-                for link in links:
-                    group.create_task(link.run(until_caught_up=until_caught_up))
-        except* MillstreamError as failed:
-            raise failed.exceptions[0] from None
-        finally:
-            reporter.cancel()
-        _print_summary(links, time.monotonic() - began)
+    links = [KeptLink(each) for each in settings]
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop, links)
+    reporter = asyncio.create_task(_report(links))
+    try:
+        return await run_links(links, until_caught_up=until_caught_up)
+    finally:
+        reporter.cancel()
+        _print_summary(links, rates=True)
 
 
-def _stop(links: Sequence[Link]) -> None:
+def _stop(links: Sequence[KeptLink]) -> None:
     for link in links:
         link.stop()
 
 
-async def _report(links: Sequence[Link]) -> None:
-    """A line per link now and then, while there is something to say."""
-    before = -1
+async def _report(links: Sequence[KeptLink]) -> None:
+    """A line per flow now and then, while there is something to say."""
+    before = ""
     while True:
         await asyncio.sleep(REPORT_SECONDS)
-        total = sum(status.records for link in links for status in link.status().values())
-        if total != before:
-            _print_summary(links, None)
-        before = total
+        said = "".join(f"{link.failure} {_totals(link)}" for link in links)
+        if said != before:
+            _print_summary(links)
+        before = said
 
 
-def _print_summary(links: Sequence[Link], seconds: float | None) -> None:
-    for link in links:
-        status = link.status().values()
-        records, size = sum(s.records for s in status), sum(s.bytes for s in status)
-        rate = (
-            "" if not seconds else f", {records / seconds:,.0f} records/s, {size / seconds / 1e6:,.1f} MB/s"
-        )
-        typer.echo(
-            f"{link.settings.name}: {records:,} records, {size / 1e6:,.1f} MB{rate}, "
-            f"{len(status)} partitions, lag {sum(s.lag_records for s in status):,} records, "
-            f"{max((s.lag_seconds for s in status), default=0):,.1f} s"
-        )
+def _totals(kept: KeptLink) -> tuple[int, int, int]:
+    """Records and bytes copied, partitions quarantined."""
+    if kept.link is None:
+        return 0, 0, 0
+    status = kept.link.status().values()
+    return sum(s.records for s in status), sum(s.bytes for s in status), len(kept.link.quarantined)
+
+
+def _print_summary(links: Sequence[KeptLink], *, rates: bool = False) -> None:
+    for kept in links:
+        typer.echo(f"{kept.settings.name}: {_summary(kept, rates)}")
+        for tp, held in sorted(kept.link.quarantined.items()) if kept.link is not None else ():
+            typer.echo(f"  {tp} quarantined, {held.failures} attempts, {held.reason}: {held.error.what}")
+
+
+def _summary(kept: KeptLink, rates: bool) -> str:
+    if kept.link is None:
+        return f"down: {kept.failure or 'not open yet'}"
+    down = f"down: {kept.failure}; " if kept.failure and not isinstance(kept.failure, MirrorError) else ""
+    records, size, quarantined = _totals(kept)
+    status = kept.link.status().values()
+    seconds = time.monotonic() - kept.opened_at
+    rate = f", {records / seconds:,.0f} records/s, {size / seconds / 1e6:,.1f} MB/s" if rates else ""
+    return (
+        f"{down}{records:,} records, {size / 1e6:,.1f} MB{rate}, {len(status)} partitions, "
+        f"lag {sum(s.lag_records for s in status):,} records, "
+        f"{max((s.lag_seconds for s in status), default=0):,.1f} s"
+        + (f", {quarantined} quarantined" if quarantined else "")
+    )
 
 
 def _pair(name: str, alias: str) -> tuple[str, str]:

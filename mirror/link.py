@@ -1,22 +1,29 @@
-"""One flow between two clusters: its clients, its topics, and the copying, from start to stop."""
+"""One flow between two clusters: its clients, its topics, and the copying, from start to stop.
+
+Three tasks: one copies; one tends, which is to look for new topics and to try quarantined partitions again;
+one watches for acks that do not come. A partition that cannot go on keeps none of the others: it is
+quarantined.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
-from logd.client import Admin, Client, OffsetSpec, TopicMetadata, TopicPartition
-from logd.errors import BROKER_AWAY, ConfigError, ErrorCode, KafkaError
+from logd.client import Admin, Client, TopicMetadata, TopicPartition
+from logd.errors import BROKER_AWAY, ConfigError
 from mirror.config import LinkSettings
-from mirror.errors import PositionUnprovable
+from mirror.errors import MirrorError, NotAligned
 from mirror.offsets import NO_ID, OffsetSyncs
+from mirror.placing import Placed, Placing
 from mirror.policy import IdentityReplicationPolicy
-from mirror.position import LogEnds, Position, check_sync, resume
+from mirror.quarantine import Quarantine, Quarantined
 from mirror.source import MirrorSource
 from mirror.topics import RemoteTopics
 
@@ -24,6 +31,9 @@ log = logging.getLogger(__name__)
 
 STOP_SECONDS = 10
 """How long a stop waits for acks."""
+TEND_SECONDS = 0.25
+"""How often it is looked whether something is due."""
+WATCH_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +57,15 @@ class Link:
         self._stack = AsyncExitStack()
         self._stopping = asyncio.Event()
         self._refreshed_at = 0.0
+        self._quarantine = Quarantine(random.random)
+        self._ends: dict[TopicPartition, int] = {}
+        """Where each partition of the source ended when it was first placed, or `run` was called."""
 
     async def open(self) -> Self:
-        """Connect, read the offset syncs, make the remote topics and find every partition's position."""
+        """Connect, read the offset syncs, make the remote topics and find every partition's position.
+
+        Raises MillstreamError for the clusters' own trouble; a partition's goes to `quarantined`.
+        """
         try:
             await self._open()
         except BaseException:
@@ -60,32 +76,42 @@ class Link:
     async def run(self, *, until_caught_up: bool = False) -> None:
         """Copy until `stop`; with `until_caught_up` until everything is copied that was there at the call.
 
-        Raises MirrorError when a partition cannot go on, MillstreamError for the clusters' own trouble.
+        Raises MillstreamError for the clusters' own trouble, and with `until_caught_up` the error of a
+        partition that is quarantined when the others are done.
         """
-        ends = await self._source_ends(list(self._mirror.copies)) if until_caught_up else None
-        copying = asyncio.create_task(self._copy_on(ends))
-        stopping = asyncio.create_task(self._stopping.wait())
+        if until_caught_up:
+            self._ends |= await self._placing.source_ends(self._mirror.copies)
+        work = [self._copy_on(until_caught_up), self._tend(), self._watch(), self._stopped()]
+        tasks = [asyncio.create_task(each) for each in work]
         try:
-            await asyncio.wait({copying, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            stopping.cancel()
-            copying.cancel()  # it may be waiting for a cluster that is away
-            await asyncio.gather(copying, return_exceptions=True)
-        if not copying.cancelled():
-            copying.result()
-        await self._settle()
+            ended = [task for task in tasks if task.done()]
+            for task in tasks:
+                task.cancel()  # it may be waiting for a cluster that is away
+            await asyncio.gather(*tasks, return_exceptions=True)
+        for task in ended:
+            task.result()
+        await self._drain()
+        if until_caught_up and self.quarantined:
+            raise min(self.quarantined.items())[1].error
 
     def stop(self) -> None:
         """Have `run` come to an end, with everything passed on acked."""
         self._stopping.set()
 
     def status(self) -> Mapping[TopicPartition, PartitionStatus]:
-        """Every partition of the flow, by the source's name."""
+        """Every partition that is copied, by the source's name."""
         now = self._clock()
         return {
             tp: PartitionStatus(c.remote, c.copied, c.records, c.bytes, c.lag_records(), c.lag_seconds(now))
             for tp, c in sorted(self._mirror.copies.items())
         }
+
+    @property
+    def quarantined(self) -> Mapping[TopicPartition, Quarantined]:
+        """Every partition that is not copied for now, and why."""
+        return self._quarantine.held
 
     async def close(self) -> None:
         """Disconnect."""
@@ -114,12 +140,14 @@ class Link:
         )
         await self._syncs.open()
         self._stack.push_async_callback(self._syncs.close)
+        self._placing = Placing(settings, self._source, self._target, self._syncs)
         self._mirror = MirrorSource(
             self._source,
             self._target,
             self._syncs,
             sync_interval=settings.emit_offset_syncs_interval_seconds,
             clock=self._clock,
+            on_failure=self._failed,
         )
         await self._mirror.open()
         self._stack.push_async_callback(self._mirror.close)
@@ -135,23 +163,44 @@ class Link:
                 "bootstrap.servers", self.settings.name, "two clusters, for IdentityReplicationPolicy"
             )
 
-    async def _copy_on(self, ends: Mapping[TopicPartition, LogEnds] | None) -> None:
-        """Copy until these ends are reached; None: for ever."""
-        while True:
-            try:
-                await self._mirror.copy()
-            except KafkaError as e:
-                if e.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not await self._let_go_deleted():
-                    raise
-            if ends is not None and self._mirror.is_at({tp: e.end for tp, e in ends.items()}):
-                return
-            await self._refresh_when_due()
+    # --- the tasks ---
 
-    async def _settle(self) -> None:
+    async def _copy_on(self, until_caught_up: bool) -> None:
+        while True:
+            await self._mirror.copy()
+            for tp in self._quarantine.on_probation():
+                if (copy := self._mirror.copies.get(tp)) is not None and copy.records:
+                    self._quarantine.forget(tp)
+            if until_caught_up and self._is_caught_up():
+                return
+
+    async def _tend(self) -> None:
+        while True:
+            await asyncio.sleep(TEND_SECONDS)
+            try:
+                await self._retry_due()
+                await self._refresh_when_due()
+            except BROKER_AWAY as e:
+                log.warning("%s: topics are looked for again later: %s", self.settings.name, e)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            self._mirror.let_go_unacked()
+
+    async def _stopped(self) -> None:
+        await self._stopping.wait()
+
+    def _is_caught_up(self) -> bool:
+        if any(not held.is_given_up for held in self.quarantined.values()):
+            return False
+        return all(self._mirror.is_at(tp, self._ends[tp]) for tp in self._mirror.copies)
+
+    async def _drain(self) -> None:
         """Have everything passed on acked; a target that is away is not waited for once asked to stop."""
         try:
             async with asyncio.timeout(STOP_SECONDS if self._stopping.is_set() else None):
-                await self._mirror.settle()
+                await self._mirror.drain()
         except TimeoutError:
             log.warning(
                 "%s: not everything was acked within %d s; the next start finds out",
@@ -159,104 +208,81 @@ class Link:
                 STOP_SECONDS,
             )
 
-    async def _let_go_deleted(self) -> bool:
-        """Copy partitions no more that the source does not have any longer; whether there were any."""
-        topics = await self._source_admin.list_topics()
-        gone = [
-            tp
-            for tp in self._mirror.copies
-            if tp.topic not in topics or tp.partition not in topics[tp.topic].partitions
-        ]
-        if gone:
-            await self._mirror.settle()
-        for tp in gone:
-            remote = self._mirror.copies[tp].remote
-            log.warning("%s: %s was deleted in the source; %s stays as it is", self.settings.name, tp, remote)
-            self._mirror.remove(tp)
-        return bool(gone)
+    # --- partitions come and go ---
+
+    def _failed(self, error: MirrorError) -> None:
+        now = self._clock()
+        held = self._quarantine.put(error, now)
+        log.warning(
+            "%s: quarantined, again in %.0f s: %s: %s",
+            self.settings.name,
+            held.retry_at - now,
+            held.reason,
+            error,
+        )
 
     async def _refresh_when_due(self) -> None:
         settings = self.settings
         waited = self._clock() - self._refreshed_at
         if settings.refresh_topics and waited >= settings.refresh_topics_interval_seconds:
-            try:
-                await self._refresh()
-            except BROKER_AWAY as e:
-                log.warning("%s: topics are looked for again later: %s", self.settings.name, e)
+            await self._refresh()
 
     async def _refresh(self) -> None:
-        """Take up topics and partitions that are new; SourceRecreated for those that are others now."""
+        """Take up topics and partitions that are new, let go those of a topic that is another one now."""
         self._refreshed_at = self._clock()
-        topics = await self._topics.chosen()
-        ids = {topic.name: topic.topic_id for topic in topics}
-        for tp in self._mirror.copies:
+        topics = {topic.name: topic for topic in await self._topics.chosen()}
+        for tp in list(self._mirror.copies):
             # One made anew with as many records as were copied gives a fetch nothing to notice it by.
-            self._mirror.check_topic(tp, ids.get(tp.topic, NO_ID))
-        await self._topics.align(topics)
-        new = {
-            TopicPartition(topic.name, partition): topic
-            for topic in topics
-            for partition in topic.partitions
-            if TopicPartition(topic.name, partition) not in self._mirror.copies
-        }
-        if not new:
+            try:
+                topic = topics.get(tp.topic)
+                self._mirror.check_topic(tp, NO_ID if topic is None else topic.topic_id)
+            except MirrorError as e:
+                self._mirror.fail(e)
+        partitions = [TopicPartition(name, p) for name, topic in topics.items() for p in topic.partitions]
+        known = self._mirror.copies.keys() | self.quarantined.keys()
+        await self._take_up([tp for tp in partitions if tp not in known], topics, topics)
+
+    async def _retry_due(self) -> None:
+        """Try quarantined partitions again; those that the source does not have any longer are forgotten."""
+        due = [
+            tp
+            for tp in self._quarantine.due(self._clock())
+            if self._mirror.can_add(self._placing.remote_of(tp))
+        ]
+        if not due:
             return
-        existing = await self._target_admin.list_topics()
-        remote_ids = {name: topic.topic_id for name, topic in existing.items()}
-        sources = await self._source_ends(list(new))
-        remotes = {tp: TopicPartition(self._topics.name_of(tp.topic), tp.partition) for tp in new}
-        targets = await _ends(self._target_admin, list(remotes.values()), "read_uncommitted")
-        positions = await asyncio.gather(
-            *(
-                self._position(tp, remotes[tp], topic, remote_ids, sources[tp], targets[remotes[tp]])
-                for tp, topic in new.items()
-            )
+        topics = {topic.name: topic for topic in await self._topics.chosen()}
+        there = [tp for tp in due if tp.topic in topics and tp.partition in topics[tp.topic].partitions]
+        for tp in due:
+            if tp not in there:
+                self._quarantine.forget(tp)
+                remote = self._placing.remote_of(tp)
+                log.warning(
+                    "%s: %s was deleted in the source; %s stays as it is", self.settings.name, tp, remote
+                )
+        await self._take_up(there, topics, {tp.topic for tp in there})
+
+    async def _take_up(
+        self, tps: Iterable[TopicPartition], topics: Mapping[str, TopicMetadata], aligned: Iterable[str]
+    ) -> None:
+        """Align the topics `aligned`, then copy these partitions, each as soon as its place is found."""
+        refused = await self._topics.align([topics[name] for name in aligned])
+        for name, why in refused.items():
+            log.warning("%s: %s is not kept like its source: %s", self.settings.name, name, why)
+        for tp in (wanted := list(tps)):
+            if tp.topic in refused:
+                self._failed(NotAligned(tp, str(refused[tp.topic])))
+        await self._placing.place(
+            [tp for tp in wanted if tp.topic not in refused],
+            topics,
+            await self._target_admin.list_topics() if wanted else {},
+            on_placed=self._placed,
+            on_failure=self._failed,
         )
-        for (tp, topic), position in zip(new.items(), positions, strict=True):
-            log.info("%s: %s from %d on", self.settings.name, tp, position.upstream)
-            remote = remotes[tp]
-            remote_id = remote_ids.get(remote.topic, NO_ID)
-            self._mirror.add(tp, remote, topic.topic_id, remote_id, position, sources[tp].end)
 
-    async def _position(
-        self,
-        tp: TopicPartition,
-        remote: TopicPartition,
-        topic: TopicMetadata,
-        remote_ids: Mapping[str, bytes],
-        source: LogEnds,
-        target: LogEnds,
-    ) -> Position:
-        sync = self._syncs.latest(tp)
-        copied = check_sync(tp, sync, topic.topic_id, remote_ids.get(remote.topic, NO_ID), source, target)
-        if sync is None:
-            start = source.start if self.settings.auto_offset_reset == "earliest" else source.end
-            return Position(start, target.end)
-        try:
-            return await resume(self._source, self._target, tp, remote, sync, copied, (source, target))
-        except PositionUnprovable as e:
-            if not await self._is_compacted(tp.topic):
-                raise
-            # What was copied and compacted away since cannot be counted. Copied again from the sync on, every
-            # key still ends with its last value, which is all a compacted topic promises.
-            log.warning("%s: copied again from %d on: %s", self.settings.name, sync.next_upstream, e)
-            return Position(sync.next_upstream, target.end)
-
-    async def _is_compacted(self, topic: str) -> bool:
-        configs = await self._source_admin.describe_configs(topic)
-        return "compact" in (configs["cleanup.policy"].value or "")
-
-    async def _source_ends(self, tps: list[TopicPartition]) -> dict[TopicPartition, LogEnds]:
-        return await _ends(self._source_admin, tps, "read_committed")
-
-
-async def _ends(
-    admin: Admin, tps: list[TopicPartition], isolation_level: Literal["read_uncommitted", "read_committed"]
-) -> dict[TopicPartition, LogEnds]:
-    if not tps:
-        return {}
-    earliest: dict[TopicPartition, OffsetSpec] = dict.fromkeys(tps, "earliest")
-    latest: dict[TopicPartition, OffsetSpec] = dict.fromkeys(tps, "latest")
-    starts = await admin.list_offsets(earliest)
-    ends = await admin.list_offsets(latest, isolation_level=isolation_level)
-    return {tp: LogEnds(starts[tp].offset, ends[tp].offset) for tp in tps}
+    def _placed(self, placed: Placed) -> None:
+        tp, position = placed.tp, placed.position
+        log.info("%s: %s from %d on", self.settings.name, tp, position.upstream)
+        self._ends.setdefault(tp, placed.end)
+        self._quarantine.release(tp)
+        self._mirror.add(tp, placed.remote, placed.topic_id, placed.remote_topic_id, position, placed.end)

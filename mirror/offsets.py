@@ -3,12 +3,16 @@
     mm2-offset-syncs.<other cluster>.internal     one partition, compacted, MirrorMaker 2's format:
     key      topic STRING │ partition INT32       of the source (STRING: int16 length, UTF-8)
     value    upstream INT64 │ downstream INT64
-    headers  topic-id │ remote-topic-id │ next    ours: MirrorMaker does not look at headers
+    headers  topic-id │ remote-topic-id │ next │ producer │ leader-epoch     MirrorMaker looks at none
+    producer       producer id INT64 │ epoch INT16 │ sequence INT32
+    leader-epoch   INT32                of the source's record before `next`
 
 A sync (U, D) says: the record at U of the source is, or will be, the one at D of the target. `next` is a
 pair like the value, the first that is not copied yet: what the target holds from there on are the source's
 records from there on, in order. Without it (MirrorMaker wrote the sync) the pair itself serves. The ids are
-16 bytes each: of a topic made again under its name nothing that is noted here holds.
+16 bytes each: of a topic made again under its name nothing that is noted here holds. `producer`: as whom the
+first record that is not copied yet is produced, and with which sequence number (see `position`). By the
+leader epoch a source is known that has lost what was copied of it (KIP-320).
 """
 
 from __future__ import annotations
@@ -16,20 +20,46 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Mapping
+from dataclasses import astuple
 from typing import NamedTuple
 
-from logd.client import NO_TIMEOUT_MS, Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
+from logd.client import (
+    NO_TIMEOUT_MS,
+    Admin,
+    BatchFetcher,
+    BatchProducer,
+    Client,
+    Identity,
+    NewTopic,
+    TopicPartition,
+)
 from logd.records import Headers, NewRecord
 
 TOPIC_ID_HEADER = "topic-id"
 REMOTE_TOPIC_ID_HEADER = "remote-topic-id"
 NEXT_HEADER = "next"
+PRODUCER_HEADER = "producer"
+LEADER_EPOCH_HEADER = "leader-epoch"
 CLOSE_MS = 5_000
 NO_ID = bytes(16)
+NO_EPOCH = -1
+SEQUENCE_MASK = 0x7FFF_FFFF
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _VALUE = struct.Struct(">qq")
+_PRODUCER = struct.Struct(">qhi")
+
+
+class ProducerPosition(NamedTuple):
+    """As whom the next record is produced, and with which sequence number."""
+
+    identity: Identity
+    sequence: int
+
+    def after(self, records: int) -> ProducerPosition:
+        """The place `records` further on; sequence numbers wrap at 2^31."""
+        return ProducerPosition(self.identity, (self.sequence + records) & SEQUENCE_MASK)
 
 
 class OffsetSync(NamedTuple):
@@ -46,6 +76,8 @@ class OffsetSync(NamedTuple):
     next_downstream: int
     topic_id: bytes = NO_ID
     remote_topic_id: bytes = NO_ID
+    producer: ProducerPosition | None = None
+    leader_epoch: int = NO_EPOCH
 
 
 def encode_sync(sync: OffsetSync, timestamp_ms: int) -> NewRecord:
@@ -57,6 +89,11 @@ def encode_sync(sync: OffsetSync, timestamp_ms: int) -> NewRecord:
         (REMOTE_TOPIC_ID_HEADER, sync.remote_topic_id),
         (NEXT_HEADER, _VALUE.pack(sync.next_upstream, sync.next_downstream)),
     )
+    if sync.producer is not None:
+        (producer_id, epoch), sequence = (astuple(sync.producer.identity), sync.producer.sequence)
+        headers += ((PRODUCER_HEADER, _PRODUCER.pack(producer_id, epoch, sequence)),)
+    if sync.leader_epoch != NO_EPOCH:
+        headers += ((LEADER_EPOCH_HEADER, _INT32.pack(sync.leader_epoch)),)
     return timestamp_ms, key, _VALUE.pack(sync.upstream, sync.downstream), headers
 
 
@@ -67,11 +104,21 @@ def decode_sync(key: bytes, value: bytes, headers: Headers = ()) -> OffsetSync:
         (partition,) = _INT32.unpack_from(key, 2 + size)
         upstream, downstream = _VALUE.unpack(value)
         next_upstream, next_downstream = _VALUE.unpack(dict(headers).get(NEXT_HEADER) or value)
+        producer = None
+        if packed := dict(headers).get(PRODUCER_HEADER):
+            producer_id, epoch, sequence = _PRODUCER.unpack(packed)
+            producer = ProducerPosition(Identity(producer_id, epoch), sequence)
+        packed = dict(headers).get(LEADER_EPOCH_HEADER)
+        leader_epoch = _INT32.unpack(packed)[0] if packed else NO_EPOCH
     except struct.error as e:
         raise ValueError(f"no offset sync: {e}") from None
-    ids = [dict(headers).get(name) or NO_ID for name in (TOPIC_ID_HEADER, REMOTE_TOPIC_ID_HEADER)]
+    topic_id, remote_id = (
+        dict(headers).get(name) or NO_ID for name in (TOPIC_ID_HEADER, REMOTE_TOPIC_ID_HEADER)
+    )
     tp = TopicPartition(key[2 : 2 + size].decode(), partition)
-    return OffsetSync(tp, upstream, downstream, next_upstream, next_downstream, *ids)
+    return OffsetSync(
+        tp, upstream, downstream, next_upstream, next_downstream, topic_id, remote_id, producer, leader_epoch
+    )
 
 
 class OffsetSyncs:

@@ -56,7 +56,11 @@ def record_count(header: BatchHeader, batch: memoryview, position: int) -> int:
     return sum(record[0] >= position for record in decode_records(batch))
 
 
-def same_records(source: memoryview, target: memoryview, position: int) -> bool:
-    """Whether the target's batch holds what `pass_on` made of the source's."""
+def end_alike(source: memoryview, target: memoryview, position: int) -> bool:
+    """Whether the target's batch ends with what `pass_on` made of the source's, or the other way round: they
+    need not begin at the same record.
+    """
     wanted = [record[1:] for record in decode_records(source) if record[0] >= position]
-    return wanted == [record[1:] for record in decode_records(target)]
+    found = [record[1:] for record in decode_records(target)]
+    both = min(len(wanted), len(found))
+    return both > 0 and wanted[-both:] == found[-both:]

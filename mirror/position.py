@@ -8,17 +8,27 @@ that is the proof that no compaction, retention or foreign write came between. S
 second or so, which bounds the walk.
 
 A record acknowledged by the target is thus never copied again, and one that was not is copied: exactly
-once, without transactions, after SIGKILL too. What this rests on is asserted while copying: every batch
-must get the offset after the one before (`ForeignWrite`; a killed mirror's last request, should it still
-be on its way when the next one looks, would be found so too).
+once, without transactions, after SIGKILL too.
+
+L is the high watermark, and behind it there may be more: batches of a killed mirror that are not replicated
+yet, or still on their way. So a copy goes on under the same producer id and epoch, with the sequence number
+behind the last record's, which stands in the target's last batch (or in the sync, if there is none). What was
+on its way has the very numbers that the same batches get again. Whichever comes second is no news to the
+target (KIP-98): if it is ours, it is acknowledged with the offset the first one got. At most five batches of
+a partition are on their way, and so many a broker remembers. If they are not the same (the source was
+compacted in between, a second mirror is further on) ours are refused, and the place is found anew. Nothing
+has to be waited for, and no epoch is raised: that would let both be written.
+
+What this rests on is asserted while copying: every batch must get the offset after the one before
+(`ForeignWrite`).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from logd.client import BatchFetcher, Client, TopicPartition
-from logd.records import iter_batches
+from logd.client import BatchFetcher, Client, Identity, TopicPartition
+from logd.records import iter_batches, read_header
 from mirror.errors import (
     PositionUnprovable,
     SourcePurged,
@@ -27,8 +37,8 @@ from mirror.errors import (
     TargetRecreated,
     TargetTruncated,
 )
-from mirror.offsets import OffsetSync
-from mirror.passing import record_count, same_records
+from mirror.offsets import NO_EPOCH, OffsetSync, ProducerPosition
+from mirror.passing import end_alike, record_count
 
 PROOF_BYTES = 1 << 20
 FETCH_SECONDS = 30
@@ -42,10 +52,16 @@ class LogEnds(NamedTuple):
 
 
 class Position(NamedTuple):
-    """The next offset to read of the source, and the one it will have in the target."""
+    """The next offset to read of the source, and the one it will have in the target.
+
+    `producer`: as whom it is produced; None where nothing was ever produced, or nobody remembers.
+    `leader_epoch`: the source's, of the record before (-1: not known).
+    """
 
     upstream: int
     downstream: int
+    producer: ProducerPosition | None = None
+    leader_epoch: int = NO_EPOCH
 
 
 def check_sync(
@@ -99,22 +115,44 @@ async def resume(
     """The position after the `copied` records behind the sync (see `check_sync`), or PositionUnprovable."""
     source_ends, target_ends = ends
     if not copied:
-        return Position(sync.next_upstream, target_ends.end)
+        producer = sync.producer or await producer_at_end(target, remote, target_ends)
+        return Position(sync.next_upstream, target_ends.end, producer, sync.leader_epoch)
     counted, position, last = await _walk(source, sync, copied, source_ends.end)
     if counted != copied:
         raise PositionUnprovable(
             tp, f"the target holds {copied} records since the last sync, the source's batches give {counted}"
         )
-    if not await _is_last(target, remote, target_ends, last, sync.next_upstream):
+    written = await _last_batch(target, remote, target_ends)
+    if written is None and target_ends.start < target_ends.end:
+        raise PositionUnprovable(tp, f"the target's last record at {target_ends.end - 1} cannot be read")
+    # Taken on trust if it was deleted in the target.
+    if written is not None and not end_alike(last, written, sync.next_upstream):
         raise PositionUnprovable(tp, f"the target's last record is not the source's at {position - 1}")
-    return Position(position, target_ends.end)
+    producer = _behind(written) or (sync.producer and sync.producer.after(copied))
+    leader_epoch = read_header(last).partition_leader_epoch
+    return Position(position, target_ends.end, producer, leader_epoch)
+
+
+async def producer_at_end(target: Client, remote: TopicPartition, ends: LogEnds) -> ProducerPosition | None:
+    """As whom the target's last batch was produced, and the sequence number behind it."""
+    return _behind(await _last_batch(target, remote, ends))
+
+
+def _behind(batch: memoryview | None) -> ProducerPosition | None:
+    if batch is None:
+        return None
+    header = read_header(batch)
+    if header.producer_id < 0 or header.base_sequence < 0:
+        return None
+    last = ProducerPosition(Identity(header.producer_id, header.producer_epoch), header.last_sequence)
+    return last.after(1)
 
 
 async def _walk(source: Client, sync: OffsetSync, copied: int, end: int) -> tuple[int, int, memoryview]:
     """Batches from the sync on until they hold `copied` records: how many, the offset behind, the last."""
     counted, position = 0, sync.next_upstream
     async with BatchFetcher(source, isolation_level="read_committed") as fetcher:
-        fetcher.add(sync.tp, position)
+        fetcher.add(sync.tp, position, sync.leader_epoch)
         while position < end:
             for fetched in await fetcher.fetch():
                 for header, batch in fetched.batches():
@@ -125,16 +163,14 @@ async def _walk(source: Client, sync: OffsetSync, copied: int, end: int) -> tupl
     return counted, position, memoryview(b"")
 
 
-async def _is_last(
-    target: Client, remote: TopicPartition, ends: LogEnds, batch: memoryview, position: int
-) -> bool:
-    """Whether the target's last batch is what was made of `batch`; taken on trust if it was deleted there."""
+async def _last_batch(target: Client, remote: TopicPartition, ends: LogEnds) -> memoryview | None:
+    """The target's last batch; None if it was deleted there, or does not come in time."""
     if ends.start >= ends.end:
-        return True
+        return None
     async with BatchFetcher(target, max_partition_fetch_bytes=PROOF_BYTES) as fetcher:
         fetcher.add(remote, ends.end - 1)
         for fetched in await fetcher.fetch(timeout_ms=FETCH_SECONDS * 1000):
             for at, header in iter_batches(fetched.buffer):
                 if header.next_offset == ends.end:
-                    return same_records(batch, fetched.buffer[at : at + header.size], position)
-    return False
+                    return fetched.buffer[at : at + header.size]
+    return None

@@ -1,74 +1,58 @@
 """The copying itself: batches fetched from the source, produced to the target, partition to same partition.
 
-Nothing is done per record on the way. One task runs `copy`; acks are looked at in order as they come.
+Nothing is done per record on the way. One task runs `copy`; acks are looked at in order as they come. A
+partition that cannot go on is let go by itself, and the others go on: none may hold more than its share of
+the memory for what is on its way, and one that holds some for too long while others are acknowledged is let
+go, too. What becomes of it then is `link`'s business.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from logd.client import NO_TIMEOUT_MS, BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
-from logd.errors import KafkaError, OffsetOutOfRange
-from mirror.errors import ForeignWrite, NotPassed, RecordsLost, SourceRecreated
-from mirror.offsets import OffsetSync, OffsetSyncs
+from logd.errors import CorruptRecordBatch, KafkaError, LogTruncated, MillstreamError, OffsetOutOfRange
+from mirror.errors import MirrorError, NotAcked, NotFetched, RecordsLost, SourceRecreated, SourceTruncated
+from mirror.offsets import OffsetSyncs, ProducerPosition
+from mirror.partition import InFlight, PartitionCopy, refused
 from mirror.passing import Passed, pass_on
 from mirror.position import Position
 
 BUFFER_MEMORY = 64 << 20
+SHARE_MIN = 1 << 20
+"""Bytes a partition may have on their way, however many there are: a fetch brings so much of it."""
 REQUEST_SIZE_MAX = 16 << 20
 """Of one batch: what the target takes (`max.message.bytes`) is the target's to say."""
 FETCH_WAIT_MS = 500
 CLOSE_MS = 5_000
+ACK_SECONDS = 30.0
+"""How long a partition may be without an ack while others get theirs."""
 
 
-@dataclass(slots=True)
-class _InFlight:
+class _Passing(NamedTuple):
+    """A batch to pass on; the rest is the source batch's."""
+
     passed: Passed
     size: int
     max_timestamp: int
-    future: asyncio.Future[int | None]
+    leader_epoch: int
 
 
-@dataclass(slots=True)
-class PartitionCopy:
-    """State of one partition's copy. `upstream` offsets are the source's, `downstream` the target's."""
+class _Prepared(NamedTuple):
+    """What was fetched of one partition, ready to be sent; `position` is behind it."""
 
-    tp: TopicPartition
-    remote: TopicPartition
-    topic_id: bytes
-    remote_topic_id: bytes
+    copy: PartitionCopy
+    passing: list[_Passing]
     position: int
-    """Next upstream offset to read."""
-    downstream: int
-    """Downstream offset the next batch to be acked must get."""
-    end: int = -1
-    """The source's last stable offset, as last heard."""
-    copied: int = -1
-    """Upstream offset behind the last acked batch."""
-    timestamp: int = -1
-    """Newest timestamp of the last acked batch, ms."""
-    records: int = 0
-    bytes: int = 0
-    sync: OffsetSync | None = None
-    """Of the last acked batch; written when it is time."""
-    in_flight: deque[_InFlight] = field(default_factory=deque)
-
-    def lag_records(self) -> int:
-        """Offsets of the source that are not acked by the target yet."""
-        return max(self.end - self.copied, 0)
-
-    def lag_seconds(self, now: float) -> float:
-        """How old the copy's newest record is, 0 when nothing is missing."""
-        return max(now - self.timestamp / 1000, 0.0) if self.lag_records() and self.timestamp >= 0 else 0.0
 
 
 class MirrorSource:
     """Copies the partitions it was given. `open`, then `copy` again and again, then `close`.
 
-    Every error is a MirrorError, of one partition, or what `logd.client` raises.
+    A partition's own trouble goes to `on_failure`, after the partition was let go; what `copy` raises is the
+    trouble of all.
     """
 
     def __init__(
@@ -79,11 +63,13 @@ class MirrorSource:
         *,
         sync_interval: float,
         clock: Callable[[], float],
+        on_failure: Callable[[MirrorError], None],
     ) -> None:
         self._syncs = syncs
         self._sync_interval = sync_interval
         self._clock = clock
-        self._synced_at = clock()
+        self._on_failure = on_failure
+        self._synced_at = self._acked_at = clock()
         self._fetcher = BatchFetcher(
             source, isolation_level="read_committed", fetch_max_wait_ms=FETCH_WAIT_MS
         )
@@ -94,12 +80,20 @@ class MirrorSource:
             max_request_size=REQUEST_SIZE_MAX,
             buffer_memory=BUFFER_MEMORY,
             delivery_timeout_ms=NO_TIMEOUT_MS,
+            halt_on_failure=True,
         )
         self.copies: dict[TopicPartition, PartitionCopy] = {}
+        self._unacked: set[TopicPartition] = set()
+        self._full: set[TopicPartition] = set()
+        """Those that are not read on because their share of the memory is on its way."""
 
     async def open(self) -> None:
         """Get ready to produce."""
         await self._producer.start()
+
+    def can_add(self, remote: TopicPartition) -> bool:
+        """Whether nothing is on its way to `remote` any more from the time before it was let go."""
+        return self._producer.is_idle(remote)
 
     def add(
         self,
@@ -110,23 +104,37 @@ class MirrorSource:
         position: Position,
         end: int,
     ) -> None:
-        """Copy this partition too, from `position` on; `end` is the source's now."""
+        """Copy this partition too, from `position` on; `end` is the source's now. See `can_add`."""
+        producer = position.producer or ProducerPosition(self._producer.identity, 0)
+        self._producer.continue_at(remote, producer.identity, producer.sequence)
         self.copies[tp] = PartitionCopy(
-            tp,
-            remote,
-            topic_id,
-            remote_topic_id,
-            position.upstream,
-            position.downstream,
-            end,
+            tp=tp,
+            remote=remote,
+            position=position.upstream,
+            downstream=position.downstream,
+            identity=producer.identity,
+            sequence=producer.sequence,
+            topic_id=topic_id,
+            remote_topic_id=remote_topic_id,
+            end=end,
             copied=position.upstream,
+            leader_epoch=position.leader_epoch,
         )
-        self._fetcher.add(tp, position.upstream)
+        self._fetcher.add(tp, position.upstream, position.leader_epoch)
 
     def remove(self, tp: TopicPartition) -> None:
-        """Copy this partition no more. Call `settle` before."""
+        """Copy this partition no more. What is not acked is found out when it is added again."""
+        copy = self.copies.pop(tp)
+        self._unacked.discard(tp)
+        self._full.discard(tp)
         self._fetcher.remove(tp)
-        _forget(self.copies.pop(tp))
+        copy.forget()
+        self._producer.abandon(copy.remote)
+
+    def fail(self, error: MirrorError) -> None:
+        """Let a partition go, and say so."""
+        self.remove(error.tp)
+        self._on_failure(error)
 
     def check_topic(self, tp: TopicPartition, topic_id: bytes) -> None:
         """Another topic of the same name would be copied from the middle, behind the first one's records."""
@@ -135,32 +143,59 @@ class MirrorSource:
             raise SourceRecreated(tp, f"topic id {topic_id.hex()}, it was {copied.hex()} when copying began")
 
     async def copy(self, *, timeout_ms: int = FETCH_WAIT_MS) -> None:
-        """Pass on what is there; returns after one helping, or `timeout_ms` without any."""
-        try:
-            helping = await self._fetcher.fetch(timeout_ms=timeout_ms)
-        except OffsetOutOfRange as e:
-            tp = TopicPartition(e.topic, e.partition)
-            self.check_topic(tp, (await self._source.topic(tp.topic)).topic_id)
-            lost = f"offset {e.offset} is wanted, the source has {e.start} to {e.end}"
-            raise RecordsLost(tp, lost) from e
-        for fetched in helping:
-            await self._pass_on(self.copies[fetched.tp], fetched)
-        self._take_acks()
+        """Pass on what is there; returns after one fetch, or `timeout_ms` without any."""
+        fetched = await self._fetch(timeout_ms)
+        todo = list(filter(None, map(self._prepare, fetched)))
+        await self._write_first_syncs(each.copy for each in todo if each.passing)
+        for each in todo:
+            await self._send(each)
+        self.take_acks()
         if self._clock() - self._synced_at >= self._sync_interval:
             await self._write_syncs()
 
-    def is_at(self, ends: Mapping[TopicPartition, int]) -> bool:
-        """Whether everything before these upstream offsets was read and acked."""
-        return all(
-            not self.copies[tp].in_flight and self.copies[tp].position >= end
-            for tp, end in ends.items()
-            if tp in self.copies
-        )
+    def take_acks(self) -> None:
+        """Take the acks that have come; a partition reads on when what is on its way has room again."""
+        share = max(BUFFER_MEMORY // max(len(self.copies), 1), SHARE_MIN)
+        for tp in list(self._unacked):
+            copy = self.copies[tp]
+            try:
+                if copy.take_acks():
+                    self._acked_at = self._clock()
+            except MirrorError as e:
+                self.fail(e)
+                continue
+            if not copy.in_flight:
+                self._unacked.discard(tp)
+            if copy.in_flight_bytes >= share and tp not in self._full:
+                self._full.add(tp)
+                self._fetcher.pause([tp])
+            elif copy.in_flight_bytes <= share // 2 and tp in self._full:
+                self._full.discard(tp)
+                self._fetcher.resume([tp])
 
-    async def settle(self) -> None:
+    def let_go_unacked(self) -> None:
+        """Let go what has been without an ack for too long, though others got theirs.
+
+        Call it now and then from another task than `copy`'s, which may be waiting for the memory they hold. A
+        target that acknowledges nothing at all is away, and is waited for.
+        """
+        self.take_acks()
+        now = self._clock()
+        for copy in [self.copies[tp] for tp in self._unacked]:
+            oldest = copy.in_flight[0].sent_at
+            if now - oldest >= ACK_SECONDS and self._acked_at > oldest:
+                waited = f"the batch at {copy.in_flight[0].passed.first_offset} for {now - oldest:.0f} s"
+                self.fail(NotAcked(copy.tp, f"{copy.remote} has not acknowledged {waited}"))
+
+    def is_at(self, tp: TopicPartition, end: int) -> bool:
+        """Whether everything before this upstream offset was read and acked."""
+        copy = self.copies[tp]
+        return not copy.in_flight and copy.position >= end
+
+    async def drain(self) -> None:
         """Wait for the acks of everything passed on, and leave a sync behind it."""
         await self._producer.flush()
-        self._take_acks()
+        self.take_acks()
         await self._write_syncs()
         await self._syncs.flush()
 
@@ -169,76 +204,92 @@ class MirrorSource:
         await self._fetcher.close()
         await self._producer.close(timeout_ms=CLOSE_MS)
         for copy in self.copies.values():
-            _forget(copy)
+            copy.forget()
 
-    async def _pass_on(self, copy: PartitionCopy, fetched: Fetched) -> None:
-        self.check_topic(copy.tp, fetched.topic_id)
+    async def _fetch(self, timeout_ms: int) -> list[Fetched]:
+        try:
+            return await self._fetcher.fetch(timeout_ms=timeout_ms)
+        except OffsetOutOfRange as e:
+            await self._fail_out_of_range(e)
+        except MillstreamError as e:
+            failed = [
+                tp for tp, error in self._fetcher.failures().items() if error is e and tp in self.copies
+            ]
+            if not failed:
+                raise
+            for tp in failed:
+                self.fail(NotFetched(tp, str(e)))
+        return []
+
+    async def _fail_out_of_range(self, error: OffsetOutOfRange) -> None:
+        tp = TopicPartition(error.topic, error.partition)
+        if tp not in self.copies:
+            return
+        if isinstance(error, LogTruncated):
+            self.fail(SourceTruncated(tp, str(error)))
+            return
+        lost = f"offset {error.offset} is wanted, the source has {error.start} to {error.end}"
+        try:
+            self.check_topic(tp, (await self._source.topic(tp.topic)).topic_id)
+            self.fail(RecordsLost(tp, lost))
+        except MirrorError as e:
+            self.fail(e)
+        except MillstreamError:
+            self.fail(RecordsLost(tp, lost))
+
+    def _prepare(self, fetched: Fetched) -> _Prepared | None:
+        """What to send of what was fetched; None if the partition was let go."""
+        copy = self.copies.get(fetched.tp)
+        if copy is None:
+            return None
         copy.end = max(copy.end, fetched.last_stable_offset, fetched.next_offset)
-        for header, batch in fetched.batches():
-            passed = pass_on(header, batch, copy.position)
-            if passed is None:
-                continue
-            if self._syncs.latest(copy.tp) is None:
-                await self._write_first_sync(copy, passed.first_offset)
+        try:
+            self.check_topic(copy.tp, fetched.topic_id)
+            return _Prepared(copy, list(_passing(fetched)), fetched.next_offset)
+        except CorruptRecordBatch as e:
+            self.fail(NotFetched(copy.tp, f"a batch from {fetched.position} on is broken: {e}"))
+        except MirrorError as e:
+            self.fail(e)
+        return None
+
+    async def _send(self, prepared: _Prepared) -> None:
+        copy = prepared.copy
+        for passed, size, max_timestamp, leader_epoch in prepared.passing:
+            if not self._is_held(copy):
+                return  # let go while it waited for memory
             try:
                 future = await self._producer.send_batch(*copy.remote, passed.batch)
-            except KafkaError as e:
-                raise NotPassed(
-                    copy.tp, f"{copy.remote} does not take the batch at {header.base_offset}: {e}"
-                ) from e
-            copy.in_flight.append(_InFlight(passed, header.size, header.max_timestamp, future))
-        copy.position = fetched.next_offset
-        if not copy.in_flight:
-            copy.copied = copy.position
+            except MillstreamError as e:
+                if not self._is_held(copy):
+                    return
+                if not isinstance(e, KafkaError):
+                    raise
+                self.fail(refused(copy, passed.first_offset, e))
+                return
+            copy.add(InFlight(passed, size, max_timestamp, leader_epoch, self._clock(), future))
+            self._unacked.add(copy.tp)  # each time: acks are taken while this waits for memory
+        copy.read_up_to(prepared.position)
 
-    def _take_acks(self) -> None:
-        for copy in self.copies.values():
-            while copy.in_flight and copy.in_flight[0].future.done():
-                self._take_ack(copy, copy.in_flight.popleft())
-            if not copy.in_flight:
-                copy.copied = copy.position
+    def _is_held(self, copy: PartitionCopy) -> bool:
+        return self.copies.get(copy.tp) is copy
 
-    def _take_ack(self, copy: PartitionCopy, sent: _InFlight) -> None:
-        passed = sent.passed
-        try:
-            offset = sent.future.result()
-        except KafkaError as e:
-            raise NotPassed(
-                copy.tp, f"{copy.remote} does not take the batch at {passed.first_offset}: {e}"
-            ) from e
-        if offset != copy.downstream:
-            behind = offset is not None and offset < copy.downstream
-            why = "it was deleted or cut back" if behind else "somebody else writes there"
-            raise ForeignWrite(copy.tp, f"{copy.remote} gave offset {offset}, not {copy.downstream}: {why}")
-        copy.downstream += passed.records
-        copy.sync = OffsetSync(
-            copy.tp,
-            passed.first_offset,
-            offset,
-            passed.next_offset,
-            copy.downstream,
-            copy.topic_id,
-            copy.remote_topic_id,
-        )
-        copy.copied = passed.next_offset
-        copy.timestamp = sent.max_timestamp
-        copy.records += passed.records
-        copy.bytes += sent.size
-
-    async def _write_first_sync(self, copy: PartitionCopy, first_offset: int) -> None:
-        """Before the first record: without a sync nothing could be said after a kill."""
-        at = (first_offset, copy.downstream)
-        sync = OffsetSync(copy.tp, *at, *at, copy.topic_id, copy.remote_topic_id)
-        await (await self._syncs.write(sync, int(self._clock() * 1000)))
+    async def _write_first_syncs(self, copies: Iterable[PartitionCopy]) -> None:
+        """Before anything is produced under an identity that no sync tells of."""
+        now = int(self._clock() * 1000)
+        untold = {copy.tp: copy for copy in copies if not copy.is_told(self._syncs.latest(copy.tp))}
+        written = [await self._syncs.write(copy.first_sync(), now) for copy in untold.values()]
+        await asyncio.gather(*written)
 
     async def _write_syncs(self) -> None:
         self._synced_at = self._clock()
-        for copy in self.copies.values():
-            if copy.sync is not None and copy.sync != self._syncs.latest(copy.tp):
-                await self._syncs.write(copy.sync, int(self._synced_at * 1000))
+        for copy in list(self.copies.values()):
+            sync = copy.sync()
+            if sync is not None and sync != self._syncs.latest(copy.tp):
+                await self._syncs.write(sync, int(self._synced_at * 1000))
 
 
-def _forget(copy: PartitionCopy) -> None:
-    """Whatever becomes of what is in flight, nobody will ask."""
-    for sent in copy.in_flight:
-        sent.future.add_done_callback(lambda future: future.cancelled() or future.exception())
+def _passing(fetched: Fetched) -> Iterator[_Passing]:
+    for header, batch in fetched.batches():
+        passed = pass_on(header, batch, fetched.position)
+        if passed is not None:
+            yield _Passing(passed, header.size, header.max_timestamp, header.partition_leader_epoch)

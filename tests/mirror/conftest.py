@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.mirror.pair import Pair
+from tests.support.apache_kafka import ApacheKafka
 from tests.support.logd_process import LogdProcess
 
+QUICK_CLEANER = {"log.cleaner.backoff.ms": 50}
 _numbers = itertools.count()
 
 
@@ -18,6 +20,13 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     folder = tmp_path_factory.mktemp("mirror")
     with LogdProcess(folder / "dc1") as dc1, LogdProcess(folder / "dc2") as dc2:
         yield Pair(dc1.bootstrap, dc2.bootstrap)
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An Apache Kafka broker; ask for it only in tests marked `java.needs_kafka`."""
+    with ApacheKafka(tmp_path_factory.mktemp("mirror-kafka"), QUICK_CLEANER) as kafka:
+        yield kafka.bootstrap
 
 
 @pytest.fixture

@@ -309,9 +309,17 @@ def test_a_source_made_again_while_it_is_copied_is_noticed(pair: Pair, new_name:
             await pair.create(topic)
             await produce(pair.dc1, topic, {0: [numbered(again, 1000)]})
             link._refreshed_at = 0.0
-            with pytest.raises(SourceRecreated, match="topic id"):
-                await running
-            assert link.status()[TopicPartition(topic, 0)].records == 10
+            async with asyncio.timeout(30):
+                while not link.quarantined:
+                    await asyncio.wait([running], timeout=0.01)
+            held = link.quarantined[TopicPartition(topic, 0)]
+            assert held.reason == "SourceRecreated"
+            assert "topic id" in str(held.error)
+            link.stop()
+            await running
+        async with Client(pair.dc2) as dc2:
+            remote = TopicPartition(f"dc1.{topic}", 0)
+            assert (await Admin(dc2).list_offsets({remote: "latest"}))[remote].offset == 10
 
     asyncio.run(main())
 
@@ -408,7 +416,7 @@ def test_a_compacted_topic_goes_on_though_copied_records_cannot_be_counted(
             await until_copied(link, TopicPartition(topic, 0), 10, running)
             running.cancel()  # killed: no sync
             await asyncio.gather(running, return_exceptions=True)
-        monkeypatch.setattr("mirror.link.resume", unprovable)
+        monkeypatch.setattr("mirror.placing.resume", unprovable)
         if policy == "delete":
             with pytest.raises(PositionUnprovable):
                 await pair.copy(topic)

@@ -1,0 +1,116 @@
+"""Flows kept going side by side: one that fails is opened again, and ends none of the others."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+
+from logd.client import Backoff
+from logd.errors import ConfigError, MillstreamError
+from mirror.config import LinkSettings
+from mirror.link import Link
+
+log = logging.getLogger(__name__)
+
+RETRY_FIRST_SECONDS = 1.0
+RETRY_MAX_SECONDS = 60.0
+
+
+class KeptLink:
+    """One flow, opened again after every failure until `stop`.
+
+    `link` is the one that runs, or ran last; `failure` why there is none now, or why the last one ended.
+    """
+
+    def __init__(self, settings: LinkSettings) -> None:
+        self.settings = settings
+        self.link: Link | None = None
+        self.failure: Exception | None = None
+        self.opened_at = 0.0
+        """By the monotonic clock, of `link`."""
+        self._stopping = asyncio.Event()
+
+    async def run(self, *, until_caught_up: bool = False) -> None:
+        """Run until `stop`, with `until_caught_up` until the end of the first `Link.run`.
+
+        Raises nothing of one flow's: look at `failure`. A setting that cannot be used is not tried again.
+        """
+        backoff = Backoff(RETRY_FIRST_SECONDS, RETRY_MAX_SECONDS)
+        while not self._stopping.is_set():
+            try:
+                await self._run_once(until_caught_up)
+                return
+            except ConfigError as e:
+                self.failure = e
+                log.error("%s ends: %s", self.settings.name, e)
+                return
+            except MillstreamError as e:
+                self.failure = e
+                reason: str | Exception = e
+            except Exception as e:  # a bug of one flow's is no matter of the others'
+                self.failure = e
+                log.exception("%s failed unexpectedly", self.settings.name)
+                reason = repr(e)
+            if until_caught_up:
+                log.error("%s failed: %s: %s", self.settings.name, type(self.failure).__name__, reason)
+                return
+            if self.link is not None:
+                backoff.reset()
+            pause = backoff.next()
+            log.warning("%s is down, again in %.0f s: %s", self.settings.name, pause, reason)
+            await self._rest(pause)
+
+    def stop(self) -> None:
+        """Have `run` come to an end, with everything passed on acked."""
+        self._stopping.set()
+        if self.link is not None:
+            self.link.stop()
+
+    @property
+    def exit_status(self) -> int:
+        """0: every partition was copied; 1: the flow was down, or a partition in quarantine; 2: a setting
+        cannot be used.
+        """
+        if isinstance(self.failure, ConfigError):
+            return 2
+        return 1 if self.failure is not None or self.link is None or self.link.quarantined else 0
+
+    async def _run_once(self, until_caught_up: bool) -> None:
+        self.link = None
+        link = Link(self.settings)
+        opening = asyncio.create_task(link.open())
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({opening, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            if not opening.done():
+                opening.cancel()  # it may be waiting for a cluster that is away
+                await asyncio.gather(opening, return_exceptions=True)
+        if opening.cancelled():
+            return
+        opening.result()
+        self.link, self.failure, self.opened_at = link, None, time.monotonic()
+        try:
+            if self._stopping.is_set():
+                link.stop()
+            await link.run(until_caught_up=until_caught_up)
+        finally:
+            await link.close()
+
+    async def _rest(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            pass
+
+
+async def run_links(links: Sequence[KeptLink], *, until_caught_up: bool) -> int:
+    """Run all of them to their ends; the worst exit status."""
+    async with asyncio.TaskGroup() as group:
+        for link in links:
+            group.create_task(link.run(until_caught_up=until_caught_up))
+    return max(link.exit_status for link in links)

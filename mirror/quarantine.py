@@ -1,0 +1,79 @@
+"""Partitions that cannot go on: why, and when they are tried again. No clock, no tasks: time is passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from logd.client import Backoff, TopicPartition
+from mirror.errors import MirrorError
+
+FIRST_SECONDS = 1.0
+MAX_SECONDS = 600.0
+ATTEMPTS = 3
+"""After so many failures in a row of a retriable kind nobody who waits for an end waits for the partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A partition that is not copied since `since`; `failures` in a row; tried again at `retry_at`."""
+
+    error: MirrorError
+    failures: int
+    since: float
+    retry_at: float
+
+    @property
+    def reason(self) -> str:
+        """The kind of error, by its class's name."""
+        return type(self.error).__name__
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it is likely to stay until an operator does something."""
+        return not self.error.retriable or self.failures >= ATTEMPTS
+
+
+class Quarantine:
+    """Each failure in a row doubles the wait, from `FIRST_SECONDS` to `MAX_SECONDS`, as `Backoff` does."""
+
+    def __init__(self, random: Callable[[], float]) -> None:
+        self._random = random
+        self._held: dict[TopicPartition, Quarantined] = {}
+        self._backoffs: dict[TopicPartition, Backoff] = {}
+
+    @property
+    def held(self) -> Mapping[TopicPartition, Quarantined]:
+        """The partitions that are quarantined."""
+        return self._held
+
+    def put(self, error: MirrorError, now: float) -> Quarantined:
+        """Take a partition in, or again."""
+        backoff = self._backoffs.setdefault(error.tp, Backoff(FIRST_SECONDS, MAX_SECONDS, self._random))
+        retry_at = now + backoff.next()
+        before = self._held.get(error.tp)
+        since = now if before is None else before.since
+        held = Quarantined(error, backoff.failures, since, retry_at)
+        self._held[error.tp] = held
+        return held
+
+    def due(self, now: float) -> list[TopicPartition]:
+        """The partitions whose next attempt is due."""
+        return [tp for tp, held in self._held.items() if held.retry_at <= now]
+
+    def next_due(self) -> float:
+        """When the next attempt is; inf without any."""
+        return min((held.retry_at for held in self._held.values()), default=float("inf"))
+
+    def release(self, tp: TopicPartition) -> None:
+        """It goes on. Its failures count on until it has got somewhere (`forget`)."""
+        self._held.pop(tp, None)
+
+    def forget(self, tp: TopicPartition) -> None:
+        """It got somewhere, or is not to be copied any more: the next failure is the first one."""
+        self._backoffs.pop(tp, None)
+        self._held.pop(tp, None)
+
+    def on_probation(self) -> list[TopicPartition]:
+        """Partitions that went on after a failure and have got nowhere yet, as far as is known."""
+        return [tp for tp in self._backoffs if tp not in self._held]

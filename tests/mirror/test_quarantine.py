@@ -1,0 +1,351 @@
+"""Partitions that cannot go on: which, why, for how long, and that nobody else waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logd.client import Admin, Client, NewTopic, TopicPartition
+from logd.errors import ErrorCode
+from logd.wire import ApiKey
+from mirror.errors import (
+    MirrorError,
+    NotPlaced,
+    RecordsLost,
+    SourceRecreated,
+    SourceTruncated,
+    TargetNotEmpty,
+)
+from mirror.link import Link
+from mirror.offsets import OffsetSync
+from mirror.position import Position
+from mirror.quarantine import Quarantine
+from mirror.source import MirrorSource
+from tests.logd.client.fake_broker import Asked, FakeBroker
+from tests.logd.client.fake_log import FakeLog
+from tests.logd.client.running import run, until
+from tests.mirror.pair import Pair, numbered, produce
+from tests.support.logd_process import LogdProcess
+
+NewName = Callable[[], str]
+TP = TopicPartition("flights", 3)
+
+
+def test_each_failure_in_a_row_waits_longer() -> None:
+    quarantine = Quarantine(lambda: 1.0)
+    waits = []
+    now = 0.0
+    for _ in range(12):
+        held = quarantine.put(NotPlaced(TP, "away"), now)
+        waits.append(held.retry_at - now)
+        assert quarantine.due(held.retry_at - 0.1) == []
+        now = held.retry_at
+        assert quarantine.due(now) == [TP]
+        quarantine.release(TP)
+    assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600]
+    assert quarantine.on_probation() == [TP]
+    quarantine.forget(TP)
+    assert quarantine.put(NotPlaced(TP, "away"), now).failures == 1
+
+
+def test_what_an_operator_has_to_mend_is_given_up_at_once_and_the_rest_after_some_attempts() -> None:
+    quarantine = Quarantine(lambda: 0.0)
+    assert quarantine.put(RecordsLost(TP, "gone"), 0).is_given_up
+    quarantine.forget(TP)
+    assert [quarantine.put(NotPlaced(TP, "away"), 0).is_given_up for _ in range(3)] == [False, False, True]
+    held = quarantine.held[TP]
+    assert (held.reason, held.failures, held.since) == ("NotPlaced", 3, 0)
+
+
+async def create(bootstrap: str, topic: str, **configs: str) -> None:
+    async with Client(bootstrap) as client:
+        settings = {key.replace("_", "."): value for key, value in configs.items()}
+        await Admin(client).create_topics([NewTopic(topic, 1, 1, settings)])
+
+
+def test_a_partition_the_target_refuses_is_tried_again_while_the_others_go_on(
+    pair: Pair, new_name: NewName
+) -> None:
+    """One batch too large for its remote topic ended all flows."""
+    large, other = new_name(), new_name()
+    large_tp, other_tp = TopicPartition(large, 0), TopicPartition(other, 0)
+
+    async def main() -> None:
+        await create(pair.dc2, f"dc1.{large}", max_message_bytes="1000")
+        for topic in (large, other):
+            await pair.create(topic)
+            await produce(pair.dc1, topic, {0: [numbered(1)]})
+        await produce(pair.dc1, large, {0: [numbered(1, 1, value=b"x" * 5000), numbered(1, 2)]})
+        settings = replace(pair.link(f"{large},{other}"), sync_topic_configs=False)
+        async with Link(settings) as link:
+            running = asyncio.create_task(link.run())
+            await until(lambda: link.quarantined or running.done())
+            assert link.quarantined[large_tp].reason == "NotPassed"
+            assert "at 1: MESSAGE_TOO_LARGE" in str(link.quarantined[large_tp].error)
+            await produce(pair.dc1, other, {0: [numbered(9, 1)]})
+            await until(lambda: link.status()[other_tp].records == 10 or running.done())
+            async with Client(pair.dc2) as dc2:
+                await Admin(dc2).incremental_alter_configs(f"dc1.{large}", {"max.message.bytes": "100000"})
+            await until(lambda: large_tp in link.status() and link.status()[large_tp].position == 3)
+            assert link.quarantined == {}
+            link.stop()
+            await running
+        assert (await pair.verify(large)).equal
+        assert (await pair.verify(other)).equal
+
+    asyncio.run(main())
+
+
+def test_a_partition_without_a_place_keeps_no_other_from_being_copied(pair: Pair, new_name: NewName) -> None:
+    foreign, other = new_name(), new_name()
+
+    async def main() -> None:
+        await create(pair.dc2, f"dc1.{foreign}")
+        await produce(pair.dc2, f"dc1.{foreign}", {0: [numbered(1)]})
+        for topic in (foreign, other):
+            await pair.create(topic)
+            await produce(pair.dc1, topic, {0: [numbered(10)]})
+        with pytest.raises(TargetNotEmpty, match=foreign):
+            await pair.copy(f"{foreign},{other}")
+        assert (await pair.verify(other)).equal
+
+    asyncio.run(main())
+
+
+def test_a_remote_topic_that_cannot_be_made_keeps_no_other_from_being_copied(
+    pair: Pair, new_name: NewName
+) -> None:
+    bad, other = new_name(), new_name()
+
+    async def main() -> None:
+        for topic in (bad, other):
+            await pair.create(topic)
+            await produce(pair.dc1, topic, {0: [numbered(10)]})
+        async with Link(pair.link(f"none-{bad}")) as link:
+            topics = {
+                topic.name: topic
+                for topic in (await Admin(link._source).list_topics()).values()
+                if topic.name in (bad, other)
+            }
+            long = {bad: "x" * 300, other: f"dc1.{other}"}  # no cluster takes such a name
+            link._topics.name_of = lambda name: long[name]  # type: ignore[method-assign]
+            refused = await link._topics.align(list(topics.values()))
+        assert [(name, error.code) for name, error in refused.items()] == [
+            (bad, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        ]
+        assert await pair.copy(other) == 10
+
+    asyncio.run(main())
+
+
+def test_a_source_that_lost_what_was_copied_is_known_by_its_leader_epoch(
+    pair: Pair, new_name: NewName
+) -> None:
+    """With as many records as before, only others, a source that was truncated was copied on from the middle
+    (KIP-320). The sync says of what leader epoch the last copied record was: here of one that the source has
+    never had.
+    """
+    topic = new_name()
+    tp = TopicPartition(topic, 0)
+
+    async def main() -> None:
+        await pair.create(topic)
+        await produce(pair.dc1, topic, {0: [numbered(10)]})
+        assert await pair.copy(topic) == 10
+        async with Link(pair.link(topic)) as link:
+            sync = link._syncs.latest(tp)
+            assert sync is not None
+            assert sync.leader_epoch >= 0
+            await link._syncs.write(sync._replace(leader_epoch=sync.leader_epoch + 7), 0)
+            await link._syncs.flush()
+        await produce(pair.dc1, topic, {0: [numbered(10, 10)]})
+        with pytest.raises(MirrorError) as failed:
+            await pair.copy(topic)
+        assert type(failed.value).__name__ == "SourceTruncated"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("others", [3, 40], ids=["fewer than were copied", "more than were copied"])
+def test_a_source_that_a_power_loss_truncated_is_not_copied_on(
+    pair: Pair, new_name: NewName, tmp_path: Path, others: int
+) -> None:
+    """While the mirror is away: the source loses records that were copied, and others take their offsets."""
+    topic = new_name()
+
+    async def main(source: LogdProcess) -> None:
+        ends = Pair(source.bootstrap, pair.dc2)
+        await ends.create(topic)
+        await produce(ends.dc1, topic, {0: [numbered(10)]})
+        (segment,) = tmp_path.glob(f"data/{topic}-0/*.log")
+        kept = segment.stat().st_size
+        await produce(ends.dc1, topic, {0: [numbered(10, 10)]})
+        assert await ends.copy(topic) == 20
+        source.kill()
+        os.truncate(segment, kept)
+        source.start()
+        await produce(ends.dc1, topic, {0: [numbered(others, 100)]})
+        with pytest.raises(MirrorError, match=topic) as failed:
+            await ends.copy(topic)
+        assert type(failed.value) is (SourceTruncated if others > 10 else SourceRecreated)
+        async with Client(pair.dc2) as target:
+            remote = TopicPartition(f"dc1.{topic}", 0)
+            assert (await Admin(target).list_offsets({remote: "latest"}))[remote].offset == 20
+
+    with LogdProcess(tmp_path) as source:
+        asyncio.run(main(source))
+
+
+class Syncs:
+    """Notes the syncs it is given."""
+
+    def __init__(self) -> None:
+        self.written: dict[TopicPartition, OffsetSync] = {}
+
+    def latest(self, tp: TopicPartition) -> OffsetSync | None:
+        return self.written.get(tp)
+
+    async def write(self, sync: OffsetSync, timestamp_ms: int) -> asyncio.Future[int | None]:
+        self.written[sync.tp] = sync
+        done: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        done.set_result(0)
+        return done
+
+    async def flush(self) -> None:
+        pass
+
+
+def test_a_partition_the_target_does_not_acknowledge_holds_its_share_of_memory_and_is_let_go(
+    pair: Pair, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its batches filled the memory for what is on its way, and everybody waited for room."""
+    monkeypatch.setattr("mirror.source.BUFFER_MEMORY", 17 << 20)  # a request's size, and a bit
+    monkeypatch.setattr("mirror.source.SHARE_MIN", 1 << 20)
+    topic, now = new_name(), [1000.0]
+    stuck, good = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    logs: dict[int, FakeLog] = {}
+
+    def answer(asked: Asked) -> bytes:
+        (_, partitions), *_ = asked.message.topics
+        results = []
+        for number, batch in partitions:
+            refused = number == 0 and stuck_still
+            results.append(
+                (number, ErrorCode.NOT_ENOUGH_REPLICAS, -1)
+                if refused
+                else (number, *logs.setdefault(number, FakeLog()).append(batch))
+            )
+        return asked.produced(*results)
+
+    stuck_still = True
+
+    async def main() -> None:
+        nonlocal stuck_still
+        await pair.create(topic, 2)
+        big = [[(0, None, b"%d" % i + b"x" * 900_000, ())] for i in range(30)]
+        await produce(pair.dc1, topic, {0: big, 1: big})
+        failures: list[MirrorError] = []
+        async with FakeBroker() as target, Client(pair.dc1) as source:
+            target.topics = {"r": {0: 1, 1: 1}}
+            target.on(ApiKey.PRODUCE, answer)
+            async with Client(target.bootstrap) as client:
+                syncs: Any = Syncs()
+                mirror = MirrorSource(
+                    source,
+                    client,
+                    syncs,
+                    sync_interval=1,
+                    clock=lambda: now[0],
+                    on_failure=failures.append,
+                )
+                await mirror.open()
+                for tp in (stuck, good):
+                    mirror.add(tp, TopicPartition("r", tp.partition), b"", b"", Position(0, 0), 30)
+                while mirror.copies[good].records < 30:
+                    now[0] += 0.01
+                    await mirror.copy()
+                assert mirror.copies[stuck].in_flight_bytes < 11 << 20
+                assert mirror.copies[stuck].records == 0
+                mirror.let_go_unacked()
+                assert failures == [], "not for so long yet"
+                now[0] += 60
+                mirror.let_go_unacked()
+                (failed,) = failures
+                assert (type(failed).__name__, failed.tp) == ("NotAcked", stuck)
+                assert list(mirror.copies) == [good]
+                stuck_still = False
+                await until(lambda: mirror.can_add(TopicPartition("r", 0)))
+                sync = syncs.written[stuck]
+                held = len(logs[0].values) if 0 in logs else 0
+                assert sync.producer is not None
+                position = Position(held, held, sync.producer.after(held))
+                mirror.add(stuck, TopicPartition("r", 0), b"", b"", position, 30)
+                while not mirror.is_at(stuck, 30):
+                    await mirror.copy()
+                await mirror.close()
+        assert logs[0].values == logs[1].values
+        assert len(logs[0].values) == 30
+
+    run(main())
+
+
+def test_a_look_for_topics_that_takes_long_keeps_nothing_from_being_copied(
+    pair: Pair, new_name: NewName
+) -> None:
+    """The configs of all topics were described one by one between two helpings of records."""
+    topic = new_name()
+    tp = TopicPartition(topic, 0)
+
+    async def main() -> None:
+        await pair.create(topic)
+        async with Link(pair.link(topic)) as link:
+            asked = asyncio.Event()
+
+            async def never(topics: object) -> dict[str, Any]:
+                asked.set()
+                await asyncio.Event().wait()
+                return {}
+
+            link._topics.align = never  # type: ignore[assignment]
+            running = asyncio.create_task(link.run())
+            link._refreshed_at = 0.0
+            await asked.wait()
+            await produce(pair.dc1, topic, {0: [numbered(10)]})
+            await until(lambda: link.status()[tp].records == 10 or running.done())
+            link.stop()
+            await running
+
+    asyncio.run(main())
+
+
+def test_configs_of_many_topics_are_asked_for_in_few_requests(pair: Pair, new_name: NewName) -> None:
+    prefix = new_name()
+
+    async def main() -> None:
+        async with Client(pair.dc1) as dc1:
+            new = [NewTopic(f"{prefix}-{i:03}", 1, 1, {"retention.ms": "-1"}) for i in range(250)]
+            await Admin(dc1).create_topics(new)
+        async with Link(pair.link(f"{prefix}-.*")) as link:
+            assert len(link.status()) == 250
+            asked: list[str] = []
+            for client in (link._source, link._target):
+                client.request = noting(client.request, asked)  # type: ignore[method-assign]
+            await link._refresh()
+            assert asked.count("DescribeConfigsRequest") == 4, "two of the source, two of the target"
+            assert "IncrementalAlterConfigsRequest" not in asked
+
+    asyncio.run(main())
+
+
+def noting(request: Callable[..., Any], asked: list[str]) -> Callable[..., Any]:
+    def noted(message: Any, *args: Any, **kwargs: Any) -> Any:
+        asked.append(type(message).__name__)
+        return request(message, *args, **kwargs)
+
+    return noted
