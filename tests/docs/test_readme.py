@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 import typer
 
-from connect.config import SinkConfig, SourceConfig, parse_properties, unknown_keys
+from connect.config import SinkConfig, SourceConfig, unknown_keys
 from connect.runtime import WorkerConfig, connector_class
 from connect.runtime.plugins import connector_type
 from logd.config.load import from_properties
+from logd.config.properties import parse_properties
 from millstream.main import app
 from mirror.config import parse_links
 from streams import KafkaStreams

@@ -260,7 +260,9 @@ class Reader(Actor):
         if piece is not None:
             seen = self.world.part(where).seen
             for header, records in batches(read_slice(piece)):
-                seen.update(values(header, records))
+                found = values(header, records)
+                self.world.read(where, header.partition_leader_epoch, found)
+                seen.update(found)
         for group in ("consumers", "group-of-tx0", "group-of-tx1"):
             await self._ask_offset(group, where)
 

@@ -26,6 +26,7 @@ def audit(ledger: Ledger, log: Log) -> list[int]:
     assert ledger.start_promised <= log.log_start_offset <= max(ledger.start_asked, ledger.start_promised)
     log.replicated_to(log.log_end_offset)
     found = _audit_records(ledger, log)
+    _audit_epochs(ledger, log)
     _audit_times(log)
     _audit_producers(ledger, log)
     _audit_transactions(ledger, log, set(found))
@@ -51,7 +52,7 @@ def _audit_records(ledger: Ledger, log: Log) -> list[int]:
     """Every record is what was written there; those that are missing may be; leader epochs never go back."""
     found: list[int] = []
     epoch = -1
-    for chunk in log.batches(log.log_start_offset):
+    for chunk in log.reader.batches(log.log_start_offset):
         for position, header in iter_batches(chunk):
             assert header.partition_leader_epoch >= epoch, "leader epochs go back"
             epoch = header.partition_leader_epoch
@@ -75,9 +76,19 @@ def _audit_records(ledger: Ledger, log: Log) -> list[int]:
     return found
 
 
+def _audit_epochs(ledger: Ledger, log: Log) -> None:
+    """Whoever has read what is gone now can notice (KIP-320)."""
+    end = log.log_end_offset
+    gone = [record.leader_epoch for offset, record in ledger.records.items() if offset >= end]
+    if gone:
+        assert log.latest_epoch > ledger.epoch, "offsets are used again in the same leader epoch"
+    for epoch in {*gone}:
+        assert log.end_offset_for_epoch(epoch)[1] <= end, f"what is lost of epoch {epoch} is not told"
+
+
 def _audit_times(log: Log) -> None:
     """Each segment knows its latest record, or retention would delete it."""
-    for segment in log._segments.row:
+    for segment in log.segments.row:
         headers = [header for _, header in scan_headers(segment.file, 0, segment.size)]
         # A batch that compaction emptied counts for nothing.
         latest = max((header.max_timestamp for header in headers if header.count), default=-1)
@@ -107,7 +118,9 @@ def _audit_transactions(ledger: Ledger, log: Log, found: set[int]) -> None:
         for some in (known, left)
     ]
     assert log.first_unstable_offset in unstable
-    told = {(each.producer_id, each.last_offset): each.first_offset for each in log.aborted(start, end)}
+    told = {
+        (each.producer_id, each.last_offset): each.first_offset for each in log.reader.aborted(start, end)
+    }
     aborted = {
         (each.producer_id, each.end): each for each in known if each.end is not None and not each.committed
     }
@@ -122,10 +135,10 @@ def _audit_committed(ledger: Ledger, log: Log) -> None:
     # The consumer's algorithm: KafkaConsumer does the same with what Fetch answers.
     start, end = log.log_start_offset, log.log_end_offset
     stable = end if log.first_unstable_offset is None else log.first_unstable_offset
-    waiting = sorted(log.aborted(start, stable), key=lambda each: -each.first_offset)
+    waiting = sorted(log.reader.aborted(start, stable), key=lambda each: -each.first_offset)
     aborting: set[int] = set()
     seen: set[int] = set()
-    for chunk in log.batches(start, stable):
+    for chunk in log.reader.batches(start, stable):
         for position, header in iter_batches(chunk):
             while waiting and waiting[-1].first_offset <= header.last_offset:
                 aborting.add(waiting.pop().producer_id)
@@ -149,6 +162,6 @@ def _audit_appending(ledger: Ledger, log: Log) -> None:
     """It can be written to."""
     end = log.log_end_offset
     batch = build_batch([(ledger.now, b"k", b"next", ())])
-    assert log.append(batch, ledger.epoch, ledger.now).base_offset == end
-    log.truncate_to(end, ledger.now)
+    assert log.writer.append(batch, max(log.latest_epoch, 0), ledger.now).base_offset == end
+    log.shortening.truncate_to(end, ledger.now)
     assert log.log_end_offset == end

@@ -30,14 +30,21 @@ def all_of(partition: Partition) -> dict[int, bytes | None]:
     return {offset: value for offset, value in found.items() if offset >= partition.log_start_offset}
 
 
+def by_epoch(partition: Partition) -> Iterator[tuple[int, dict[int, bytes | None]]]:
+    """Every batch's leader epoch, and its records by offset."""
+    for chunk in partition.read_all():
+        for header, records in batches(chunk):
+            yield header.partition_leader_epoch, values(header, records)
+
+
 def committed_of(partition: Partition) -> dict[int, bytes | None]:
     """What a consumer of committed records is given, by the algorithm of Apache Kafka's."""
     log = partition.log
     start, end = partition.log_start_offset, partition.last_stable_offset
-    waiting = sorted(log.aborted(start, end), key=lambda each: -each.first_offset)
+    waiting = sorted(log.reader.aborted(start, end), key=lambda each: -each.first_offset)
     aborting: set[int] = set()
     found: dict[int, bytes | None] = {}
-    for chunk in log.batches(start, end):
+    for chunk in log.reader.batches(start, end):
         for header, records in batches(chunk):
             while waiting and waiting[-1].first_offset <= header.last_offset:
                 aborting.add(waiting.pop().producer_id)

@@ -101,7 +101,7 @@ class Ledger:
             base_sequence=sequence if producer_id >= 0 else -1,
             transactional=transactional,
         )
-        assert self.log.append(batch, self.epoch, self.now).base_offset == base
+        assert self.log.writer.append(batch, self.epoch, self.now).base_offset == base
         self.log.replicated_to(self.log.log_end_offset)
         self._sequences[producer_id] = sequence + count
 
@@ -110,7 +110,7 @@ class Ledger:
         self.records[self.log.log_end_offset] = Written(
             b"", b"", self.epoch, producer_id, True, marker=commit
         )
-        self.log.append_marker(
+        self.log.writer.append_marker(
             producer_id=producer_id,
             producer_epoch=0,
             commit=commit,
@@ -126,19 +126,19 @@ class Ledger:
 
     def sync(self) -> None:
         """What an acknowledgement waits for with flush.messages: the records alone."""
-        end, sync = self.log.log_end_offset, self.log.start_sync()
+        end, sync = self.log.log_end_offset, self.log.flusher.start_sync()
         if sync is not None:
             sync.run()
-            self.log.finish_flush(sync)
+            self.log.flusher.finish_flush(sync)
         self.promised = end
 
     def flush_beside(self, work: Callable[[], None]) -> None:
         """Flush while ``work`` goes on, as in the background: only what was there before is promised."""
-        end, flush = self.log.log_end_offset, self.log.start_flush()
+        end, flush = self.log.log_end_offset, self.log.flusher.start_flush()
         work()
         if flush is not None:
             flush.run()
-            self.log.finish_flush(flush)
+            self.log.flusher.finish_flush(flush)
         self.promised = max(self.promised, end)
 
     def checkpoint(self) -> None:
@@ -150,32 +150,32 @@ class Ledger:
     def delete_before(self, offset: int) -> None:
         """DeleteRecords."""
         self.start_asked = max(self.start_asked, offset)
-        for deletion in self.log.delete_records_before(offset):
+        for deletion in self.log.shortening.delete_records_before(offset):
             deletion.run()
 
     def apply_retention(self) -> None:
         """Drop what retention.bytes says."""
         self.start_asked = max(self.start_asked, self.log.log_end_offset)
-        for deletion in self.log.apply_retention(self.now):
+        for deletion in self.log.shortening.apply_retention(self.now):
             deletion.run()
 
     def compact(self) -> None:
         """One round of the cleaner, its work swapped in as soon as it comes."""
         unstable = self.log.first_unstable_offset
         bound = self.log.log_end_offset if unstable is None else unstable
-        found = self.log.cleanable(self._first_dirty, upper_bound=bound, now_ms=self.now)
+        found = self.log.compaction.cleanable(self._first_dirty, upper_bound=bound, now_ms=self.now)
         if not found.dirty_bytes:
             return
         self.checkpoint()
         self.compacted = max(self.compacted, found.end)
-        compaction = self.log.start_compaction(found, LIMITS, self.now)
+        compaction = self.log.compaction.start_compaction(found, LIMITS, self.now)
 
         def swap_in(cleaned: Cleaned) -> None:
-            swap = self.log.start_swap(compaction, cleaned)
+            swap = self.log.compaction.start_swap(compaction, cleaned)
             assert swap.prepare()
-            deletion = self.log.finish_swap(swap)
+            deletion = self.log.compaction.finish_swap(swap)
             assert deletion is not None
-            swap.settle()
+            swap.sync_names()
             deletion.run()
 
         self._first_dirty = Cleaning(compaction.task, self.disk, swap_in).run().first_dirty
@@ -192,21 +192,22 @@ class Ledger:
             self.stop()
         else:
             self.let_go()
-        self._open()
+        self._open(clean=clean)
 
     def revive(self, path: Path) -> None:
         """Go on with what a crash left in ``path``: what is gone now is forgotten."""
         self.let_go()
         self.path = path
         self.disk = PowerLossDisk(path, self.rng)
-        self._open()
+        self._open(clean=False)
 
-    def _open(self) -> None:
+    def _open(self, *, clean: bool) -> None:
         self.folder = open_folder(self.path, self.config, self.disk)
         self.log = self.folder.logs[KEY]
         end = self.log.log_end_offset
         self.log.replicated_to(end)
-        self.epoch = max(self.epoch, self.log.latest_epoch) + 1
+        assert self.log.latest_epoch > self.epoch or (clean and self.log.latest_epoch in (-1, self.epoch))
+        self.epoch = max(self.log.latest_epoch, 0)
         self.records = {offset: record for offset, record in self.records.items() if offset < end}
         self._sequences = {
             producer_id: producer.next_sequence

@@ -122,7 +122,8 @@ class SimulatedBroker(Broker):
             for log in folder.logs.values():
                 log.release()
             folder._lock.release()
-        self._store.close()
+        if hasattr(self, "_store"):  # else it died before there was one
+            self._store.close()
 
 
 class Client:

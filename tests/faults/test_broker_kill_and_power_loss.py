@@ -24,6 +24,7 @@ async def write(broker: SimulatedBroker) -> None:
     client = Client(broker)
     topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
     await client.request(CreateTopicsRequest(topics=[topic]), 7)
+    await broker.catalog.disk_work_ended()
     disk = broker._disk
     assert isinstance(disk, PowerLossDisk)
     disk.crash_at = len(disk.done) + 1  # the write is made, its sync is not

@@ -35,8 +35,8 @@ def append_acknowledged(ledger: Ledger) -> None:
 
 
 def roll(ledger: Ledger) -> None:
-    segments = len(ledger.log._segments.row)
-    while len(ledger.log._segments.row) == segments:
+    segments = len(ledger.log.segments.row)
+    while len(ledger.log.segments.row) == segments:
         ledger.append(4, producer_id=7)
 
 
@@ -105,8 +105,22 @@ def second_compaction(ledger: Ledger) -> None:
     ledger.compact()
 
 
+def compaction_to_nothing(ledger: Ledger) -> None:
+    """Every key is written again, so nothing stays of whole segments, those at a group's end among them."""
+    ledger.flush()
+    for _ in range(8):
+        ledger.append(8, 90)
+    roll(ledger)
+    ledger.flush()
+    ledger.compact()
+    ledger.append(1)
+
+
 def new_epoch(ledger: Ledger) -> None:
-    ledger.epoch += 1
+    """As after a start that recovered."""
+    ledger.folder.begin_epoch([ledger.log])
+    assert ledger.log.latest_epoch > ledger.epoch
+    ledger.epoch = ledger.log.latest_epoch
     ledger.append(1)
     ledger.flush()
     ledger.checkpoint()
@@ -132,6 +146,7 @@ ACTIONS: list[Callable[[Ledger], None]] = [
     markers,
     compaction_swap,
     second_compaction,
+    compaction_to_nothing,
     new_epoch,
     recovery,
 ]
@@ -157,7 +172,7 @@ def prepared(path: Path, seed: int, *, compacted: bool) -> Ledger:
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.__name__)
 def test_a_crash_at_every_operation(action: Callable[[Ledger], None], tmp_path: Path) -> None:
     for point in itertools.count():
-        compacted = action in (compaction_swap, second_compaction)
+        compacted = action in (compaction_swap, second_compaction, compaction_to_nothing)
         ledger = prepared(tmp_path / f"{point}", seed=point, compacted=compacted)
         ledger.disk.crash_at = len(ledger.disk.done) + point
         try:

@@ -26,7 +26,7 @@ def test_indexes_that_recovery_built_are_flushed(seed: int, tmp_path: Path) -> N
     ledger.let_go()
     first = ledger.disk.after_power_loss(tmp_path / "1")
     ledger.revive(first)
-    assert len(ledger.log._segments.row) > 1
+    assert len(ledger.log.segments.row) > 1
     ledger.append(1)
     ledger.flush()
     ledger.checkpoint()

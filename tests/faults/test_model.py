@@ -42,7 +42,7 @@ def test_histories_come_to_something(tmp_path: Path) -> None:
     assert any(
         len(ledger.found) < ledger.log.log_end_offset - ledger.log.log_start_offset for ledger in ledgers
     )
-    assert any(ledger.log.aborted(0, ledger.log.log_end_offset) for ledger in ledgers)
+    assert any(ledger.log.reader.aborted(0, ledger.log.log_end_offset) for ledger in ledgers)
     assert any(ledger.log.log_start_offset > 0 for ledger in ledgers)
     assert any(len(ledger.log.epochs.entries) > 1 for ledger in ledgers)
 

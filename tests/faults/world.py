@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -110,6 +110,8 @@ class World:
         """What `message.max.bytes` was set to; all but the first are still possible."""
         self.unsure: dict[str, tuple[Where, bytes, bytes]] = {}
         """By writer, a batch of an idempotent producer that was not acknowledged, and its value."""
+        self.reads: dict[tuple[Where, int, int], bytes | None] = {}
+        """What was read in any life, by leader epoch and offset."""
         self.values = 0
         self.acknowledgements = 0
 
@@ -155,6 +157,15 @@ class World:
         if self.owners.setdefault(producer_id, who) != who or (producer_id, epoch) in self.producers:
             raise Broken(f"producer id {producer_id}, epoch {epoch} given to {who}, not for the first time")
         self.producers.add((producer_id, epoch))
+
+    def read(self, where: Where, epoch: int, values: Mapping[int, bytes | None]) -> None:
+        """Records of a leader epoch were read: offset and epoch together name one record for ever."""
+        for offset, value in values.items():
+            before = self.reads.setdefault((where, epoch, offset), value)
+            if before != value:
+                raise Broken(
+                    f"{where}: offset {offset} of leader epoch {epoch} was {before!r:.20} and changed"
+                )
 
     def open_transactions(self) -> Iterator[Transaction]:
         """Those not ended for sure."""

@@ -16,7 +16,7 @@ from logd.wire.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from tests.faults.consumer import all_of, committed_of
+from tests.faults.consumer import all_of, by_epoch, committed_of
 from tests.faults.simulation import Client, SimulatedBroker
 from tests.faults.world import Outcome, Part, Transaction, Where, World
 from tests.faults.writers import Transactor
@@ -35,7 +35,10 @@ def audit_files(world: World, broker: SimulatedBroker, *, intact: bool) -> None:
     for topic in world.topics:
         for index in range(topic.partitions if topic.there else 0):
             where = Where(topic, index)
-            found = all_of(broker.catalog.partitions[topic.name, index])
+            partition = broker.catalog.partitions[topic.name, index]
+            for epoch, some in by_epoch(partition):
+                world.read(where, epoch, some)
+            found = all_of(partition)
             _audit_part(world, broker, where, found, promised=world.durable or intact)
             part = world.part(where)
             part.acknowledged, part.seen = found, {}

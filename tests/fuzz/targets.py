@@ -111,7 +111,7 @@ def _batch(records: memoryview) -> None:
         header = read_header(records)
         assert len(found) == header.count
         assert len(decode_columns(records, limit=DECOMPRESSED_MAX).offsets) == header.count
-        check_produced_records(records, keys_required=True, limit=DECOMPRESSED_MAX)
+        check_produced_records(records, limit=DECOMPRESSED_MAX)
     except (KafkaError, CorruptRecordBatch):
         return
     if header.is_control:

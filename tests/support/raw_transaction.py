@@ -88,9 +88,13 @@ class Writer(NamedTuple):
             generation_id=generation,
             topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=partitions)],
         )
-        response = self.client.request(request, version)
-        assert [found.name for found in response.topics] == [topic]
-        return [partition.error_code for partition in response.topics[0].partitions]
+        while True:
+            response = self.client.request(request, version)
+            assert [found.name for found in response.topics] == [topic]
+            codes = [partition.error_code for partition in response.topics[0].partitions]
+            # A coordinator nobody has asked yet reads what markers others left in its partition.
+            if ErrorCode.COORDINATOR_LOAD_IN_PROGRESS not in codes:
+                return codes
 
     def end(self, *, commit: bool, version: int = 3) -> Writer:
         """End the transaction; who writes the next one."""

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from tests.support.apache_kafka import ApacheKafka
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 
 
 def create_topic(
-    logd: LogdProcess, name: str, configs: Mapping[str, str] | None = None, *, partitions: int = 1
+    logd: LogdProcess | ApacheKafka,
+    name: str,
+    configs: Mapping[str, str] | None = None,
+    *,
+    partitions: int = 1,
 ) -> str:
     """Create a topic; its name. AssertionError with the broker's reason when it does not want to."""
     settings = [CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()]

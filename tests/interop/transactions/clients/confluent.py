@@ -178,5 +178,7 @@ def read(bootstrap: str, topic: str, partitions: int, *, committed: bool) -> lis
             values.append(message.value() or b"")
         elif error.code() == KafkaError._PARTITION_EOF:
             ended.add(message.partition())
+        else:
+            assert error.retriable(), error.str()
     reader.close()
     return sorted(values)

@@ -1,0 +1,117 @@
+"""Every client reads a compacted topic from its beginning to its end.
+
+The story: the cleaner left a batch without records at the end of every segment it wrote. A reader from the
+start was given them one by one, ten answers without a record in a row. librdkafka takes such an answer for
+a record that did not fit, doubles its fetch size each time, and gave up with MSG_SIZE_TOO_LARGE.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from logd.records import build_batch, decode_records, iter_batches
+from tests.interop.transactions.clients.base import LIBRARIES, load
+from tests.support.logd_process import LogdProcess
+from tests.support.raw_client import RawClient
+from tests.support.topics import create_topic
+from tests.support.waiting import wait_for
+
+SETTINGS = {"log.cleaner.enable": "false", "log.cleaner.backoff.ms": "20"}
+RECORDS, KEYS, PER_BATCH = 40_000, 100, 100
+"""Of topic `keys`, in segments of 1 MB, the last of which is not cleaned: it holds every key."""
+PRODUCERS = 2_000
+"""Of topic `producers`: each wrote one record to the same key, and its batch has to stay, without records."""
+COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+FILLER = b"v" * 400
+
+
+@pytest.fixture(scope="module")
+def cleaned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
+    """A broker whose topics were cleaned once, each as a whole."""
+    logd = LogdProcess(tmp_path_factory.mktemp("compacted"), SETTINGS).start()
+    try:
+        _write(logd)
+        assert logd.stop() == 0
+        logd.overrides["log.cleaner.enable"] = "true"
+        logd.start()
+        wait_for(lambda: all(f"compacted {name}-0 " in logd.log for name in ("keys", "producers")))
+        yield logd
+        assert "Traceback" not in logd.log
+    finally:
+        logd.kill()
+
+
+def _write(logd: LogdProcess) -> None:
+    now = int(time.time() * 1000)
+    create_topic(logd, "keys", {**COMPACTED, "segment.bytes": "1000000"})
+    create_topic(logd, "producers", {**COMPACTED, "segment.bytes": "50000"})
+    with RawClient(logd.port) as client:
+        for base in range(0, RECORDS, PER_BATCH):
+            numbers = range(base, base + PER_BATCH)
+            records = [(now, b"key %d" % (n % KEYS), b"%d " % n + FILLER, ()) for n in numbers]
+            assert client.produce("keys", records).error_code == 0
+        for n in range(PRODUCERS):
+            own = {"producer_id": 1000 + n, "producer_epoch": 0, "base_sequence": 0}
+            batch = build_batch([(now, b"same", b"%d " % n + FILLER, ())], **own)
+            assert client.produce("producers", batch).error_code == 0
+        for n in range(KEYS):
+            records = [(now, b"key %d" % n, b"own %d " % n + FILLER, ())]
+            assert client.produce("producers", records).error_code == 0
+
+
+@pytest.mark.parametrize("committed", [False, True], ids=["uncommitted", "committed"])
+@pytest.mark.parametrize("topic", ["keys", "producers"])
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_from_the_beginning_to_the_end(
+    cleaned: LogdProcess, library: str, topic: str, committed: bool
+) -> None:
+    values = load(library).read(cleaned.bootstrap, topic, 1, committed=committed)
+    assert values == sorted(values_in(cleaned, topic))
+    if topic == "keys":
+        assert {b"%d " % n + FILLER for n in range(RECORDS - KEYS, RECORDS)} <= set(values)
+    else:
+        assert len(values) == KEYS + 1
+
+
+@pytest.mark.parametrize("topic", ["keys", "producers"])
+def test_no_answer_is_without_a_record(cleaned: LogdProcess, topic: str) -> None:
+    """However little is asked for."""
+    with RawClient(cleaned.port) as client:
+        position, end = 0, client.fetch(topic, 0).high_watermark
+        while position < end:
+            answer = client.fetch(topic, position, partition_max_bytes=600)
+            headers = [header for _, header in iter_batches(answer.records)]
+            assert any(header.count for header in headers), f"at offset {position}"
+            position = headers[-1].next_offset
+
+
+def test_a_follower_gets_every_batch(cleaned: LogdProcess) -> None:
+    """It keeps the producers' last sequences, too."""
+    with RawClient(cleaned.port) as client:
+        answer = client.fetch("producers", 0, replica_id=2)
+        headers = [header for _, header in iter_batches(answer.records)]
+        assert [header.base_offset for header in headers] == list(range(len(headers)))
+        assert not any(header.count for header in headers)
+
+
+def values_in(logd: LogdProcess, topic: str) -> list[bytes]:
+    """All values, as our own reading of the answers has them."""
+    values: list[bytes] = []
+    with RawClient(logd.port) as client:
+        position, end = 0, client.fetch(topic, 0).high_watermark
+        while position < end:
+            answer = client.fetch(topic, position)
+            for at, header in iter_batches(answer.records):
+                values += [value for offset, _, _, value, _ in decode_records(answer.records, at)]
+                position = header.next_offset
+    return values
+
+
+def test_few_files_are_left(cleaned: LogdProcess) -> None:
+    """Seventeen segments of 1 MB of which nothing stayed are not seventeen files."""
+    folder: Path = cleaned.folder / "data" / "keys-0"
+    assert len(list(folder.glob("*.log"))) <= 2

@@ -1,0 +1,159 @@
+"""What our client and streams make of a log that lost its end, Apache Kafka's and logd's alike (KIP-320).
+
+Ten records have been read, the process is killed, the last three are gone from the disk, and five others are
+written in their place and behind. Whoever went on at offset 10 never saw the first three of those.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from logd.client import BatchFetcher, Client, Consumer, TopicPartition
+from logd.errors import LogTruncated
+from logd.records import iter_batches
+from logd.wire.messages.fetch import FetchRequest
+from logd.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from streams import KafkaStreams, StreamsBuilder
+from tests.interop.clients.base import SECONDS
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.java import needs_kafka
+from tests.support.logd_process import LogdProcess
+from tests.support.raw_client import RawClient
+from tests.support.topics import create_topic
+
+Broker = ApacheKafka | LogdProcess
+TP = TopicPartition("t", 0)
+READ, LEFT, NEW = 10, 7, 5
+
+
+@pytest.fixture(params=[pytest.param("kafka", marks=needs_kafka), "logd"])
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker]:
+    """With ten records, `old 0` to `old 9`."""
+    folder = tmp_path / request.param
+    made = ApacheKafka(folder) if request.param == "kafka" else LogdProcess(folder)
+    with made as broker:
+        create_topic(broker, TP.topic, {"retention.ms": "-1"})
+        put(broker, texts("old", READ))
+        yield broker
+
+
+def texts(kind: str, count: int) -> list[str]:
+    return [f"{kind} {number}" for number in range(count)]
+
+
+def put(broker: Broker, values: Iterable[str]) -> None:
+    with RawClient(broker.port) as client:
+        for value in values:
+            while client.produce(TP.topic, [(1, None, value.encode(), ())]).error_code:
+                pass  # it has just started
+
+
+def lose_power(broker: Broker, *, new: int = NEW) -> None:
+    """All but the first records are gone, and new ones are written."""
+    broker.kill()
+    (path,) = (broker.folder / "data" / str(TP)).glob("*.log")
+    data = path.read_bytes()
+    with path.open("r+b") as file:
+        file.truncate(sum(header.size for _, header in list(iter_batches(data))[:LEFT]))
+    broker.start()
+    put(broker, texts("new", new))
+
+
+async def read(fetcher: BatchFetcher | Consumer, count: int) -> list[str]:
+    found: list[str] = []
+    async with asyncio.timeout(SECONDS):
+        while len(found) < count:
+            for fetched in await fetcher.fetch():
+                found += [record[3].decode() for record in fetched.records() if record[3] is not None]
+    return found
+
+
+@pytest.fixture(params=["by asking for the epoch's end", "by the fetch alone"])
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either is enough by itself: the other one is a version the broker does not have."""
+    if request.param == "by the fetch alone":
+        monkeypatch.setattr(OffsetForLeaderEpochRequest, "VERSIONS", (99, 99))
+    else:
+        monkeypatch.setattr(FetchRequest, "VERSIONS", (4, 11))
+
+
+@pytest.mark.usefixtures("_way")
+def test_a_fetcher_is_told_where_the_logs_part(broker: Broker) -> None:
+    async def test() -> None:
+        async with Client(broker.bootstrap) as client, BatchFetcher(client) as fetcher:
+            fetcher.add(TP, 0)
+            assert await read(fetcher, READ) == texts("old", READ)
+            await asyncio.to_thread(lose_power, broker)
+            with pytest.raises(LogTruncated) as raised:
+                await read(fetcher, 1)
+            assert (raised.value.offset, raised.value.diverging_offset) == (READ, LEFT)
+            fetcher.seek(TP, LEFT)
+            assert await read(fetcher, NEW) == texts("new", NEW)
+
+    asyncio.run(test())
+
+
+def test_a_group_goes_on_where_the_logs_part(broker: Broker) -> None:
+    """It was away meanwhile; the epoch came back with its committed offset."""
+
+    async def group(count: int) -> list[str]:
+        async with (
+            Client(broker.bootstrap) as client,
+            Consumer(client, "g", auto_offset_reset="earliest") as consumer,
+        ):
+            await consumer.subscribe([TP.topic])
+            found = await read(consumer, count)
+            await consumer.commit()
+            return found
+
+    assert asyncio.run(group(READ)) == texts("old", READ)
+    lose_power(broker)
+    assert asyncio.run(group(NEW)) == texts("new", NEW)
+
+
+def application(broker: Broker, state_dir: Path, seen: list[str]) -> KafkaStreams:
+    builder = StreamsBuilder(key_serde=bytes, value_serde=str)
+    builder.stream(TP.topic).foreach(lambda _, value: seen.append(value))
+    return KafkaStreams(
+        builder.build(),
+        application_id="app",
+        bootstrap_servers=broker.bootstrap,
+        state_dir=str(state_dir),
+        commit_interval_ms=20,
+    )
+
+
+def test_an_application_goes_on_where_the_logs_part(broker: Broker, tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    async def test() -> None:
+        async with asyncio.timeout(SECONDS), application(broker, tmp_path, seen) as app:
+            await app.wait_until_caught_up()
+            assert seen == texts("old", READ)
+            await asyncio.to_thread(lose_power, broker)
+            while len(seen) < READ + NEW:  # noqa: ASYNC110 - there is no event to wait for
+                await asyncio.sleep(0.01)
+            await app.wait_until_caught_up()
+            assert seen[READ:] == texts("new", NEW)
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("new", [1, NEW], ids=["the log is still shorter", "it is longer"])
+def test_an_application_that_was_away_goes_on_there_too(broker: Broker, tmp_path: Path, new: int) -> None:
+    """A position beyond the end was taken for a topic made anew, and all was read, and counted, again."""
+    seen: list[str] = []
+
+    async def run_once() -> None:
+        async with asyncio.timeout(SECONDS), application(broker, tmp_path, seen) as app:
+            await app.wait_until_caught_up()
+
+    asyncio.run(run_once())
+    assert seen == texts("old", READ)
+    lose_power(broker, new=new)
+    asyncio.run(run_once())
+    assert seen[READ:] == texts("new", new)
