@@ -5,7 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 
-ALL = ("produce", "fetch", "startup", "recovery", "partitions", "compaction", "transactions", "streams")
+ALL = (
+    "produce",
+    "fetch",
+    "sessions",
+    "startup",
+    "recovery",
+    "partitions",
+    "compaction",
+    "transactions",
+    "streams",
+)
 
 if __name__ == "__main__":
     sys.exit(

@@ -82,25 +82,27 @@ class Work:
 
     def fill(self, codec: Codec, seed: int, codecs: bool) -> None:
         for batch in batches(codec, seed, RECORDS, codecs):
-            self.log.append(batch, 0, NOW)
+            self.log.writer.append(batch, 0, NOW)
         self.log.config = dataclasses.replace(CONFIG, segment_bytes=1_000_000)
         for _ in range(60):  # roll: the active segment is not cleaned
-            self.log.append(build_batch([(NOW, b"filler", b"x" * 20_000, ())]), 0, NOW)
+            self.log.writer.append(build_batch([(NOW, b"filler", b"x" * 20_000, ())]), 0, NOW)
         self.log.config = CONFIG
-        self.log.flush()
+        self.log.flusher.flush()
 
     def compact(self) -> tuple[float, float, float]:
         """A round: bytes of log looked at, CPU seconds, seconds."""
-        found = self.log.cleanable(self.first_dirty, upper_bound=self.log.log_end_offset, now_ms=NOW)
-        compaction = self.log.start_compaction(found, CleanerLimits(), NOW)
+        found = self.log.compaction.cleanable(
+            self.first_dirty, upper_bound=self.log.log_end_offset, now_ms=NOW
+        )
+        compaction = self.log.compaction.start_compaction(found, CleanerLimits(), NOW)
         groups: list[Cleaned] = []
         cpu, started = _cpu(), time.perf_counter()
         done = Cleaning(compaction.task, PosixDisk(), groups.append).run()
         cpu, seconds = _cpu() - cpu, time.perf_counter() - started
         for cleaned in groups:
-            swap = self.log.start_swap(compaction, cleaned)
+            swap = self.log.compaction.start_swap(compaction, cleaned)
             swap.prepare()
-            deletion = self.log.finish_swap(swap)
+            deletion = self.log.compaction.finish_swap(swap)
             assert deletion is not None
             deletion.run()
         self.first_dirty = done.first_dirty

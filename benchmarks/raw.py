@@ -70,15 +70,20 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1) -> bool:
     return asyncio.run(ask())
 
 
-def topic_end(bootstrap: str, topic: str) -> int:
-    """Records in the topic: the sum of its partitions' end offsets."""
+def topic_ends(bootstrap: str, topic: str) -> list[int]:
+    """The end offsets of the topic's partitions."""
 
-    async def ask() -> int:
+    async def ask() -> list[int]:
         async with Client(bootstrap) as client:
             admin = Admin(client)
             described = (await admin.describe_topics([topic]))[topic]
-            partitions = [TopicPartition(topic, partition) for partition in described.partitions]
+            partitions = [TopicPartition(topic, partition) for partition in sorted(described.partitions)]
             ends = await admin.list_offsets(dict.fromkeys(partitions, "latest"))
-            return sum(found.offset for found in ends.values())
+            return [ends[partition].offset for partition in partitions]
 
     return asyncio.run(ask())
+
+
+def topic_end(bootstrap: str, topic: str) -> int:
+    """Records in the topic: the sum of its partitions' end offsets."""
+    return sum(topic_ends(bootstrap, topic))

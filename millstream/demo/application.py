@@ -14,7 +14,7 @@ import signal
 import sys
 from pathlib import Path
 
-from logd.config.properties import parse_properties
+from logd.config.properties import read_properties
 from millstream.demo.topology import topology
 from streams import KafkaStreams, StreamsConfig
 from streams.cli import GC_THRESHOLD
@@ -51,7 +51,7 @@ def report(streams: KafkaStreams, lag: int, rounds: int) -> None:
 def main() -> None:
     """Entry point."""
     gc.set_threshold(GC_THRESHOLD)
-    settings = parse_properties(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    settings = read_properties(Path(sys.argv[1]))
     asyncio.run(run(StreamsConfig.from_properties(settings)))
 
 

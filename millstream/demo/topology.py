@@ -16,7 +16,7 @@ GRACE = timedelta(days=400)
 """The file is not in time order (its months run 1, 10, 11, 12, 2 …), so a year's records may be late."""
 
 
-class Flight(msgspec.Struct, gc=False):
+class Flight(msgspec.Struct, frozen=True, gc=False):
     """What the application reads of a flight; `line` is where the row stands in the file."""
 
     carrier: str
@@ -25,14 +25,14 @@ class Flight(msgspec.Struct, gc=False):
     """Minutes; null where the flight was cancelled."""
 
 
-class Airline(msgspec.Struct, gc=False):
+class Airline(msgspec.Struct, frozen=True, gc=False):
     """A row of airlines.csv."""
 
     carrier: str
     name: str
 
 
-class Joined(msgspec.Struct, gc=False):
+class Joined(msgspec.Struct, frozen=True, gc=False):
     """A flight with its airline's name."""
 
     line: int
@@ -54,7 +54,7 @@ class Delays(msgspec.Struct, gc=False):
     line: int = -1
 
 
-class AirlineDay(msgspec.Struct, gc=False):
+class AirlineDay(msgspec.Struct, frozen=True, gc=False):
     """A record of `airline-delays`; `mean_delay` is in minutes, null on a day without departures."""
 
     carrier: str
