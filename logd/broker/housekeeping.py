@@ -20,7 +20,7 @@ from logd.broker.pool import run_job
 from logd.broker.rounds import Rounds, report
 from logd.broker.warming import Warmer
 from logd.config.broker import BrokerConfig
-from logd.storage.open_files import OPEN_FILES
+from logd.storage.open_files import OPEN_FILES, half_of_descriptors
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Housekeeping:
     def start(self) -> None:
         """Begin all rounds."""
         config = self._config
-        OPEN_FILES.limit = config.millstream_open_files_max
+        OPEN_FILES.limit = config.millstream_open_files_max or half_of_descriptors()
         every = self._rounds.every
         every(config.log_retention_check_interval_ms, self.apply_retention)
         every(min(config.log_flush_scheduler_interval_ms, FLUSH_CHECK_MS), self.flush_due)

@@ -159,10 +159,12 @@ class BrokerConfig:
         "So many bytes that are not on the disk yet are forced there before their time, in the background.",
         allowed=_POSITIVE,
     )
-    millstream_open_files_max: int = setting(
+    millstream_open_files_max: int | None = setting(
         I,
-        1_000,
-        "Segments whose file is kept open; of more than these the one not used for longest is closed.",
+        None,
+        "Segments whose file is kept open; of more than these the one not used for longest is closed. Unless "
+        "set, half of the files the process may open (ulimit -n).",
+        nullable=True,
         allowed=_POSITIVE,
     )
     millstream_open_files_idle_ms: int = setting(

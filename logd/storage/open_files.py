@@ -7,11 +7,15 @@ over once.
 
 from __future__ import annotations
 
+import resource
 from collections import deque
 from typing import Protocol
 
 OPEN_FILES_MAX = 1_000
-"""Segments with an open file, unless the broker's `millstream.open.files.max` says otherwise."""
+"""Segments with an open file in a process that does not say otherwise; a broker always does."""
+
+UNLIMITED = 1_000_000
+"""As many as there may ever be."""
 
 
 class Sleeper(Protocol):
@@ -59,6 +63,12 @@ class OpenFiles:
                 holder.rest()
                 rested += 1
         return rested
+
+
+def half_of_descriptors() -> int:
+    """Half of the files that this process may open now; the other half is for connections."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return UNLIMITED if soft == resource.RLIM_INFINITY else max(soft // 2, 1)
 
 
 OPEN_FILES = OpenFiles()

@@ -74,13 +74,15 @@ def test_other_folders_serve_on(tmp_path: Path) -> None:
     folders = [tmp_path / "a", tmp_path / "b"]
     with LogdProcess(tmp_path, {"log.dirs": f"{folders[0]},{folders[1]}"}) as logd:
         topics = [create_topic(logd, f"t{number}") for number in range(4)]
-        homes = {
-            topic: next(folder for folder in folders if (folder / f"{topic}-0").exists()) for topic in topics
-        }
-        assert set(homes.values()) == set(folders)
         with RawClient(logd.port) as client:
             for topic in topics:
                 assert client.produce(topic, [(1, None, b"before", ())]).error_code == 0
+            # A partition's folder is there with its first record at the latest.
+            homes = {
+                topic: next(folder for folder in folders if (folder / f"{topic}-0").exists())
+                for topic in topics
+            }
+            assert set(homes.values()) == set(folders)
             limit_files(logd, FULL_AT)
             # A batch larger than any file may be: not a byte of it fits.
             broken = homes[topics[0]]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,3 +80,11 @@ def test_many_logs_in_use_need_few_descriptors(
 
 def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
+
+
+def test_unless_set_it_is_half_of_what_the_process_may_open() -> None:
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (600, 600))\n"
+        "from logd.storage.open_files import half_of_descriptors; assert half_of_descriptors() == 300\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
