@@ -217,6 +217,7 @@ class LogFolder:
     ) -> Log:
         """A new, empty log, here and now. Blocks. Raises KafkaError(KAFKA_STORAGE_ERROR).
 
+        For the start, when nothing is served yet: later the loop makes a `new_log`, and a thread its files.
         Nothing is forced to the disk: whoever keeps the topics creates the log again if a power loss took it.
         But see `start_forgetting`, which is done here if nobody has done it.
         """
@@ -232,7 +233,7 @@ class LogFolder:
             self.placing([log])()
         except KafkaError:
             del self.logs[log.tp]
-            shutil.rmtree(log.folder, ignore_errors=True)  # it may be created in another folder now
+            shutil.rmtree(log.folder, ignore_errors=True)  # the next folder is tried now
             raise
         return log
 

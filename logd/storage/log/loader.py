@@ -157,10 +157,10 @@ def open_log(
     segments, snapshots = Segments(disk, folder, row), Snapshots(disk, folder, found.snapshots)
     recovery_point = end if opening.clean else min(recovery_point, end)
     log = Log(
-        topic,
-        partition,
-        folder,
-        config,
+        topic=topic,
+        partition=partition,
+        folder=folder,
+        config=config,
         disk=disk,
         health=health,
         segments=segments,
@@ -191,10 +191,10 @@ def new_log(
 ) -> Log:
     """A new, empty log that is to be in `folder`; nothing is on the disk yet (`Log.place`)."""
     log = Log(
-        topic,
-        partition,
-        folder,
-        config,
+        topic=topic,
+        partition=partition,
+        folder=folder,
+        config=config,
         disk=disk,
         health=health,
         segments=Segments(disk, folder, [Segment(disk, folder, 0, 0, now_ms)]),

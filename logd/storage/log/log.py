@@ -9,14 +9,13 @@ the broker's to say.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from logd.config.topic import TopicConfig
 from logd.storage.checkpoints import encode_partition_metadata
 from logd.storage.disk import Disk, write_atomically
 from logd.storage.health import Health
 from logd.storage.log.compaction import LogCompaction
-from logd.storage.log.epochs import LeaderEpochs
 from logd.storage.log.flusher import LogFlusher
 from logd.storage.log.reader import LogReader
 from logd.storage.log.shortening import LogShortening
@@ -24,11 +23,9 @@ from logd.storage.log.state import LogState
 from logd.storage.log.writer import LogWriter
 from logd.storage.names import PARTITION_METADATA
 from logd.storage.new_log import Placement
-from logd.storage.producers.snapshots import Snapshots
-from logd.storage.producers.state import ProducerState
-from logd.storage.segments import Segments
 
 
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Log(LogState):
     """One partition's log: its state, and the parts that work on it. Made by `LogFolder`; one owner calls
     everything.
@@ -39,48 +36,24 @@ class Log(LogState):
     opened again. Callers go to the part itself: a call through the log would be one more for each append.
     """
 
-    __slots__ = ("_placement", "compaction", "flusher", "reader", "shortening", "writer")
+    flusher: LogFlusher = field(init=False)
+    writer: LogWriter = field(init=False)
+    reader: LogReader = field(init=False)
+    shortening: LogShortening = field(init=False)
+    compaction: LogCompaction = field(init=False)
+    _placement: Placement | None = field(init=False, default=None)
 
-    def __init__(
-        self,
-        topic: str,
-        partition: int,
-        folder: Path,
-        config: TopicConfig,
-        *,
-        disk: Disk,
-        health: Health,
-        segments: Segments,
-        snapshots: Snapshots,
-        producers: ProducerState,
-        epochs: LeaderEpochs,
-        log_start_offset: int,
-        log_end_offset: int,
-        recovery_point: int,
-        topic_id: bytes | None,
-    ) -> None:
-        super().__init__(
-            topic,
-            partition,
-            folder,
-            config,
-            disk=disk,
-            health=health,
-            segments=segments,
-            snapshots=snapshots,
-            producers=producers,
-            epochs=epochs,
-            log_start_offset=log_start_offset,
-            log_end_offset=log_end_offset,
-            recovery_point=recovery_point,
-            topic_id=topic_id,
-        )
-        self._placement: Placement | None = None
-        self.flusher = LogFlusher(self)
-        self.writer = LogWriter(self, self.flusher)
-        self.reader = LogReader(self)
-        self.shortening = LogShortening(self, self.flusher)
-        self.compaction = LogCompaction(self, self.reader)
+    def __post_init__(self) -> None:
+        LogState.__post_init__(self)  # `super` knows nothing of the class that `slots` makes
+        self._equip(self)
+
+    def _equip(self, state: LogState) -> None:
+        """Have parts that work on `state`."""
+        self.flusher = LogFlusher(state)
+        self.writer = LogWriter(state, self.flusher)
+        self.reader = LogReader(state)
+        self.shortening = LogShortening(state, self.flusher)
+        self.compaction = LogCompaction(state, self.reader)
 
     # Where it is
 
@@ -152,3 +125,7 @@ class Log(LogState):
         self.release()
         self.health = Health(self.folder)
         self.health.failure = f"{self.folder.name} was deleted"
+        # Its parts refer back to it: memory would be held until the next garbage collection.
+        self._equip(
+            LogState(**{fact.name: getattr(self, fact.name) for fact in fields(LogState) if fact.init})
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,63 +30,31 @@ class LogFiles(NamedTuple):
     snapshots: tuple[int, ...]
 
 
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class LogState:
     """One partition's log as data: what its parts read and change.
 
     log start offset ≤ log end offset; recovery point ≤ log end offset
     """
 
-    __slots__ = (
-        "config",
-        "disk",
-        "epochs",
-        "folder",
-        "health",
-        "log_end_offset",
-        "log_start_offset",
-        "partition",
-        "producers",
-        "recovery_point",
-        "segments",
-        "snapshots",
-        "topic",
-        "topic_id",
-        "tp",
-    )
+    topic: str
+    partition: int
+    folder: Path
+    config: TopicConfig
+    disk: Disk
+    health: Health
+    segments: Segments
+    snapshots: Snapshots
+    producers: ProducerState
+    epochs: LeaderEpochs
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    topic_id: bytes | None
+    tp: TopicPartition = field(init=False)
 
-    def __init__(
-        self,
-        topic: str,
-        partition: int,
-        folder: Path,
-        config: TopicConfig,
-        *,
-        disk: Disk,
-        health: Health,
-        segments: Segments,
-        snapshots: Snapshots,
-        producers: ProducerState,
-        epochs: LeaderEpochs,
-        log_start_offset: int,
-        log_end_offset: int,
-        recovery_point: int,
-        topic_id: bytes | None,
-    ) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.tp = TopicPartition(topic, partition)
-        self.folder = folder
-        self.config = config
-        self.topic_id = topic_id
-        self.disk = disk
-        self.health = health
-        self.segments = segments
-        self.snapshots = snapshots
-        self.producers = producers
-        self.epochs = epochs
-        self.log_start_offset = log_start_offset
-        self.log_end_offset = log_end_offset
-        self.recovery_point = recovery_point
+    def __post_init__(self) -> None:
+        self.tp = TopicPartition(self.topic, self.partition)
 
     @property
     def size(self) -> int:

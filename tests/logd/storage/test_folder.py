@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -13,8 +14,9 @@ import pytest
 
 from logd.config.topic import TopicConfig
 from logd.errors import KafkaError
-from logd.storage import FolderLocked, FolderMismatch, LogFolder, StorageError
+from logd.storage import FolderLocked, FolderMismatch, Log, LogFolder, StorageError
 from logd.storage.checkpoints import encode_uuid, read_offsets
+from logd.storage.log.state import LogState
 
 TOPIC_ID = bytes(range(16))
 
@@ -223,6 +225,21 @@ def test_checkpoints_may_be_written_from_several_threads(store: Any) -> None:
             pool.submit(store.folder.start_checkpoint())
     assert store.folder.failure is None
     assert "t 0 100" in (store.path / "recovery-point-offset-checkpoint").read_text()
+
+
+def test_a_deleted_log_waits_for_no_garbage_collection(store: Any) -> None:
+    """Its parts referred back to it: what it held stayed in memory until the collector came by."""
+    store.append("x")
+    kept = store.folder.create_log("kept", 0, topic_id=None, config=store.config, now_ms=store.now)
+    gc.collect()
+    gc.disable()
+    try:
+        store.folder.delete_log("t", 0).run()
+        folders = {held.folder for held in gc.get_objects() if type(held) in (Log, LogState)}
+    finally:
+        gc.enable()
+    assert kept.folder in folders
+    assert store.log_path not in folders
 
 
 def test_a_deleted_log_touches_nothing_any_more(store: Any, batch: Any) -> None:
