@@ -10,10 +10,7 @@ opens one (in an answer, if there is room), -1 closes it, and any other has to b
 
 Who comes new takes the place of a session unused for EVICTION_MS, or else of the smallest evictable one if
 that has fewer partitions than itself. Ages are as of a session's last request, as in Kafka. Time and session
-ids are handed in.
-
-A session knows which of its partitions an answer has to look at, since the others tell it of their news:
-what a request costs goes by what is active, not by what the session holds.
+ids are handed in. What a session holds is `fetch_session`'s.
 """
 
 from __future__ import annotations
@@ -21,197 +18,18 @@ from __future__ import annotations
 import os
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
+from logd.broker.fetch_session import EPOCH_MAX, NO_SESSION, OPENING_EPOCH, FetchSession
 from logd.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from logd.broker.partition import AppendWaiter, Partition
-    from logd.wire.fetch import FetchPartition, PartitionFetched, ReceivedFetch, Topic
-
-NO_SESSION = 0
-OPENING_EPOCH = 0
-CLOSING_EPOCH = -1
-EPOCH_MAX = 2**31 - 1
+    from logd.wire.fetch import FetchPartition, ReceivedFetch, Topic
 
 EVICTION_MS = 120_000
 """min.incremental.fetch.session.eviction.ms of KIP-227, a constant in Kafka too."""
 PARTITIONS_MAX = 500_000
 """Most partitions all sessions hold together, some 250 MB; Kafka has no such bound."""
-
-Key: TypeAlias = "tuple[Topic, int]"
-"""A partition by its topic's name or id, whichever the session's requests use."""
-
-
-class SessionPartition:
-    """What a client asks of a partition, and what it was told of it last.
-
-    ``turn`` is its place in the row. ``watched`` is the partition that is to tell of its news; None while the
-    session's next answer is to look at it anyway.
-    """
-
-    __slots__ = ("asked", "high_watermark", "log_start_offset", "session", "topic", "turn", "watched")
-
-    def __init__(self, session: FetchSession, topic: Topic, asked: FetchPartition, turn: int) -> None:
-        self.session = session
-        self.topic = topic
-        self.asked = asked
-        self.turn = turn
-        self.high_watermark = -1
-        self.log_start_offset = -1
-        self.watched: Partition | None = None
-
-    def knows(self, partition: Partition) -> bool:
-        """Whether the client has been told how far the partition reaches: without records no news then."""
-        return (
-            partition.high_watermark == self.high_watermark
-            and partition.log_start_offset == self.log_start_offset
-        )
-
-    def told(self, fetched: PartitionFetched[Any]) -> None:
-        """The client is told; after an error it will be told again once that is over."""
-        self.high_watermark = -1 if fetched.error_code else fetched.high_watermark
-        self.log_start_offset = fetched.log_start_offset
-
-    def watch(self, partition: Partition) -> None:
-        """There is nothing to tell of it: it is not looked at again before it has news."""
-        del self.session.ready[self]
-        self.watched = partition
-        partition.waiters.add(self)
-
-    def on_append(self) -> None:
-        """See `AppendWaiter`: the session's next answer is to look at the partition."""
-        self.watched = None
-        self.session.is_ready(self)
-
-    def unwatch(self) -> None:
-        """Leave the partition watched, if there is one."""
-        if self.watched is not None:
-            self.watched.waiters.discard(self)
-            self.watched = None
-
-
-class FetchSession:
-    """``epoch`` is the one the next request has to carry.
-
-    A partition is among those that are ``ready``, which every answer looks at, or is watched: nothing was to
-    be told of it when it was looked at last, and it has had no news since.
-
-        ready ──(at its end, and the client knows)──▶ watched ──(news, or asked for anew)──▶ ready
-    """
-
-    __slots__ = (
-        "by_topic_ids",
-        "committed",
-        "created_ms",
-        "epoch",
-        "id",
-        "partitions",
-        "privileged",
-        "rank",
-        "ready",
-        "turns",
-        "used_ms",
-        "waiter",
-    )
-
-    def __init__(
-        self,
-        session_id: int,
-        wanted: Sequence[tuple[Topic, FetchPartition]],
-        *,
-        by_topic_ids: bool,
-        privileged: bool,
-        now_ms: float,
-    ) -> None:
-        self.id = session_id
-        self.turns = 0
-        self.partitions: dict[Key, SessionPartition] = {}
-        self.ready: dict[SessionPartition, None] = {}
-        self.waiter: AppendWaiter | None = None
-        """The request that waits."""
-        self.committed = False
-        """Whether the last request read committed records only."""
-        self.by_topic_ids = by_topic_ids
-        self.privileged = privileged
-        self.epoch = OPENING_EPOCH + 1
-        self.created_ms = self.used_ms = now_ms
-        for topic, asked in wanted:
-            self._want(topic, asked)
-        self.rank = (privileged, len(self.partitions), session_id)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether requests may still come for it."""
-        return self.epoch != CLOSING_EPOCH
-
-    def change(self, request: ReceivedFetch) -> None:
-        """Take what a request adds, alters and forgets. One that waits is answered: this one is the next."""
-        for topic, wanted in request.topics:
-            for asked in wanted:
-                self._want(topic, asked)
-        for topic, indexes in request.forgotten:
-            for index in indexes:
-                held = self.partitions.pop((topic, index), None)
-                if held is not None:
-                    held.unwatch()
-                    self.ready.pop(held, None)
-        if self.committed is not request.is_committed:
-            # What ends at the last stable offset for one reader has records for another.
-            self.committed = request.is_committed
-            for held in self.partitions.values():
-                self._look_at(held)
-        self._wake()
-
-    def _want(self, topic: Topic, asked: FetchPartition) -> None:
-        held = self.partitions.get((topic, asked.partition))
-        if held is None:
-            held = SessionPartition(self, topic, asked, self._next_turn())
-            self.partitions[topic, asked.partition] = held
-        held.asked = asked
-        self._look_at(held)
-
-    def _look_at(self, held: SessionPartition) -> None:
-        held.unwatch()
-        self.ready[held] = None
-
-    def _next_turn(self) -> int:
-        self.turns += 1
-        return self.turns
-
-    def is_ready(self, held: SessionPartition) -> None:
-        """The partition has news."""
-        self.ready[held] = None
-        self._wake()
-
-    def _wake(self) -> None:
-        if self.waiter is not None:
-            self.waiter.on_append()
-
-    def in_turn(self) -> list[SessionPartition]:
-        """What an answer has to look at, in the order of answering: who gave records goes to the end."""
-        return sorted(self.ready, key=_turn)
-
-    def told(self, topic: Topic, fetched: PartitionFetched[Any]) -> None:
-        """Note what the client is told; a partition with records goes to the end of the row."""
-        held = self.partitions[topic, fetched.partition]
-        held.told(fetched)
-        if fetched.records:
-            held.turn = self._next_turn()
-
-    def close(self) -> None:
-        """No request may come for it any more; one that waits is answered."""
-        self.epoch = CLOSING_EPOCH
-        for held in self.partitions.values():
-            held.unwatch()
-        # They refer back: memory would be held until the next garbage collection.
-        self.partitions.clear()
-        self.ready.clear()
-        self._wake()
-
-
-_turn = attrgetter("turn")
 
 
 class FetchSessions:

@@ -22,6 +22,7 @@ from logd.storage import NotResident, is_resident, warm
 from logd.storage.disk import CACHED_ONLY
 
 if TYPE_CHECKING:
+    from logd.broker.partition import Partition
     from logd.storage import Log
 
 Job: TypeAlias = Callable[[], None]
@@ -33,6 +34,28 @@ ROUNDS_MAX = 1000
 """How often one request is tried again: looking for a time in a cold log takes a round for every segment."""
 READ_IN_BYTES = 1024 * 1024
 """Read in at a time of a log that is going to be replayed."""
+
+
+class WarmingRounds:
+    """How often pages were read in for one request, and how the last time ended in an error, if it did.
+
+    ``of_records`` are those for records that had been found: whoever reads on counts them.
+    """
+
+    rounds = 0  # defaults of the class: hardly any request ever has one
+    of_records = 0
+    failure: OSError | None = None
+
+    def ended(self, error: OSError | None) -> None:
+        """What was to be read in has been, or could not be."""
+        self.rounds += 1
+        self.failure = error
+
+    def check(self, partition: Partition) -> None:
+        """Raise KafkaError(KAFKA_STORAGE_ERROR) when reading pages in has failed, or was no use too often."""
+        if self.failure is not None or self.rounds >= ROUNDS_MAX:
+            reason = self.failure or "its pages do not stay in memory"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition} cannot be read in: {reason}")
 
 
 class Warming:

@@ -14,7 +14,7 @@ from logd.api.context import RequestContext
 from logd.api.dispatch import serve
 from logd.broker.broker import Broker
 from logd.broker.delayed import Delayed
-from logd.broker.fetch_sessions import FetchSession
+from logd.broker.fetch_session import FetchSession
 from logd.broker.partition import Partition
 from logd.config.listeners import Endpoint
 from logd.config.load import from_properties

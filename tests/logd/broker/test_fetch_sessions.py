@@ -8,7 +8,8 @@ import tracemalloc
 import pytest
 
 from logd.broker import fetch_sessions
-from logd.broker.fetch_sessions import EPOCH_MAX, EVICTION_MS, FetchSession, FetchSessions
+from logd.broker.fetch_session import EPOCH_MAX, FetchSession
+from logd.broker.fetch_sessions import EVICTION_MS, FetchSessions
 from logd.errors import ErrorCode, KafkaError
 from logd.wire.fetch import FetchPartition, PartitionFetched, ReceivedFetch
 
@@ -143,7 +144,7 @@ def test_who_gave_records_goes_to_the_end() -> None:
     session = cache.used(cache.opened(3, 0), 0)
     session.told("t", PartitionFetched(0, records=b"some"))
     session.told("t", PartitionFetched(1))
-    assert [held.asked.partition for held in session.in_turn()] == [1, 2, 0]
+    assert [asked.partition for _, asked, _ in session.in_turn()] == [1, 2, 0]
 
 
 def test_all_sessions_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

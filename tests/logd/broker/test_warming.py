@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from logd.api import fetch
+from logd.api import fetch_attempt
 from logd.api.context import RequestContext
 from logd.api.dispatch import serve
 from logd.broker.broker import Broker
@@ -186,8 +186,8 @@ def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cold]:
             topic = runner.run(broker.auto_create(name))
             topic.partition(0).append(build_batch([(1, b"k", b"v", ())]), 1)
         state = Cold(runner, broker)
-        monkeypatch.setattr(fetch, "is_resident", state.is_resident)
-        monkeypatch.setattr(fetch, "warm", state.warm)
+        monkeypatch.setattr(fetch_attempt, "is_resident", state.is_resident)
+        monkeypatch.setattr(fetch_attempt, "warm", state.warm)
         yield state
         state.gate.open.set()
         runner.run(broker.stop())

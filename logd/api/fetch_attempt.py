@@ -1,0 +1,215 @@
+"""One attempt to answer a Fetch: each partition read, and then what was read looked at before it is sent.
+
+Whatever would have to wait for the disk becomes a job, to be run in a thread before the next attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from logd.broker.partition import LogDiverged
+from logd.errors import ErrorCode, KafkaError
+from logd.storage import NotResident, is_resident, warm
+from logd.storage.disk import CACHED_ONLY
+from logd.wire.fetch import PartitionFetched
+
+if TYPE_CHECKING:
+    from logd.broker.fetch_session import SessionPartition
+    from logd.broker.partition import Partition
+    from logd.broker.topic import Topic as BrokerTopic
+    from logd.broker.warming import Job, WarmingRounds
+    from logd.records.slice import FileSlice
+    from logd.wire.fetch import FetchPartition, ReceivedFetch, Topic
+
+    Fetched: TypeAlias = list[PartitionFetched[FileSlice]]
+    Look: TypeAlias = tuple[Fetched, int, Partition, FetchPartition, FileSlice]
+    """Records to be looked at before they are sent, with the list their answer stands in, and its place."""
+
+Find: TypeAlias = "Callable[[Any], BrokerTopic | None]"
+"""A topic by what the requests call it: its name or its id."""
+
+RECORD_ROUNDS_MAX = 2
+"""How often the records of one answer are read in; what memory does not keep is sent as it comes."""
+
+
+class FetchAttempt:
+    """`read` each partition, then `look`. What has come of it so far:
+
+    ``size`` bytes of records; ``found``, the partitions that are there and may have news; how many are
+    ``missing``; ``has_failed``, so that the answer does not wait; ``jobs`` that have to be run before these
+    partitions can be read; ``looks``, what `look` has to look at.
+    """
+
+    __slots__ = (
+        "_bytes_max",
+        "_find",
+        "_is_committed",
+        "_request",
+        "_rounds",
+        "found",
+        "has_failed",
+        "jobs",
+        "looks",
+        "missing",
+        "size",
+    )
+
+    def __init__(
+        self,
+        request: ReceivedFetch,
+        is_committed: bool,
+        find: Find,
+        bytes_max: int,
+        rounds: WarmingRounds,
+    ) -> None:
+        self._request = request
+        self._is_committed = is_committed
+        self._find = find
+        self._bytes_max = bytes_max
+        self._rounds = rounds
+        self.size = self.missing = 0
+        self.has_failed = False
+        self.found: list[Partition] = []
+        self.jobs: list[Job] = []
+        self.looks: list[Look] = []
+
+    def read(
+        self, name: Topic, asked: FetchPartition, held: SessionPartition | None, fetched: Fetched
+    ) -> None:
+        """Add a partition's answer to ``fetched``; none where there is no news for its session, ``held``."""
+        try:
+            topic = self._find(name)
+            if topic is None:
+                raise _unknown(name)
+            partition = topic.partition(asked.partition)
+        except KafkaError as error:
+            self.missing += 1
+            fetched.append(PartitionFetched(asked.partition, error.code))
+            return
+        is_committed = self._is_committed
+        bound = partition.last_stable_offset if is_committed else partition.high_watermark
+        piece, is_recent = None, True
+        try:
+            piece, is_recent = self._piece(partition, asked, bound)
+        except KafkaError as error:
+            self.has_failed = True
+            fetched.append(PartitionFetched(asked.partition, error.code))
+            return
+        except LogDiverged as end:
+            self.has_failed = True
+            fetched.append(_diverged(partition, end))
+            return
+        except NotResident as need:
+            self.jobs.append(need.job)
+        if piece is not None:
+            self.size += piece.length
+            if is_committed or not is_recent:
+                self.looks.append((fetched, len(fetched), partition, asked, piece))
+        elif held is not None and held.knows(partition):
+            if asked.fetch_offset >= bound:
+                held.watch(partition)
+            else:
+                self.found.append(partition)
+            return
+        self.found.append(partition)
+        fetched.append(
+            PartitionFetched(
+                asked.partition,
+                0,
+                partition.high_watermark,
+                bound if is_committed else partition.last_stable_offset,
+                partition.log_start_offset,
+                b"" if piece is None else piece,
+                () if is_committed else None,
+            )
+        )
+
+    def _piece(
+        self, partition: Partition, asked: FetchPartition, bound: int
+    ) -> tuple[FileSlice | None, bool]:
+        """The records below ``bound``, and whether they were appended lately. Raises KafkaError, NotResident,
+        LogDiverged.
+        """
+        if asked.current_leader_epoch >= 0:
+            partition.check_leader_epoch(asked.current_leader_epoch)
+        offset = asked.fetch_offset
+        if asked.last_fetched_epoch >= 0:
+            partition.check_last_fetched(asked.last_fetched_epoch, offset)
+        if offset == bound and not partition.is_offline:
+            return None, True  # where most partitions of a large request are
+        first, left = self.size == 0, self._bytes_max - self.size
+        limit = asked.max_bytes if asked.max_bytes < left else left
+        if limit <= 0:  # once the limit is passed it is below zero
+            if not first:
+                return None, True
+            limit = 0
+        log = partition.log
+        if log.reader.is_recent(offset):
+            return log.reader.read(offset, limit, upper_bound=bound, min_one_batch=first), True
+        try:
+            return partition.read(
+                offset,
+                limit,
+                committed=self._is_committed,
+                min_one_batch=first,
+                wants_records=self._request.replica_id < 0,
+            ), False
+        except NotResident:
+            self._rounds.check(partition)
+            raise
+
+    def look(self) -> list[Job]:
+        """See that the records can be sent without waiting for the disk, and which of them were aborted;
+        returns what has to be read in for that.
+        """
+        jobs: list[Job] = []
+        for fetched, place, partition, asked, piece in self.looks:
+            try:
+                self._check_resident(partition, asked, piece)
+                if self._is_committed:
+                    aborted = self._aborted(partition, asked.fetch_offset, piece)
+                    fetched[place] = fetched[place]._replace(aborted=aborted)
+            except KafkaError as error:
+                fetched[place] = PartitionFetched(asked.partition, error.code)
+            except NotResident as need:
+                jobs.append(need.job)
+        if jobs:
+            self._rounds.of_records += 1
+        return jobs
+
+    def _check_resident(self, partition: Partition, asked: FetchPartition, piece: FileSlice) -> None:
+        """Raise NotResident where sending would wait for the disk; the end of the log is not looked at."""
+        if partition.log.reader.is_recent(asked.fetch_offset) or is_resident(piece):
+            return
+        if self._rounds.failure is not None:
+            self._rounds.check(partition)
+        if self._rounds.of_records < RECORD_ROUNDS_MAX:
+            raise NotResident(partial(warm, piece))
+
+    def _aborted(self, partition: Partition, start: int, piece: FileSlice) -> list[tuple[int, int]]:
+        """Aborted transactions with records in the piece, by their first offsets."""
+        try:
+            with CACHED_ONLY:
+                end = partition.log.reader.end_of(piece, start)
+            return [(entry.producer_id, entry.first_offset) for entry in partition.aborted(start, end)]
+        except NotResident:
+            self._rounds.check(partition)
+            raise
+
+
+def _diverged(partition: Partition, end: LogDiverged) -> PartitionFetched[FileSlice]:
+    return PartitionFetched(
+        partition.index,
+        high_watermark=partition.high_watermark,
+        last_stable_offset=partition.last_stable_offset,
+        log_start_offset=partition.log_start_offset,
+        diverging=(end.epoch, end.end_offset),
+    )
+
+
+def _unknown(name: Topic) -> KafkaError:
+    if isinstance(name, bytes):
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic of id {name.hex()}")
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")

@@ -1,0 +1,160 @@
+"""One Fetch request's reading, from the first attempt to answer it to the last.
+
+What one attempt looks at is `fetch_attempt`'s; here is said when there is enough to answer, and what a fetch
+session is told. Waiting itself is `broker.delayed`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from logd.api.fetch_attempt import FetchAttempt, Find
+from logd.broker.delayed import Cold
+from logd.broker.fetch_session import NO_SESSION, OPENING_EPOCH, FetchSession
+from logd.broker.warming import WarmingRounds
+from logd.errors import ErrorCode
+from logd.records.slice import FileSlice
+from logd.wire.fetch import TOPIC_IDS, PartitionFetched, encode_fetch_response
+
+if TYPE_CHECKING:
+    from logd.api.answer import Answer
+    from logd.broker.broker import Broker
+    from logd.broker.partition import AppendWaiter, Partition
+    from logd.wire.fetch import FetchPartition, ReceivedFetch, Topic
+
+    Answers: TypeAlias = list[tuple[Topic, list[PartitionFetched[FileSlice]]]]
+
+
+class FetchRead:
+    """Called again whenever there is news, until it answers: an `Attempt`.
+
+    Without a session every call looks at all that was asked for, in a session at what is ready there.
+    """
+
+    __slots__ = (
+        "_broker",
+        "_correlation_id",
+        "_epoch",
+        "_find",
+        "_found",
+        "_is_committed",
+        "_missing",
+        "_request",
+        "_rounds",
+        "_session",
+        "_version",
+        "_wanted",
+    )
+
+    def __init__(
+        self,
+        broker: Broker,
+        request: ReceivedFetch,
+        version: int,
+        correlation_id: int,
+        session: FetchSession | None,
+    ) -> None:
+        self._broker = broker
+        self._request = request
+        self._version = version
+        self._correlation_id = correlation_id
+        self._session = session
+        self._epoch = session.epoch if session is not None else 0
+        self._is_committed = request.is_committed
+        catalog = broker.catalog
+        self._find: Find = catalog.topics.get if version < TOPIC_IDS else catalog.topics_by_id.get
+        self._wanted: Sequence[tuple[Topic, FetchPartition, None]] = ()
+        if session is None:
+            self._wanted = [(name, asked, None) for name, wanted in request.topics for asked in wanted]
+        self._rounds = WarmingRounds()
+        self._found: list[Partition] = []
+        """What is watched: partitions that were there when the wait began and may have news."""
+        self._missing = -1
+        """Partitions that were not there when the wait began; below zero before that."""
+
+    def watch(self, waiter: AppendWaiter) -> None:
+        """See `Attempt`."""
+        if self._session is not None:
+            self._session.waiter = waiter
+        for partition in self._found:
+            partition.waiters.add(waiter)
+
+    def unwatch(self, waiter: AppendWaiter) -> None:
+        """See `Attempt`."""
+        if self._session is not None and self._session.waiter is waiter:
+            self._session.waiter = None
+        for partition in self._found:
+            partition.waiters.discard(waiter)
+
+    def warmed(self, error: OSError | None) -> None:
+        """See `Attempt`."""
+        self._rounds.ended(error)
+
+    def __call__(self, final: bool) -> Answer | Cold | None:
+        """The response frame; None when there is too little, no error and ``final`` is false."""
+        session, request = self._session, self._request
+        if session is not None and session.epoch != self._epoch:
+            return self._overtaken(session)
+        bytes_max = min(request.max_bytes, self._broker.config.fetch_max_bytes)
+        attempt = FetchAttempt(request, self._is_committed, self._find, bytes_max, self._rounds)
+        answers: Answers = []
+        fetched: list[PartitionFetched[FileSlice]] = []
+        last_name: Topic | None = None
+        for name, asked, held in self._wanted if session is None else session.in_turn():
+            if name != last_name:
+                fetched = []
+                answers.append((name, fetched))
+                last_name = name
+            attempt.read(name, asked, held, fetched)
+        if attempt.jobs:
+            return Cold(attempt.jobs)
+        is_enough = final or attempt.has_failed or attempt.size >= request.min_bytes
+        if not is_enough and self._may_wait(attempt.missing):
+            self._found, self._missing = attempt.found, attempt.missing
+            return None
+        if attempt.looks and (jobs := attempt.look()):
+            return Cold(jobs)
+        if session is not None:
+            answers = [(name, told) for name, told in answers if told]
+        elif request.session_epoch != OPENING_EPOCH:
+            return encode_fetch_response(answers, self._version, self._correlation_id)
+        return self._encode(answers, 0, self._tell(answers))
+
+    def _may_wait(self, missing: int) -> bool:
+        """What is not there neither ends the wait nor is waited for, unless it went meanwhile."""
+        held = self._session.partitions if self._session is not None else self._wanted
+        return missing < len(held) and (self._missing < 0 or missing <= self._missing)
+
+    def _overtaken(self, session: FetchSession) -> Answer:
+        """The session went on with another request while this one waited, or had to give way."""
+        if session.is_open:
+            return self._encode([], ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id)
+        return self._encode([], ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION)
+
+    def _tell(self, topics: Answers) -> int:
+        """Note in the session what the client is told, opening one if it wants that; the session's id."""
+        request, session = self._request, self._session
+        if session is None and request.session_epoch == OPENING_EPOCH:
+            session = self._broker.fetch_sessions.open(
+                [(name, asked) for name, asked, _ in self._wanted],
+                by_topic_ids=self._version >= TOPIC_IDS,
+                privileged=request.replica_id >= 0,
+                now_ms=self._broker.loop.time() * 1000,
+            )
+        if session is None:
+            return NO_SESSION
+        for name, partitions in topics:
+            for fetched in partitions:
+                session.told(name, fetched)
+        return session.id
+
+    def _encode(
+        self,
+        topics: Answers,
+        error_code: int,
+        session_id: int,
+    ) -> Answer:
+        return encode_fetch_response(
+            topics, self._version, self._correlation_id, error_code=error_code, session_id=session_id
+        )
