@@ -5,16 +5,14 @@ the data callback, without a task or a future; the answers to all requests that 
 send. While an answer is being waited for, or the client does not read, later requests stay in the receive
 buffer, and reading pauses when that is full: a client costs its buffer and one answer, however it behaves.
 
-A connection has a small buffer of its own. For a larger request it is lent one (`receive_buffers`), at its
-turn where these are bounded, and gives it back as soon as that is served.
+A connection has a small buffer of its own (`receive_buffer`). For a larger request it is lent one, at its
+turn where these are bounded (`receive_buffers`), and gives it back as soon as that is served.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import mmap
-import struct
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -23,20 +21,12 @@ from logd.api.context import RequestContext
 from logd.api.dispatch import serve
 from logd.broker.delayed import Delayed
 from logd.server.output import FLUSH_AT, Output, Part
-from logd.server.receive_buffers import ReceiveBuffers
+from logd.server.receive_buffer import LENGTH, READ_WINDOW, ReceiveBuffer
 
 if TYPE_CHECKING:
     from logd.broker.broker import Broker
     from logd.config.listeners import Endpoint
-
-BUFFER_BYTES = 16 * 1024
-"""Size of a new or an idle connection's receive buffer; it doubles as bytes arrive that do not fit."""
-READ_WINDOW = 64 * 1024
-"""A request larger than this is read to its end and not beyond, so that nothing has to be moved after. It is
-also the most that a connection has for itself.
-"""
-
-_LENGTH = struct.Struct(">i")
+    from logd.server.receive_buffers import ReceiveBuffers
 
 log = logging.getLogger("logd.server")
 
@@ -59,17 +49,13 @@ class ConnectionOwner(Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """Receive buffer, own or lent: ``_buffer[_start:_filled]`` has arrived and is not served yet."""
+    """One client's; see the module."""
 
     def __init__(self, owner: ConnectionOwner) -> None:
         self._owner = owner
         self._loop = owner.loop
         self._request_bytes_max = owner.request_bytes_max
-        self._own = bytearray(BUFFER_BYTES)
-        self._buffer: bytearray | mmap.mmap = self._own
-        self._view = memoryview(self._buffer)
-        self._start = 0
-        self._filled = 0
+        self._received = ReceiveBuffer(owner.receive_buffers)
         self._answers: list[Part] = []
         self._with_files = False
         self._waiting: Delayed[Answer] | asyncio.Task[Answer | None] | None = None
@@ -107,81 +93,35 @@ class Connection(asyncio.BufferedProtocol):
             self._waiting.cancel()
             self._waiting = None
         # The output refers back to its connection: the buffer would live until the next garbage collection.
-        self._start = self._filled = 0
-        self._own = bytearray()
-        self._replace_buffer(self._own)
+        self._received.close()
         self._output.close()
         self._owner.receive_buffers.dismiss(self)
         self._owner.forget(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Room for more bytes; doubled when there is none, whatever length a request announces."""
-        start, filled = self._start, self._filled
-        if filled == 0:
-            return self._view
-        size = self._announced() if filled - start >= 4 else 0
-        if start > 0 and (start + size > len(self._buffer) or filled == len(self._buffer)):
-            self._move_to_front()
-        if self._filled == len(self._buffer):
-            self._grow()
-        start, filled = self._start, self._filled
-        if size > READ_WINDOW and filled < start + size <= len(self._buffer):
-            return self._view[filled : start + size]
-        return self._view[filled:]
+        """Room for more bytes."""
+        received = self._received
+        return received.room() if received.filled else received.view
 
     def buffer_updated(self, nbytes: int) -> None:
         """Serve what has arrived."""
-        self._filled += nbytes
+        received = self._received
+        received.filled += nbytes
         self.last_active = self._loop.time()
         if self._waiting is None and not self._output.is_blocked:
             self._serve_all()
-        if self._filled == len(self._buffer) and not self._may_receive():
+        if received.filled == len(received.buffer) and not self._may_receive():
             self._pause()
 
     def eof_received(self) -> bool | None:
         """The client sends no more: nobody waits for answers either, so close."""
         return False
 
-    # Receive buffer
-
-    def _move_to_front(self) -> None:
-        size = self._filled - self._start
-        self._view[:size] = self._view[self._start : self._filled]
-        self._start, self._filled = 0, size
-
-    def _grow(self) -> None:
-        size = 2 * len(self._buffer)
-        if size <= READ_WINDOW:
-            self._own = bytearray(size)
-            self._replace_buffer(self._own)
-        else:
-            self._replace_buffer(self._owner.receive_buffers.lend(size, self._announced()))
-
-    def _announced(self) -> int:
-        """What the request at the front says it takes, its length included."""
-        size: int = _LENGTH.unpack_from(self._buffer, self._start)[0]
-        return size + 4
-
-    def _replace_buffer(self, buffer: bytearray | mmap.mmap) -> None:
-        view, left = memoryview(buffer), self._filled - self._start
-        view[:left] = self._view[self._start : self._filled]
-        before, self._buffer, self._view = self._buffer, buffer, view
-        self._start, self._filled = 0, left
-        if isinstance(before, mmap.mmap):
-            self._owner.receive_buffers.give_back(before, outgrown=len(before) < len(buffer))
-
-    def _give_back(self) -> None:
-        """Go on in the connection's own buffer if what is left, and the request it begins, has room there."""
-        left = self._filled - self._start
-        if max(left, self._announced() if left >= 4 else 0) <= len(self._own):
-            self._replace_buffer(self._own)
-            self._owner.receive_buffers.dismiss(self)
+    # Receiving
 
     def shrink(self) -> None:
         """Have no more than a new connection; called when the connection has been quiet."""
-        if self._buffer is self._own and len(self._own) > BUFFER_BYTES and self._filled == 0:
-            self._own = bytearray(BUFFER_BYTES)
-            self._replace_buffer(self._own)
+        self._received.shrink()
 
     def _may_receive(self) -> bool:
         """Whether more may be read into a full buffer: not behind a request that waits, and what is larger
@@ -189,10 +129,11 @@ class Connection(asyncio.BufferedProtocol):
         """
         if self._waiting is not None or self._output.is_blocked or self._closed:
             return False
-        size = len(self._buffer)
-        if self._filled - self._start < size or 2 * size <= READ_WINDOW:
+        received = self._received
+        size = len(received.buffer)
+        if received.filled - received.start < size or 2 * size <= READ_WINDOW:
             return True
-        return self._owner.receive_buffers.admit(self, self._announced(), self._resume)
+        return self._owner.receive_buffers.admit(self, received.announced(), self._resume)
 
     def _pause(self) -> None:
         if self._reading:
@@ -208,10 +149,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def _serve_all(self) -> None:
         """Serve whole requests until one has to wait, the client does not read, or no whole one is left."""
-        buffer, start, filled = self._buffer, self._start, self._filled
-        gathered, begun = 0, start
+        received = self._received
+        buffer, start, filled = received.buffer, received.start, received.filled
+        gathered = 0
         while filled - start >= 4:
-            size = _LENGTH.unpack_from(buffer, start)[0]
+            size = LENGTH.unpack_from(buffer, start)[0]
             if not 0 <= size <= self._request_bytes_max:
                 self._flush()
                 self._offend(self._bad_size(size))
@@ -220,7 +162,7 @@ class Connection(asyncio.BufferedProtocol):
             if end > filled:
                 break
             try:
-                answer = serve(self._view, start + 4, end, self._context)
+                answer = serve(received.view, start + 4, end, self._context)
             except Refused as refusal:
                 self._flush()
                 self._offend(str(refusal))
@@ -247,12 +189,12 @@ class Connection(asyncio.BufferedProtocol):
                 self._flush()
                 if self._output.is_blocked or self._closed:
                     break
-        is_lent = buffer is not self._own and start > begun
+        is_lent = received.is_lent and start > received.start
         if start == filled:
-            start = self._filled = 0
-        self._start = start
-        if is_lent:
-            self._give_back()
+            start = received.filled = 0
+        received.start = start
+        if is_lent and received.give_back():
+            self._owner.receive_buffers.dismiss(self)
         self._flush()
 
     def _bad_size(self, size: int) -> str:
@@ -301,7 +243,7 @@ class Connection(asyncio.BufferedProtocol):
             self._serve_all()
             if self._may_receive():
                 self._resume()
-            elif self._filled == len(self._buffer):
+            elif self._received.filled == len(self._received.buffer):
                 self._pause()
 
     # Answers

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.server.connection import READ_WINDOW
+from logd.server.receive_buffer import READ_WINDOW
 from logd.server.receive_buffers import ReceiveBuffers
 from logd.wire import encode_request
 from logd.wire.messages.metadata import MetadataRequest
