@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from logd.broker.partition import LogDiverged
+from logd.broker.fencing import LogDiverged, check_last_fetched, check_leader_epoch
 from logd.errors import ErrorCode, KafkaError
 from logd.storage import NotResident, is_resident, warm
 from logd.storage.disk import CACHED_ONLY
@@ -133,10 +133,10 @@ class FetchAttempt:
         LogDiverged.
         """
         if asked.current_leader_epoch >= 0:
-            partition.check_leader_epoch(asked.current_leader_epoch)
+            check_leader_epoch(partition, asked.current_leader_epoch)
         offset = asked.fetch_offset
         if asked.last_fetched_epoch >= 0:
-            partition.check_last_fetched(asked.last_fetched_epoch, offset)
+            check_last_fetched(partition, asked.last_fetched_epoch, offset)
         if offset == bound and not partition.is_offline:
             return None, True  # where most partitions of a large request are
         first, left = self.size == 0, self._bytes_max - self.size

@@ -12,6 +12,7 @@ from collections import Counter
 from functools import partial
 
 from logd.api.context import RequestContext
+from logd.broker.fencing import check_leader_epoch
 from logd.broker.partition import Partition
 from logd.errors import ErrorCode, KafkaError
 from logd.storage import TimestampOffset
@@ -47,7 +48,7 @@ async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOf
                 if times[asked.partition_index] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name} asked for twice")
                 partition = context.broker.catalog.find(topic.name).partition(asked.partition_index)
-                partition.check_leader_epoch(asked.current_leader_epoch)
+                check_leader_epoch(partition, asked.current_leader_epoch)
                 find = partial(_find, partition, asked, context.version, read_committed)
                 found = await context.broker.warmer.until_resident(find)
                 answer.timestamp, answer.offset, answer.leader_epoch = found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from logd.api.context import RequestContext
+from logd.broker.fencing import check_leader_epoch
 from logd.errors import KafkaError
 from logd.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -32,7 +33,7 @@ def _end_offset(context: RequestContext, topic: str, asked: OffsetForLeaderParti
     answer = EpochEndOffset(partition=asked.partition)
     try:
         partition = context.broker.catalog.find(topic).partition(asked.partition)
-        partition.check_leader_epoch(asked.current_leader_epoch)
+        check_leader_epoch(partition, asked.current_leader_epoch)
         if asked.leader_epoch == partition.leader_epoch:
             answer.leader_epoch, answer.end_offset = partition.leader_epoch, partition.high_watermark
         else:

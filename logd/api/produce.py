@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from logd.api.answer import Refused
 from logd.api.transaction_codes import IMPLICIT_FROM, produce_code
-from logd.broker.partition import NotYetAdmitted
+from logd.broker.admission import NotYetAdmitted
 from logd.errors import ErrorCode, KafkaError, RecordsRefused
 from logd.wire.produce import PartitionProduced, Topic, decode_produce_request, encode_produce_response
 

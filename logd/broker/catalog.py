@@ -12,7 +12,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from logd.broker.partition import Partition, TransactionGuard
+from logd.broker.admission import TransactionGuard
+from logd.broker.partition import Partition
 from logd.broker.pool import to_its_end
 from logd.broker.replicas import Replicas
 from logd.broker.topic import Topic

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, ItemsView, Iterator
 from typing import TYPE_CHECKING, Protocol
 
+from logd.broker.admission import Admission, NotYetAdmitted, TransactionGuard
 from logd.broker.batch_rules import BatchRules
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.records.control import MARKER_SIZE, SealedMarker, seal_marker
-from logd.records.header import TRANSACTIONAL_BIT, BatchHeader, Buffer, read_header
+from logd.records.header import TRANSACTIONAL_BIT, Buffer, read_header
 from logd.records.slice import FileSlice
 from logd.records.validate import check_produced
 from logd.storage.disk import CACHED_ONLY
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 REPLICAS = 1
 """Replicas of every partition: one broker holds one."""
-REFUSED_MAX = 1_000
-"""Producers remembered whose transaction was not admitted; the oldest is forgotten beyond that."""
 
 
 class AppendWaiter(Protocol):
@@ -52,45 +51,6 @@ class Durability(Protocol):
         """Done once ``sync``, called when ``offset`` was the last one, is; shield it."""
 
 
-class NotYetAdmitted(Exception):
-    """The coordinator's consent is not on the disk yet: await ``flushed`` (KafkaError), and try again."""
-
-    def __init__(self, flushed: Awaitable[None]) -> None:
-        super().__init__()
-        self.flushed = flushed
-
-
-class LogDiverged(Exception):
-    """A reader has read what is not here: what it fetched last was of a leader epoch that ended before it, or
-    that never was here. It goes back to ``end_offset``, where ``epoch`` ends, or further (KIP-320).
-    """
-
-    def __init__(self, epoch: int, end_offset: int) -> None:
-        super().__init__()
-        self.epoch = epoch
-        self.end_offset = end_offset
-
-
-class TransactionGuard(Protocol):
-    """Knows which transactions are under way: the transaction coordinator (KIP-890)."""
-
-    def admit(
-        self,
-        transactional_id: str | None,
-        producer_id: int,
-        producer_epoch: int,
-        topic: str,
-        partition: int,
-        *,
-        implicit: bool,
-    ) -> Awaitable[None] | None:
-        """Raise the KafkaError a producer deserves that is in no transaction with this partition.
-
-        With ``implicit`` the coordinator adds the partition to the transaction itself. What is returned has
-        to be awaited before the producer writes.
-        """
-
-
 class Partition:
     """Owns a storage log.
 
@@ -106,9 +66,9 @@ class Partition:
     """
 
     __slots__ = (
+        "_admission",
         "_flusher",
         "_owed",
-        "_refused",
         "_rules",
         "config",
         "flushes",
@@ -143,7 +103,7 @@ class Partition:
         self.leader_epoch = max(log.latest_epoch, 0)
         self.waiters: set[AppendWaiter] = set()
         self.guard: TransactionGuard | None = None
-        self._refused: dict[int, tuple[int, int]] = {}
+        self._admission = Admission(self.tp)
         self.high_watermark = log.log_end_offset
         log.replicated_to(self.high_watermark)
         self._flusher = flusher
@@ -171,33 +131,9 @@ class Partition:
         """Whether the partition's log folder has failed."""
         return self.folder.failure is not None
 
-    def check_leader_epoch(self, known: int) -> None:
-        """Fence a client whose metadata is older or newer than ours; -1 means it does not care (KIP-320)."""
-        if known < 0 or known == self.leader_epoch:
-            return
-        code = ErrorCode.FENCED_LEADER_EPOCH if known < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
-        raise KafkaError(code, f"{self}: leader epoch {known}, it is {self.leader_epoch} here")
-
     def epoch_of(self, offset: int) -> int:
         """The leader epoch of the record at ``offset``, or of the next one; -1 if that is not known."""
         return self.log.epoch_of(offset) if self.log.latest_epoch >= 0 else self.leader_epoch
-
-    def check_last_fetched(self, epoch: int, offset: int) -> None:
-        """Whether a reader at ``offset`` that read a record of leader ``epoch`` last has read what is here.
-
-        Raises LogDiverged if not, and KafkaError(OFFSET_OUT_OF_RANGE) where that cannot be known.
-        """
-        if epoch == self.leader_epoch:
-            found, end = epoch, self.log.log_end_offset
-        else:
-            found, end = self.log.end_offset_for_epoch(epoch)
-        if found < 0 or offset < self.log.log_start_offset:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{self}: nothing is known of offset {offset} in leader epoch {epoch}",
-            )
-        if found < epoch or end < offset:
-            raise LogDiverged(found, end)
 
     @property
     def log_start_offset(self) -> int:
@@ -236,11 +172,11 @@ class Partition:
                 f"{self}: min.insync.replicas is {self.min_insync_replicas}, there is {REPLICAS} replica",
             )
         header, records = self._rules.admit(check_produced(records), records, now_ms)
-        if header.attributes & TRANSACTIONAL_BIT:
-            consent = self._verify(header, transactional_id, implicit)
+        log, guard = self.log, self.guard
+        if header.attributes & TRANSACTIONAL_BIT and guard is not None:
+            consent = self._admission.admit(guard, log.producers, header, transactional_id, implicit)
             if consent is not None and acks:
                 raise NotYetAdmitted(consent)
-        log = self.log
         appended = log.writer.append(records, self.leader_epoch, now_ms, headers=(header,))
         # `_note_append`, where every request comes by.
         self._flusher.appended(self, len(records))
@@ -292,39 +228,6 @@ class Partition:
         appended = self.log.writer.append_sealed(marker, self.leader_epoch, now_ms, transaction_version)
         self._note_append(appended, MARKER_SIZE, now_ms)
         return appended
-
-    def _verify(
-        self, header: BatchHeader, transactional_id: str | None, implicit: bool
-    ) -> Awaitable[None] | None:
-        """Have the guard admit the producer unless it is in a transaction here, or sends a batch again; what
-        has to be awaited before it is.
-
-        Of a producer nobody remembers here any sequence would do. So once a batch was refused, those sent
-        behind it are as well until it comes again: else it would be out of order then, and lost.
-        """
-        guard, producers = self.guard, self.log.producers
-        producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
-        if guard is None or producers.has_open_transaction(producer_id, epoch) or producers.duplicate(header):
-            return None
-        refused_epoch, lowest = self._refused.get(producer_id, (epoch, sequence))
-        if refused_epoch != epoch:
-            lowest = sequence
-        if sequence > lowest or (implicit and sequence and producer_id not in producers.producers):
-            raise KafkaError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"{self}: producer {producer_id} begins at sequence {sequence}, an earlier batch is missing",
-            )
-        try:
-            consent = guard.admit(
-                transactional_id, producer_id, epoch, self.topic, self.index, implicit=implicit
-            )
-        except KafkaError:
-            self._refused[producer_id] = epoch, min(lowest, sequence)
-            if len(self._refused) > REFUSED_MAX:
-                del self._refused[next(iter(self._refused))]
-            raise
-        self._refused.pop(producer_id, None)
-        return consent
 
     def delete_records_before(self, offset: int) -> list[Deletion]:
         """See `LogShortening.delete_records_before`; readers in front of it are told."""

@@ -14,10 +14,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from logd.broker.admission import TransactionGuard
 from logd.broker.disk_work import DiskWork
 from logd.broker.flusher import Flusher
 from logd.broker.log_dirs import LogDirs
-from logd.broker.partition import Partition, TransactionGuard
+from logd.broker.partition import Partition
 from logd.broker.topic import Topic
 from logd.errors import KafkaError
 from logd.topic_partition import TopicPartition

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
+from logd.broker.admission import NotYetAdmitted
 from logd.broker.coordinator_log import CoordinatorLog
-from logd.broker.partition import NotYetAdmitted, Partition
+from logd.broker.partition import Partition
 from logd.errors import ErrorCode, KafkaError
 from logd.groups import (
     CoordinatorRecord,

@@ -38,7 +38,7 @@ log = logging.getLogger("logd.broker")
 
 
 class Transactions(Coordinator[TxnPartition]):
-    """All transactions this broker coordinates. `partition.TransactionGuard` is `admit`.
+    """All transactions this broker coordinates. `admission.TransactionGuard` is `admit`.
 
     KafkaError everywhere: COORDINATOR_LOAD_IN_PROGRESS while a partition is being recovered, NOT_COORDINATOR
     or COORDINATOR_NOT_AVAILABLE where there is none.
@@ -161,7 +161,7 @@ class Transactions(Coordinator[TxnPartition]):
         *,
         implicit: bool,
     ) -> Awaitable[None] | None:
-        """Whether a producer may begin to write in a partition: `partition.TransactionGuard` (KIP-890).
+        """Whether a producer may begin to write in a partition: `admission.TransactionGuard` (KIP-890).
 
         `implicit`: the partition is put into the transaction here (transaction version 2); otherwise it has
         to be in it. What is returned has to be awaited before it writes, and this asked again: else a power
