@@ -1,0 +1,91 @@
+"""The logs that a start finds on disk, and what the cluster's metadata does not know of them yet."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from logd.metadata.found import beyond, take_in
+from logd.metadata.image import Change, ClusterImage, TopicImage
+
+if TYPE_CHECKING:
+    from logd.storage import Log, LogFolder
+    from logd.topic_partition import TopicPartition
+
+log = logging.getLogger("logd.broker")
+
+
+class FoundLogs:
+    """One log for every partition found, by topic and index."""
+
+    def __init__(self, logs: Mapping[str, Mapping[int, Log]]) -> None:
+        self._logs = logs
+
+    @classmethod
+    def among(cls, folders: Iterable[LogFolder], topics: Mapping[str, TopicImage]) -> FoundLogs:
+        """All that is in these folders, which are open.
+
+        A partition found twice (a power loss forgot one of a move's renames) goes by its topic's id, then by
+        its length: the shorter log is the beginning of the longer one. The other is set aside.
+        """
+        found: dict[str, dict[int, Log]] = {}
+        homes: dict[TopicPartition, LogFolder] = {}
+        for folder in folders:
+            for key, other in tuple(folder.logs.items()):
+                logs = found.setdefault(key.topic, {})
+                current = logs.get(key.partition)
+                topic = topics.get(key.topic)
+                topic_id = topic.topic_id if topic is not None else None
+                if current is not None and _rank(current, topic_id) >= _rank(other, topic_id):
+                    _set_aside(folder, key, homes[key])
+                    continue
+                if current is not None:
+                    _set_aside(homes[key], key, folder)
+                logs[key.partition], homes[key] = other, folder
+        return cls(found)
+
+    def changes(
+        self,
+        image: ClusterImage,
+        *,
+        new_topic_id: Callable[[], bytes],
+        configs_for: Callable[[str], dict[str, str]],
+    ) -> list[Change]:
+        """What has the metadata know of every topic that has a log here, and of every producer."""
+        ids = {
+            name: {index: opened.topic_id for index, opened in logs.items()}
+            for name, logs in self._logs.items()
+        }
+        changes = take_in(image, ids, new_topic_id=new_topic_id, configs_for=configs_for)
+        for name in self._logs.keys() - image.topics.keys():
+            log.info("topic %s was found on disk and taken in", name)
+        producers = {
+            producer_id
+            for logs in self._logs.values()
+            for opened in logs.values()
+            for producer_id in opened.producers.producers
+        }
+        next_id = beyond(image.next_producer_id, producers)
+        if next_id != image.next_producer_id:
+            changes.append({"type": "producer-ids", "next": next_id})
+        return changes
+
+    def identified(self, topic: TopicImage) -> Mapping[int, Log]:
+        """The logs of a topic. One whose topic's id a power loss took is that of the topic of its name: it
+        is told. Blocks.
+        """
+        found = self._logs.get(topic.name, {})
+        for opened in found.values():
+            if opened.topic_id is None:
+                opened.identify(topic.topic_id)
+        return found
+
+
+def _set_aside(folder: LogFolder, key: TopicPartition, other: LogFolder) -> None:
+    place = folder.set_aside(*key)
+    log.error("%s-%d was found twice: %s serves it, the other is left in %s", *key, other.path, place)
+
+
+def _rank(found: Log, topic_id: bytes | None) -> tuple[bool, int]:
+    return found.topic_id == topic_id, found.log_end_offset

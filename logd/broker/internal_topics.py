@@ -1,0 +1,34 @@
+"""The topics of the coordinators: what they are created with, by themselves or because a client asks."""
+
+from __future__ import annotations
+
+from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE
+from logd.config.broker import BrokerConfig
+
+
+def partitions_of(name: str, config: BrokerConfig) -> int:
+    """How many partitions a topic is created with that a client only asked about."""
+    if name == GROUP_OFFSETS:
+        return config.offsets_topic_num_partitions
+    if name == TRANSACTION_STATE:
+        return config.transaction_state_log_num_partitions
+    return config.num_partitions
+
+
+def overrides_of(name: str, config: BrokerConfig) -> dict[str, str]:
+    """The overrides a topic of the coordinators is created with; none for any other topic."""
+    if name == GROUP_OFFSETS:
+        return {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.offsets_topic_segment_bytes),
+        }
+    if name == TRANSACTION_STATE:
+        return {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(config.transaction_state_log_min_isr),
+            "segment.bytes": str(config.transaction_state_log_segment_bytes),
+            "unclean.leader.election.enable": "false",
+        }
+    return {}

@@ -1,0 +1,130 @@
+"""Opening the folders of ``log.dirs`` at the start: whose they are, their logs, and what crashes have left.
+
+In this order: `lock`, `identify`, `open_logs`, then what puts the logs in order, once the topics are known.
+All of it blocks, before anything is served.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Container, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from logd.broker.log_dirs import LogDirs
+from logd.config.topic import TopicConfig
+from logd.errors import KafkaError
+from logd.metadata.image import TopicImage
+from logd.storage import FolderLocked, FolderMismatch, LogFolder, StorageError
+from logd.storage.checkpoints import read_partition_metadata
+from logd.storage.disk import Disk
+from logd.storage.log.future import promote
+from logd.storage.names import PARTITION_METADATA
+
+if TYPE_CHECKING:
+    from logd.storage import Deletion
+
+log = logging.getLogger("logd.broker")
+
+
+class Opening:
+    """What ``log_dirs`` goes through at the start; folders that cannot be used are left out."""
+
+    def __init__(self, log_dirs: LogDirs) -> None:
+        self._dirs = log_dirs
+
+    def lock(
+        self, paths: Iterable[Path], *, node_id: int, disk: Disk, on_offline: Callable[[str], None]
+    ) -> list[StorageError]:
+        """Lock every folder; what is wrong with those that cannot be used, which the caller has left out.
+
+        Raises FolderLocked, FolderMismatch: what somebody else uses is not left out, it is a mistake.
+        """
+        unusable = []
+        for path in paths:
+            try:
+                folder = LogFolder.lock(path, node_id=node_id, on_offline=on_offline, disk=disk)
+            except (FolderLocked, FolderMismatch):
+                raise
+            except StorageError as error:
+                unusable.append(error)
+            else:
+                self._dirs.folders.append(folder)
+        return unusable
+
+    def identify(self, home: LogFolder) -> str:
+        """Have all folders say that they are of one cluster, whose journal is in ``home``; the cluster's id.
+
+        Nothing is written where one of them is another cluster's: FolderMismatch. Blocks.
+        """
+        ordered = [home, *(folder for folder in self._dirs.folders if folder is not home)]
+        cluster_id = next((folder.cluster_id for folder in ordered if folder.cluster_id), None)
+        for folder in ordered:
+            folder.identity.check(folder.path, node_id=folder.node_id, cluster_id=cluster_id)
+        for folder in ordered:
+            try:
+                folder.identify(cluster_id or home.cluster_id, journal_id=home.directory_id)
+            except StorageError as error:
+                if folder is home:
+                    raise
+                folder.unlock()
+                self._dirs.folders.remove(folder)
+                self._dirs.leave_out(error)
+        return home.cluster_id
+
+    def open_logs(self, home: LogFolder, config_for: Callable[[str], TopicConfig], now_ms: int) -> None:
+        """Open every log, with recovery after an unclean stop. StorageError when ``home`` cannot be used."""
+        for folder in tuple(self._dirs.folders):
+            try:
+                folder.open_logs(config_for, now_ms)
+            except (StorageError, KafkaError) as error:
+                if not isinstance(error, StorageError):
+                    error = StorageError(folder.path, str(error))
+                if folder is home:
+                    raise error from None
+                self._dirs.folders.remove(folder)
+                self._dirs.leave_out(error)
+
+    def delete_logs_of(self, topic_ids: Container[bytes]) -> list[Deletion]:
+        """Take the logs of deleted topics out, for good: the journal may forget those topics then."""
+        deletions: list[Deletion] = []
+        for folder in self._dirs.folders:
+            deleted = [
+                folder.delete_log(*key)
+                for key, opened in tuple(folder.logs.items())
+                if opened.topic_id is not None and opened.topic_id in topic_ids
+            ]
+            if deleted:
+                folder.sync()
+                deletions += deleted
+        return deletions
+
+    def put_futures_in_place(
+        self, topics: Mapping[str, TopicImage], config_for: Callable[[str], TopicConfig], now_ms: int
+    ) -> None:
+        """A crash between the two renames of a move left a whole copy and nothing else: that is the log now.
+
+        Where a folder does not serve, its log may be in there: it waits for that folder.
+        """
+        known = {key for folder in self._dirs.folders for key in folder.logs}
+        for folder in self._dirs.online if self._dirs.is_complete else ():
+            for key, paths in tuple(folder.futures.items()):
+                topic = topics.get(key.topic)
+                topic_id = read_partition_metadata(paths[0] / PARTITION_METADATA)
+                if key not in known and topic is not None and topic_id in (None, topic.topic_id):
+                    promote(folder, *key, paths.pop(0), config_for(key[0]), now_ms)
+                    known.add(key)
+                    log.info("%s-%d had moved to %s", *key, folder.path)
+
+    def set_remains_aside(self, topics: Mapping[str, TopicImage]) -> None:
+        """Take out what a power loss has left of logs that were never flushed, of topics that are no more.
+
+        They do not say legibly whose they are, or there is nothing in them; a log with records that does not
+        say it at all is from elsewhere.
+        """
+        for folder in self._dirs.online:
+            for key, found in tuple(folder.logs.items()):
+                is_nameless = key[0] not in topics and found.topic_id is None
+                if is_nameless and ((found.folder / PARTITION_METADATA).exists() or not found.log_end_offset):
+                    place = folder.set_aside(*key)
+                    log.error("%s-%d is of no topic that is known: it is left in %s", *key, place)
