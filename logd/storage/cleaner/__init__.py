@@ -39,6 +39,12 @@ The folder's sync in 2 keeps 3 from reaching the disk before 2. Between 3 and 5 
 within one folder in their order, as journals do; Kafka leans on that too. A record is in the old files or in
 the new ones at every step. The checkpoint is written last: at worst a section is cleaned again.
 
+3 and 4 are in the loop, renames for each of up to `grouping.GROUP_SEGMENTS_MAX` segments: a file's name is
+the owner's, as the row of segments is. A read or a flush opens a segment's file by its name when it needs it,
+and makes an empty one where there is none; retention and DeleteRecords hand out names to be renamed; and when
+a topic was deleted and made again, the names are the new log's. A thread would have to hold up all of these.
+The renames are not synced; only a file system whose journal is full would make the loop wait.
+
 Readers hold descriptors (`FileSlice`), so no rename disturbs them. Only segments below the recovery point are
 cleaned: no flush writes to their files any more.
 """
