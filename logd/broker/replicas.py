@@ -189,6 +189,7 @@ class Replicas:
         held = [partition for partition in topic.partitions if partition is not None]
         for partition in held:
             del self.partitions[partition.tp]
+            partition.wake_waiters()  # now: what the disk still does for the topic may take a while
         self._disk_work.begin(topic.name, self._take_away(topic, held))
 
     async def _take_away(self, topic: Topic, held: Sequence[Partition]) -> None:
@@ -196,7 +197,6 @@ class Replicas:
         taken_out: dict[LogFolder, list[tuple[Path, Path]]] = {}
         for number, partition in enumerate(held, 1):
             self._flusher.forget(partition)
-            partition.wake_waiters()
             with contextlib.suppress(KafkaError):  # its folder has failed, which is in the log
                 rename = partition.folder.take_out(partition.topic, partition.index)
                 taken_out.setdefault(partition.folder, []).append(rename)

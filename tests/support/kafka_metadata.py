@@ -142,7 +142,9 @@ def _topic(topic: TopicImage, directory_ids: Mapping[Path, bytes]) -> Iterator[M
     yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
     for index in range(topic.partitions):
         name = f"{topic.name}-{index}"
-        folder = next(folder for folder in directory_ids if (folder / name).exists())
+        # One that was killed may not have made the folder of a new partition: Kafka makes it then.
+        folders = (folder for folder in directory_ids if (folder / name).exists())
+        folder = next(folders, next(iter(directory_ids)))
         checkpoint = folder / name / "leader-epoch-checkpoint"
         epochs = checkpoint.read_text().split()[2::2] if checkpoint.exists() else []
         yield PartitionRecord(

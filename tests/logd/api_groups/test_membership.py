@@ -20,6 +20,8 @@ from tests.support.raw_client import RawClient
 
 EMPTY_CONSUMER_ASSIGNMENT = bytes.fromhex("000000000000ffffffff")
 
+LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
 
 def join(client: RawClient, group: str, version: int = 9, **facts: Any) -> Any:
     """Join, twice where a member id is given first."""
@@ -77,8 +79,11 @@ def describe(client: RawClient, group: str, version: int = 6) -> DescribedGroup:
 
 
 def listed(client: RawClient, group: str, version: int = 5, **filters: list[str]) -> ListedGroup | None:
-    groups = client.request(ListGroupsRequest(**filters), version).groups
-    return next((found for found in groups if found.group_id == group), None)
+    """Ask once all coordinators have read their partitions: those of a new broker take a moment."""
+    while (answer := client.request(ListGroupsRequest(**filters), version)).error_code == LOADING:
+        pass
+    assert answer.error_code == 0
+    return next((found for found in answer.groups if found.group_id == group), None)
 
 
 @pytest.mark.parametrize("version", range(7))
