@@ -51,19 +51,21 @@ class StreamsConfig:
     statestore_cache_max_bytes: int = 64 * 1024 * 1024
     """About how much memory the stores' caches take, all tasks together; more forces an early commit."""
     auto_offset_reset: Literal["earliest", "latest", "none"] = "earliest"
-    """Where a source begins without a committed position, or when that is gone, unless it says so itself."""
+    """Where an input begins without a committed position, or with a lost one, if its source has no reset."""
     isolation_level: IsolationLevel = "read_committed"
     """``read_committed`` leaves out records of aborted transactions, and waits for the end of open ones.
-    Kafka Streams' default is the other one, but then what a transaction took back is counted; and this costs
-    nothing where nobody writes transactions. Inputs and changelogs are both read so."""
+    Kafka Streams' default is ``read_uncommitted``, which counts aborted records too; reading committed ones
+    costs nothing where nobody writes transactions. Inputs and changelogs are both read so."""
     max_task_idle_ms: int = 0
     """How long a task waits for an input that is empty at the broker too; -1 waits for none (KIP-695)."""
     buffered_records_per_partition: int = 20_000
     """Above this many records waiting, a partition is not fetched further."""
     input_buffer_max_bytes: int = 512 * 1024 * 1024
-    """About how much memory waiting records take, all inputs together, as fetched or decoded. Above it only
-    inputs that have nothing are fetched, and no task decodes more before others have worked theirs off. An
-    input decodes a batch at a time, whose size is the producer's to choose."""
+    """About how much memory waiting records take, all inputs together, as fetched or decoded.
+
+    Above it only empty inputs are fetched, and no task decodes more until others have processed what they
+    hold decoded. An input decodes a batch at a time, whose size is the producer's to choose.
+    """
     poll_ms: int = 100
     """How long to wait for data when there is none; also how long one slice of processing may take."""
     repartition_purge_interval_ms: int = 30_000
@@ -133,11 +135,11 @@ class StreamsConfig:
 
 
 _PREFIXES = ("", "consumer.", "main.consumer.")
-"""What Kafka Streams' consumer settings may begin with; the later one counts more."""
+"""Prefixes of Kafka Streams' consumer settings; a later one overrides those before it."""
 
 
 def _prefix(key: str) -> str:
-    """The prefix of a consumer's setting; none of others, which then are not known by their whole key."""
+    """The prefix of a consumer setting's key, "" for any other key."""
     prefix = next((each for each in reversed(_PREFIXES) if key.startswith(each)), "")
     return prefix if key.removeprefix(prefix) in CONSUMER_KEYS else ""
 
@@ -164,7 +166,7 @@ _LEAST = {
     "replication_factor": -1,
     "repartition_purge_interval_ms": 0,
 }
-"""The least value of a number, where that is not 1."""
+"""The smallest allowed value of numbers whose minimum is not 1."""
 
 HANDLERS: Mapping[str, ExceptionHandler] = {
     "fail": log_and_fail,
@@ -174,7 +176,7 @@ HANDLERS: Mapping[str, ExceptionHandler] = {
     "org.apache.kafka.streams.errors.LogAndFailExceptionHandler": log_and_fail,
     "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler": log_and_continue,
 }
-"""Exception handlers by what a properties file may say."""
+"""Exception handlers by their names in a properties file."""
 
 
 def _converted(key: str, value: Any, hint: Any) -> Any:

@@ -32,7 +32,7 @@ class Grouping:
         return cls(replace(stream, key_serde=key_serde, value_serde=value_serde), options.name)
 
     def windowed_by(self, windows: TimeWindows) -> Grouping:
-        """The same, by window as well; once."""
+        """The same grouping, by window as well. May be called once."""
         if self._windows is not None:
             raise TopologyError("the stream is windowed already")
         return Grouping(self.stream, self._name, windows)

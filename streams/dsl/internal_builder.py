@@ -56,7 +56,7 @@ class InternalStreamsBuilder:
         window_size_ms: int = 0,
         retention_ms: int = 0,
     ) -> StoreSpec:
-        """A store as `Materialized` says, its serdes first and these second."""
+        """The store that `Materialized` describes; these serdes where it has none."""
         return StoreSpec(
             name=name,
             kind=kind,
@@ -82,8 +82,9 @@ class InternalStreamsBuilder:
     ) -> str:
         """Send a stream through a topic by its new key; returns the source it comes back from.
 
-        With a name of the user's in it (``named``) the nodes are called after the topic; the numbers are
-        spent all the same, as in Kafka, and so is the filter where null keys are kept (KIP-962).
+        Where the user named the topic (``named``) the nodes get its name. Their numbers are taken from the
+        counter even then, and the filter's even if null keys are kept (KIP-962), so that later names are
+        Kafka's.
         """
         names = self.names
         sink, keep, source = (names.node(f"KSTREAM-{what}-") for what in ("SINK", "FILTER", "SOURCE"))
@@ -92,7 +93,7 @@ class InternalStreamsBuilder:
         self.add_processor(keep, (parent,), pass_through() if keep_null_keys else drop_null_keys())
         serdes: dict[str, Any] = {"key_serde": key_serde, "value_serde": value_serde}
         self.graph.add(SinkNode(name=sink, parents=(keep,), topic=checked(topic), internal=True, **serdes))
-        # From its start, whatever auto.offset.reset says: what is there is this application's own.
+        # From its start, whatever auto.offset.reset says: only this application writes the topic.
         self.graph.add(SourceNode(name=source, topics=(topic,), internal=True, reset="earliest", **serdes))
         return source
 

@@ -117,7 +117,7 @@ def peek(action: Callable[[Any, Any], object]) -> Operator:
 
 
 def foreach(action: Callable[[Any, Any], object]) -> Operator:
-    """Call the action; the end of the line."""
+    """Call the action; the stream ends here."""
 
     def build(wiring: Wiring) -> Process:
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
@@ -134,7 +134,7 @@ def pass_through() -> Operator:
 
 
 def drop_null_keys() -> Operator:
-    """What stands before a repartition topic, unless a left join follows: nobody there takes a null key."""
+    """Drop null keys before a repartition topic: of what may follow only a left join takes them."""
 
     def build(wiring: Wiring) -> Process:
         forward, dropped = wiring.forward, wiring.metrics.dropped

@@ -124,7 +124,8 @@ def map_table_values(mapper: Callable[[Any], Any]) -> Operator:
 def join_table(view: Callable[[], TableView], joiner: Callable[[Any, Any], Any], *, left: bool) -> Operator:
     """Look each record up in the table as it is now; the result has the stream's timestamp.
 
-    Null values are dropped; so are null keys unless ``left``, which joins what finds nothing with None.
+    Null values are dropped. An inner join leaves out null keys and keys that the table does not have; with
+    ``left`` these are joined with None.
     """
 
     def build(wiring: Wiring) -> Process:

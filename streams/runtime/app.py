@@ -278,7 +278,8 @@ class KafkaStreams:
     async def lag(self) -> int:
         """Records between this instance's tasks and the ends of their inputs, asked of the brokers now.
 
-        A position beyond an end counts as well: the log was cut, and where to go on is being found out.
+        A position beyond the log end counts as lag too: the log was truncated, and the new position is not
+        known yet.
         """
         if self.state is State.CREATED:
             return 0
@@ -326,7 +327,7 @@ class KafkaStreams:
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
-        """Something ended us: remember it, stand still; `close` lets everything go."""
+        """Note the error that ends the application, and stop its work; `close` releases everything."""
         if self._failure is None:
             self._failure = error
             log.error("%s ends: %s", self.config.application_id, error)

@@ -17,7 +17,7 @@ This holds within a sub-topology. A repartition topic is an output like any othe
 commit that broke off is sent again, and counted again behind it (transactions will mend that).
 
 Should another member write to a changelog of ours (a slow one that does not know yet that it lost the task),
-our next records do not land where they must; the task is then restored (TaskLost) instead of committed.
+our next records do not get the offsets expected; the task is then restored (TaskLost) instead of committed.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Committer:
 
         ``leader_epoch`` of the record before an offset goes with it, so that truncation is noticed (KIP-320).
 
-        TaskLost: a changelog has a stranger's records. RebalanceNeeded: the group has moved on. KafkaError,
-        RequestTimedOut: the brokers stay away, or refuse what was sent.
+        TaskLost: a changelog has another member's records. RebalanceNeeded: the group has moved on.
+        KafkaError, RequestTimedOut: the brokers cannot be reached, or refuse what was sent.
         """
         flushes: list[tuple[RunningTask, Flush]] = []
         sent: list[_Sent] = []

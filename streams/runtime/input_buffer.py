@@ -10,7 +10,7 @@ class InputBuffer:
 
     ``waiting``: bytes as they were fetched, mostly compressed. ``decoded``: about what decoded records take;
     an input decodes a batch at a time, which may pass the bound by that batch.
-    ``contended``: a task has to wait until others have worked off what they decoded.
+    ``contended``: a task has to wait until others have processed what they decoded.
     """
 
     __slots__ = ("contended", "decoded", "max_bytes", "waiting")

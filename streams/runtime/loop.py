@@ -1,4 +1,4 @@
-"""The loop over one instance's tasks: feed, work, send, commit; and the changes of hands in between.
+"""The loop over one instance's tasks: feed, work, send, commit; and, between turns, the group's assignments.
 
 A lock keeps the loop and the group's callbacks apart: tasks change hands only between two turns of the loop.
 """
@@ -82,7 +82,7 @@ class TaskLoop:
         self._clock = clock
         self._buffer = buffer
         self._turns = Turns(buffer, turn_ms=config.poll_ms, clock=clock)
-        # Where to go on when an offset is gone is each source's to say.
+        # After a lost offset each source's own reset decides (see `_go_on_after`).
         self._fetcher = BatchFetcher(
             client, isolation_level=config.isolation_level, fetch_max_wait_ms=config.poll_ms
         )
@@ -121,7 +121,7 @@ class TaskLoop:
     def _feed(self, fetched: Fetched, epoch: int) -> None:
         queue = self._queues.get(fetched.tp)
         if queue is None or epoch != self._epoch:
-            return  # Tasks changed hands before the lock was ours: what is still wanted is fetched again.
+            return  # Assigned anew while this waited for the lock: what is still wanted is fetched again.
         if fetched.position != queue.fetched:
             log.warning(
                 "%s: the log has no offset %d, going on at %d", fetched.tp, queue.fetched, fetched.position
@@ -133,17 +133,17 @@ class TaskLoop:
             self._fetcher.pause([fetched.tp])
 
     def _end_told(self, fetched: Fetched) -> int:
-        """Up to where there is something to read, as of this fetch."""
+        """The end of what this isolation level may read, as the fetch told it."""
         committed = self._config.isolation_level == "read_committed"
         return fetched.last_stable_offset if committed else fetched.high_watermark
 
     def _has_enough(self, queue: InputQueue) -> bool:
-        """Whether nothing more is fetched for the input. One that is empty may hold all others up."""
+        """Whether to pause fetching the input. Never one that is empty: its task may be waiting for it."""
         limit = self._config.buffered_records_per_partition
         return len(queue) > limit or (self._buffer.is_full and queue.has_input)
 
     def _go_on_after(self, lost: OffsetOutOfRange) -> None:
-        """What an input wants next is no longer in its log: go on where its source, or the config, says."""
+        """An input's next offset is no longer in its log: go on as the source's reset, or the config, says."""
         tp = TopicPartition(lost.topic, lost.partition)
         queue = self._queues.get(tp)
         if queue is not None and queue.fetched == lost.offset:

@@ -165,9 +165,9 @@ class TaskOpener:
 
 
 def _may_be_there(committed: OffsetAndMetadata, end: ListedOffset) -> bool:
-    """Whether to go on at a committed position: it is in the log, or it was, in an earlier leader epoch.
+    """Whether to go on at a committed position: it is in the log, or the log was truncated since the commit.
 
-    The latter is a log that was truncated; fetching finds out from where on. One that has not got beyond the
-    epoch of the commit and is shorter is another one: the topic was made anew.
+    A truncated log has a later leader epoch than the commit, and the fetcher finds the offset to go on at
+    (KIP-320). A log that is shorter in the same epoch is another one: the topic was deleted and made anew.
     """
     return committed.offset <= end.offset or 0 <= committed.leader_epoch < end.leader_epoch

@@ -50,7 +50,7 @@ class _Chunk(NamedTuple):
     batch: memoryview = memoryview(b"")
 
     def read(self) -> tuple[Sequence[Record], int]:
-        """The records, and about how many bytes they take. CorruptRecordBatch."""
+        """The records, and about how many bytes they take. Raises CorruptRecordBatch."""
         header = self.header
         if header is None:
             return self.records, 0

@@ -15,8 +15,8 @@ log = logging.getLogger(__name__)
 def position_after_loss(queue: InputQueue, lost: OffsetOutOfRange, default: str) -> int:
     """Put the queue to where its source's ``reset``, or else the ``default``, says; returns that offset.
 
-    A log that was truncated (KIP-320) is read on from where it parts from what was read, as Kafka's consumer
-    does. StreamsError where the policy is none.
+    A log that was truncated (KIP-320) is read on from the first offset at which it differs from what was
+    read, as by Kafka's consumer. StreamsError where the policy is none.
     """
     policy = queue.source.reset or default
     if policy == "none":

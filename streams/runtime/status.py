@@ -34,7 +34,7 @@ StateListener: TypeAlias = Callable[[State, State], None]
 
 
 class Status:
-    """The current state; refuses moves that are not in the table by ignoring them."""
+    """The current state; moves that are not in the table are ignored."""
 
     def __init__(self) -> None:
         self.state = State.CREATED

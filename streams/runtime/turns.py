@@ -1,7 +1,7 @@
-"""Whose turn it is: a slice of the worker's time for each task, and room in the input buffer for some.
+"""Turns: each task gets a slice of the worker's time, and may decode while the input buffer has room.
 
 Every input decodes a batch at a time. Where there are so many inputs, or so well compressed ones, that this
-alone fills ``input.buffer.max.bytes``, tasks that hold nothing decoded wait until others have worked off what
+alone fills ``input.buffer.max.bytes``, tasks that hold nothing decoded wait until others have processed what
 they hold.
 """
 
@@ -14,7 +14,7 @@ from streams.runtime.running import RunningTask
 from streams.runtime.task import Clock, TaskId
 
 WAITING_TURNS_MAX = 20
-"""Turns after which those who wait come first: what others hold is given up, to be decoded again later."""
+"""After so many turns with a task waiting, the others give up what they decoded, to decode it again later."""
 
 
 class Turns:
@@ -42,7 +42,7 @@ class Turns:
         self._buffer.contended = bool(skipped)
         self._waiting_turns = self._waiting_turns + 1 if skipped else 0
         if skipped and (not done or self._waiting_turns > WAITING_TURNS_MAX):
-            # Whoever holds something waits itself, for another input, or takes from several and never ends.
+            # The tasks with decoded records wait for another input, or have several and always hold some.
             for running in tasks:
                 running.task.put_back()
             self._waiting_turns = 0

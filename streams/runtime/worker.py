@@ -25,7 +25,7 @@ class Worker:
             try:
                 await asyncio.wait([future])
             except asyncio.CancelledError:
-                cancelled = True  # perhaps not the last time
+                cancelled = True  # keep waiting: it may be cancelled again
         if cancelled:
             future.exception()
             raise asyncio.CancelledError

@@ -24,7 +24,7 @@ class Serde(ABC, Generic[T]):
 
     @abstractmethod
     def deserialize(self, data: bytes) -> T:
-        """Return the value of ``data``; raises ValueError for bytes that are none."""
+        """Return the value of ``data``; raises ValueError for bytes that are no such value."""
 
     def deserialize_many(self, data: Sequence[bytes | None]) -> list[T | None]:
         """Deserialize a batch; ``None`` stays ``None``. Override where a batch is cheaper than its parts."""

@@ -26,7 +26,7 @@ class Backend(Protocol):
 
     @property
     def origin(self) -> bytes | None:
-        """The topic id of that changelog: what `wipe` was told."""
+        """The topic id of that changelog, as given to `wipe`."""
         ...
 
     @property
@@ -45,7 +45,7 @@ class Backend(Protocol):
     def write(self, updates: Iterable[Update], checkpoint: int | None, as_of: int | None = None) -> None:
         """Apply all updates and the new checkpoint at once; in order, so a key's last update counts.
 
-        ``as_of`` None: that time stays what it is.
+        ``as_of`` None: that time is left as it is.
         """
         ...
 

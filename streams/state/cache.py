@@ -124,7 +124,7 @@ class CachedStore:
                 changes.append((key, value, timestamp))
         if dirty:
             self._mean_bytes = total // len(dirty)
-        if listener is not None:  # once all is pending: whoever hears of a change may scan this very store
+        if listener is not None:  # once all is pending, because a listener may scan this very store
             for key, value, timestamp in changes:
                 listener(key, value, timestamp)
 

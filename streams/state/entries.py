@@ -189,7 +189,7 @@ class SerializedEntries(Entries):
         self._given_back.clear()
 
     def __len__(self) -> int:
-        return len(self._entries)  # what is given back was borrowed before: its key is in there
+        return len(self._entries)  # it was borrowed before, so its key is there
 
 
 def entries_for(spec: StoreSpec, load: Load) -> Entries:

@@ -167,7 +167,7 @@ class RocksBackend:
         for each in (self._checkpoints, self._db):
             try:
                 each.close()
-            except Exception as error:  # it flushes by itself, with the same errors
+            except Exception as error:  # closing flushes again, with the same errors
                 log.debug("%s: %s", self._path, error)
-        # Whatever is held keeps the database, and its lock on the folder, alive.
+        # Any reference left keeps the database open, and the folder locked.
         del self._checkpoint_handle, self._checkpoints, self._db

@@ -87,7 +87,7 @@ class SegmentedBackend:
 
     def take_expired(self, before: int, *, limit: int) -> list[bytes]:
         """The next keys of segments below ``before``, each once as long as this backend is open; the caller
-        deletes them with the next `write`. Fewer than ``limit``: there are no more for now.
+        deletes them with the next `write`. Fewer than ``limit`` mean that there are no more for now.
         """
         end = SEGMENT.pack(before)
         found = [key for key, _ in islice(self._inner.scan(self._expired_to or None, end), limit)]

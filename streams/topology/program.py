@@ -40,7 +40,10 @@ class Program:
     state: TaskState
 
     def drain(self) -> None:
-        """Bring every store's changes to its `pending`; forwarding them may change other stores, so go on."""
+        """Bring every store's changes to its `pending`.
+
+        Forwarding one store's changes may change others, so this repeats until no store has any.
+        """
         while changed := [store for store in self.stores.values() if store.needs_drain]:
             for store in changed:
                 store.drain()
