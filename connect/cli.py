@@ -146,7 +146,7 @@ async def _run(
             task.cancel()
         for task in done:
             task.result()
-    failed = worker.failed  # by now also what the last flush and commit came to
+    failed = worker.failed  # including failures of the last flush and commit
     _say("stopped", failed=failed, connectors=worker.status())
     return failed
 

@@ -100,12 +100,12 @@ class _Generated(SourceTask):
         self._partition = {"source": self.source_name}
         self._config = self.declaration.parse(config)
         self._skipped = False
-        """Whether the state last handed over is on no record."""
+        """Whether the state has changed since the last record that carries it."""
         self._handed: dict[str, Any] = self.context.offsets.offset(self._partition) or {}
         self._begin()
 
     def update_offsets(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """The state behind input that had no records."""
+        """The state, if input without records has changed it."""
         skipped, self._skipped = self._skipped, False
         return [(self._partition, self._handed)] if skipped else []
 
@@ -150,7 +150,7 @@ class _GeneratorTask(_Generated):
         return self._batch(records)
 
     def stop(self) -> None:
-        """A generator that runs in another thread cannot be closed: it is told, and waited for."""
+        """Set `stopping`, wait for a poll under way in another thread to return, close the generator."""
         self._stopping.set()
         with self._polling:
             if self._generator is not None:

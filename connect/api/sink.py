@@ -8,7 +8,7 @@ names derived from topic, partition and offset makes it exactly once.
 A task may stand still (SIGSTOP, a suspended machine) while its partitions go to another, and goes on in the
 middle of a call when it comes back. The worker asks the group before each `flush` and behind each `open`.
 Where a late write would do harm the target has to tell the two apart: by a claim in `open`, as FilesSink
-does, or by the position it keeps. Who finds another in its place raises PartitionsFenced.
+does, or by the position it keeps. A task that finds another one in its place raises PartitionsFenced.
 """
 
 from __future__ import annotations

@@ -86,11 +86,11 @@ _UNSUPPORTED: dict[str, tuple[str, ...]] = {
     "exactly.once.support": ("", "requested"),
     "initial.state": ("", "running"),
 }
-"""Keys that would change what records arrive, with the values this worker keeps its word on."""
+"""Keys that change which records arrive, with the values that this worker supports."""
 
 
 def refuse_unsupported(raw: Mapping[str, Any]) -> None:
-    """Raise ConfigError for a promise this worker cannot keep, rather than run without it."""
+    """Raise ConfigError for a value this worker does not support, rather than ignore it."""
     for key, kept in _UNSUPPORTED.items():
         if key in raw and str(raw[key]).lower() not in kept:
             allowed = " or ".join(filter(None, kept)) or "unset"

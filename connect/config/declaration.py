@@ -20,7 +20,7 @@ class Config:
 
         config = NumbersConfig.parse({"topic": "numbers"})
 
-    Keys nobody declared are left alone: they are other people's (the worker's, a converter's).
+    Undeclared keys are ignored: they may be the worker's or a converter's.
     """
 
     PREFIXES: ClassVar[tuple[str, ...]] = ()
@@ -51,7 +51,10 @@ class Config:
 
     @classmethod
     def examine(cls, raw: Mapping[str, Any]) -> tuple[Self, list[ConfigError]]:
-        """Parse what parses; the errors say what does not. The instance is whole only without errors."""
+        """Parse what parses; the errors say what does not.
+
+        The instance is complete only if there are no errors.
+        """
         config, errors = cls(), []
         config.raw = dict(raw)
         for key, declared in cls.settings().items():

@@ -82,7 +82,7 @@ def make_header_converter(name: str, config: Mapping[str, Any]) -> HeaderConvert
 
 
 def _made(key: str, name: str, make: Callable[[], T]) -> T:
-    """A converter of somebody's own may complain of its settings as it likes."""
+    """Make a converter; whatever it raises becomes a ConfigError that names the worker's key."""
     try:
         return make()
     except ConfigError as e:

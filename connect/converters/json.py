@@ -120,7 +120,7 @@ class JsonConverter(Converter):
             if convert is not None:
                 value = convert(value)
             if schema is not None:
-                schema.check(value)  # an envelope may lie
+                schema.check(value)  # the payload need not fit the schema beside it
             return SchemaAndValue(schema, value)
         except (msgspec.MsgspecError, UnicodeDecodeError) as e:
             raise DataError(self._complaint(topic, e)) from e

@@ -39,7 +39,7 @@ class PluginCalls:
             result: Any = await self._submit(lambda: method(*args))
             if inspect.isawaitable(result):
                 result = await result
-        except SystemExit as e:  # it would end the worker, and everybody else's tasks with it
+        except SystemExit as e:  # it would end the worker with all its connectors
             raise RuntimeError(f"plugin raised {e!r}") from e
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
             raise TypeError(
@@ -111,7 +111,7 @@ def _set_outcome(future: asyncio.Future[Any], outcome: Any, failure: BaseExcepti
     if failure is None:
         future.set_result(outcome)
     elif isinstance(failure, StopIteration) or not isinstance(failure, Exception):
-        # A future refuses to carry the one; sys.exit() and its like would end more than this plugin.
+        # A future does not take a StopIteration; a SystemExit would end the worker with all its connectors.
         error = RuntimeError(f"plugin raised {failure!r}")
         error.__cause__ = failure
         future.set_exception(error)

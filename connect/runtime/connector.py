@@ -166,7 +166,7 @@ class WorkerConnector:
         return {"name": self.name, "connector": connector, "tasks": tasks, "type": self.type}
 
     def _check_shared(self, worker: WorkerConfig, raw: Mapping[str, Any]) -> None:
-        """What every task would make of converters, clients and topics: better refused at once."""
+        """Refuse at once settings of converters, clients and topics that would fail in every task."""
         if not issubclass(getattr(self.plugin, "task_class", object), RangeSinkTask):
             Conversion.configured(worker, raw)
             self._look_at_converters(worker, raw)

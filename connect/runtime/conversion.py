@@ -152,7 +152,7 @@ def _decode(
 def _checked(
     convert: Callable[..., list[T]], converted: list[T], types: frozenset[type], given: Sequence[Any]
 ) -> list[T]:
-    """What a converter made; refused here, while it is known whose fault it is."""
+    """What a converter returned, checked here, where the error can name the converter."""
     wrong = {*map(type, converted)} - types
     if wrong or len(converted) != len(given):
         name = type(getattr(convert, "__self__", None)).__name__

@@ -1,7 +1,7 @@
 """A running range sink task: watches the topics' ends and lets the plugin bring its target forward.
 
-It belongs to no consumer group membership: the plugin's target holds the position, and the group's
-offsets are written after it, for lag tools.
+It joins no consumer group: the plugin's target holds the position, and the group's offsets are written after
+it, for lag tools.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """A running sink task: fetch, convert, put, and commit the group's offsets once the plugin has flushed.
 
-Rebalances come from the consumer's own task while a `put` may be under way: whoever speaks to the
-plugin holds `_turn`. Before partitions go, what was put is flushed and committed.
+Rebalances come from the consumer's own task while a `put` may be under way: every call of the plugin is made
+with `_turn` locked. Before partitions go, what was put is flushed and committed.
 
 Per partition: `_next` is the offset up to which the plugin was given records (-2, -1 until the first fetch
 tells), `_safe` what is committed, and `_since` the first round of fetching whose results count: what was
-fetched before a rebalance or a seek, and is still in hand, is dropped and fetched again.
+fetched before a rebalance or a seek, and not put yet, is dropped and fetched again.
 
 A task that stood still beyond its session learns of it late. Before a flush and behind `open` the group is
 asked; a target that can tell raises PartitionsFenced from `put` or `flush`.
@@ -32,7 +32,7 @@ from logd.errors import BROKER_AWAY, RebalanceNeeded
 _log = logging.getLogger(__name__)
 _WAIT_SECONDS_MAX = 0.5
 _FENCED_MAX = 5
-"""How often a task may find others in its place between two commits."""
+"""How often in a row, without a commit between, the target may fence a task before the task fails."""
 
 
 class WorkerSinkTask(WorkerTask):
@@ -94,13 +94,13 @@ class WorkerSinkTask(WorkerTask):
                 await self._between_puts()
 
     async def _between_puts(self) -> None:
-        """Where a pause, a stop and a commit that is due take effect, whatever else is in hand."""
+        """A point where a pause, a stop or a commit that is due takes effect."""
         await self._pause_here()
         if time.monotonic() >= self._commit_at:
             await self._commit_or_rewind()
 
     def _seconds_to_commit(self) -> float:
-        """How long nothing is due, within bounds: a commit may be asked for at any time."""
+        """Seconds to wait for the next commit; bounded, because `request_commit` may make one due earlier."""
         return min(max(self._commit_at - time.monotonic(), 0.01), _WAIT_SECONDS_MAX)
 
     async def _deliver(self, fetched: Fetched) -> None:
@@ -193,17 +193,17 @@ class WorkerSinkTask(WorkerTask):
         self._fenced = 0
 
     async def _take_again(self, error: PartitionsFenced) -> None:
-        """The target has seen another task: close everything, and begin anew with what the group leaves us.
+        """The target has fenced this task: close its partitions, and open those again that are still its own.
 
-        The caller holds the turn. Raises `error` when that goes on without a commit: two connectors write
-        to one place.
+        The caller holds the turn. Raises ConnectError from `error` when that repeats without a commit: two
+        connectors write to one place.
         """
         self._fenced += 1
         if self._fenced > _FENCED_MAX:
             raise ConnectError(f"{error}; does another connector write to the same place?") from error
         _log.warning("%s asks the group for its partitions: %s", self.name, error)
         held = set(self._next)
-        for tp, offset in self._safe.items():  # whatever was put: a refused part is behind it
+        for tp, offset in self._safe.items():  # to read again what the target refused
             self._seek(tp, offset)
         await self._calls.call(self._task.close, sorted(held))
         if await self._is_member():
@@ -212,10 +212,10 @@ class WorkerSinkTask(WorkerTask):
             self._forget(held)
 
     async def _open(self, partitions: set[TopicPartition]) -> None:
-        """Open partitions at the plugin, and make sure that they are this task's behind that.
+        """Open partitions at the plugin, then ask the group whether they are still this task's.
 
-        One that stood still before may have taken them from their owner: it puts nothing, and the owner
-        finds out.
+        A task that was suspended before the call may have opened partitions that another owns by now. It
+        gives them up without a put, and the owner is fenced and opens them again.
         """
         await self._calls.call(self._task.open, sorted(partitions))
         if await self._is_member():
@@ -224,9 +224,9 @@ class WorkerSinkTask(WorkerTask):
             await self._give_up(partitions)
 
     async def _is_member(self) -> bool:
-        """Whether the partitions are still this task's, which is asked only if nobody was heard of for long.
+        """Whether the partitions are still this task's; asks the group if its last answer is too long ago.
 
-        One that stood still beyond its session would flush over what others have flushed meanwhile.
+        A task that was suspended beyond its session would overwrite what the new owner has flushed.
         """
         assert self._consumer is not None
         try:
@@ -251,7 +251,7 @@ class WorkerSinkTask(WorkerTask):
                     self._safe[tp] = position
             try:
                 await self._open(partitions)
-            except (Stopping, *BROKER_AWAY):  # it ends, and there is nobody to ask
+            except (Stopping, *BROKER_AWAY):  # the task ends, and cannot ask the group
                 await self._give_up(partitions)
 
     async def _revoked(self, partitions: set[TopicPartition]) -> None:

@@ -1,8 +1,8 @@
 """A running source task: poll, convert, send, and commit source offsets behind the acknowledgements.
 
-Two coroutines: one polls and sends; the other commits every `offset.flush.interval.ms`. The plugin
-meets its calls one at a time, so `commit()` is called between polls; only `stop()` comes beside a `poll`
-that blocks, to break it off.
+Two coroutines: one polls and sends; the other commits every `offset.flush.interval.ms`. The plugin is called
+one call at a time, so `commit()` comes between polls; only `stop()` may come while a `poll` blocks, to break
+it off.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class WorkerSourceTask(WorkerTask):
             _log.warning("%s: its last records are not sent: %r", self.name, e)
 
     async def _between_polls(self) -> None:
-        """The plugin meets one call at a time: what is due to it waits for its `poll` to return."""
+        """Make the other calls that are due: the plugin gets one at a time, so they wait for its `poll`."""
         if self._update_due:
             self._update_due = False
             if await self._wait_for(self._note_updates()):

@@ -31,7 +31,7 @@ class SubmittedBatch:
 
 
 class SubmittedOffsets:
-    """The queues. Used from the loop only. What is acknowledged leaves them with the next batch or commit."""
+    """The queues. Used from the loop only. The next batch or commit removes what is acknowledged."""
 
     def __init__(self) -> None:
         self._queues: dict[bytes, deque[tuple[SubmittedBatch, bytes | None]]] = {}
@@ -86,5 +86,5 @@ class SubmittedOffsets:
 
     @property
     def pending(self) -> int:
-        """Entries that nothing was heard of yet, or that were not looked at since."""
+        """Entries in the queues: not acknowledged, or acknowledged since the last batch or commit."""
         return sum(map(len, self._queues.values())) + len(self._uncovered)

@@ -38,7 +38,7 @@ class Stopping(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSetting:
-    """Where a task runs: whose it is, its config, the worker's settings and clients."""
+    """What a task runs with: its connector and number, its config, the worker's settings and clients."""
 
     connector: str
     task_id: int
@@ -48,7 +48,7 @@ class TaskSetting:
     worker: WorkerConfig
     client: Client
     producing_client: Client
-    """The one that may have the broker create topics (auto.create.topics.enable)."""
+    """The client whose requests may have the broker create topics (auto.create.topics.enable)."""
     admin: Admin
 
 
@@ -103,7 +103,7 @@ class WorkerTask(ABC):
         _, late = await asyncio.wait({self._life}, timeout=grace)
         if late:
             _log.warning("%s does not stop; it is abandoned", self._life.get_name())
-            self._calls.close()  # nothing more may wait behind the call that does not return
+            self._calls.close()  # no further call may queue behind the one that does not return
             self._life.cancel()
             await asyncio.wait(late, timeout=_ABANDON_SECONDS)
             self.status.fail(ConnectError(f"did not stop within {grace:g} s, and was abandoned"))
@@ -178,9 +178,9 @@ class WorkerTask(ABC):
             waited.cancel()
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """What the broker answers, asked again while it is away; Stopping when the task is to end.
+        """The broker's answer, asked for again while it cannot be reached; Stopping when the task is to end.
 
-        A task that ends already asks once.
+        A task that is ending already asks once.
         """
         backoff = new_backoff()
         while True:

@@ -68,7 +68,7 @@ class Worker:
         self._store.close()
 
     async def start_connector(self, raw: Mapping[str, Any]) -> str:
-        """Start a connector; its name. ConfigError or NotFound if it cannot be; later failures are states."""
+        """Start a connector; returns its name. ConfigError, NotFound; later failures show in its status."""
         parts = WorkerParts(
             worker_id=self.worker_id,
             config=self.config,

@@ -49,7 +49,7 @@ class ConnectorOffsets:
         return _document("source partition", partition, self._connector)
 
     def encode(self, offset: Mapping[str, Any]) -> bytes:
-        """An offset as it is stored: what its dict becomes later does not count."""
+        """An offset's stored form, made now: later changes to the dict have no effect."""
         return _document("source offset", offset)
 
     def offset(self, partition: Mapping[str, Any]) -> dict[str, Any] | None:
