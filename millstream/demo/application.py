@@ -1,7 +1,7 @@
 """The streams application as a process of its own: `python -m millstream.demo.application CONFIG`.
 
-Prints a JSON line every half second: records taken in and dropped, how far it is behind, and how
-often it has been through all there was, committed and published.
+Prints a JSON line every half second: records taken in and dropped, its lag, and how often it has processed,
+committed and published all there was.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def demo(
         raise typer.Exit(130) from None
     except MillstreamError as error:
         typer.echo(f"millstream demo: {error}", err=True)
-        leave = not isinstance(error, ConfigError)  # its logs tell more
+        leave = not isinstance(error, ConfigError)  # kept for the logs in it
         raise typer.Exit(1 if leave else 2) from None
     finally:
         if folder is None and not leave:
@@ -101,6 +101,6 @@ def _inputs(flights: Path | None) -> tuple[Path, Path]:
     chosen = packaged("flights.csv.zip") if flights is None else flights.absolute()
     if not chosen.is_file():
         raise ConfigError("--input", chosen, "is not a file")
-    if next(read_rows(chosen), None) is None:  # which refuses a CSV without the columns too
+    if next(read_rows(chosen), None) is None:  # raises ConfigError if a column is missing
         raise ConfigError("--input", chosen, "must hold at least one flight")
     return chosen, packaged("airlines.csv")

@@ -1,4 +1,4 @@
-"""The demo's face: a live table on a terminal, plain lines anywhere else."""
+"""The demo's display: a live table on a terminal, plain lines anywhere else."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def open_text(path: Path) -> io.TextIOBase:
 def read_rows(path: Path) -> Iterator[tuple[str, str, int | None]]:
     """Each flight's carrier, ISO date and delay in minutes (None: never left).
 
-    ConfigError names the line that is none.
+    ConfigError names a line that is no flight.
     """
     read = 0
     try:

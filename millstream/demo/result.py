@@ -1,4 +1,4 @@
-"""The demo's last words: the table of parts, what was checked, the ten worst days, and where things are."""
+"""What the demo prints at its end: its parts, what was checked, the ten worst days, where things are."""
 
 from __future__ import annotations
 

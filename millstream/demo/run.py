@@ -122,7 +122,7 @@ class Demo:
         async with Counter(self.layout) as counter:
             counts = await self._until(counter, self._files_done)
             self.files.state = "done"
-            # A round that ends now may have begun before the last flight was there: the next has not.
+            # The round under way may have begun before the last flight was there; the one after it has not.
             await self._until(counter, lambda counts: self._rounds >= 2)
             self.streams.state = "done"
             counts = await self._until(counter, lambda counts: counts.mirrored() and counts.sunk())

@@ -21,9 +21,9 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 MINUTE_MS = 60_000
 CONNECT_TIMEOUT_MS = 5_000
-"""Somebody sits and waits."""
+"""Short, because a person waits for the answer."""
 UNKNOWN = "None"
-"""How Kafka's tool says that there is no such number."""
+"""What Kafka's tool prints for a number that is not known."""
 
 LISTED = ("TransactionalId", "Coordinator", "ProducerId", "TransactionState")
 DESCRIBED = (
@@ -168,7 +168,8 @@ def abort(
 ) -> None:
     """Abort a transaction that hangs in a partition, past its coordinator.
 
-    A transaction that a coordinator has under way would be torn apart: find-hanging shows the others.
+    Do not abort one that its coordinator has under way: it would be aborted in this partition only.
+    find-hanging lists those that no coordinator knows.
     """
     tp = TopicPartition(topic, partition)
     named = (producer_id, producer_epoch, coordinator_epoch)
@@ -250,7 +251,7 @@ async def _writer(admin: Admin, tp: TopicPartition, start_offset: int) -> Active
 async def _abort(
     admin: Admin, tp: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
 ) -> None:
-    # A producer's first transaction has no coordinator epoch yet; 0 is no more than any coordinator's.
+    # A producer's first transaction has no coordinator epoch yet; 0 is not above any coordinator's epoch.
     await admin.abort_transaction(tp, producer_id, producer_epoch, max(coordinator_epoch, 0))
 
 
