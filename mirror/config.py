@@ -33,7 +33,7 @@ _MIRRORMAKERS = (
     "checkpoints.topic.replication.factor",
     "heartbeats.topic.replication.factor",
 )
-"""Keys much like ours that MirrorMaker has, and this mirror not yet."""
+"""MirrorMaker's keys that resemble ours and that this mirror does not support."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ def _link(
 
 
 class _Flow:
-    """Values of one flow's keys: its own before everybody's; a consumer's keys stand behind `consumer.`."""
+    """Values of one flow's keys: `a->b.key` before `key`, before `consumer.key`."""
 
     def __init__(self, properties: Mapping[str, str], prefix: str) -> None:
         self._properties = properties
@@ -154,7 +154,10 @@ class _Flow:
         self._asked = ["enabled"]
 
     def warn_of_misspelt(self) -> None:
-        """MirrorMaker's other keys are ignored; one that is nearly ours is told. Call it at the end."""
+        """Warn of keys that resemble ours; MirrorMaker's other keys are ignored.
+
+        Call it after all were read.
+        """
         for key in (k.removeprefix(self._prefix) for k in self._properties if k.startswith(self._prefix)):
             near = difflib.get_close_matches(key, self._asked, 1, 0.8)
             if near and key not in self._asked and key not in _MIRRORMAKERS:

@@ -1,8 +1,7 @@
 """One flow between two clusters: its clients, its topics, and the copying, from start to stop.
 
 Three tasks: one copies; one tends, which is to look for new topics and to try quarantined partitions again;
-one watches for acks that do not come. A partition that cannot go on keeps none of the others: it is
-quarantined.
+one watches for acks that do not come. A partition that cannot go on is quarantined, and the others go on.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ log = logging.getLogger(__name__)
 STOP_SECONDS = 10
 """How long a stop waits for acks."""
 TEND_SECONDS = 0.25
-"""How often it is looked whether something is due."""
+"""Between two looks whether something is due."""
 WATCH_SECONDS = 1.0
 
 
@@ -64,7 +63,7 @@ class Link:
     async def open(self) -> Self:
         """Connect, read the offset syncs, make the remote topics and find every partition's position.
 
-        Raises MillstreamError for the clusters' own trouble; a partition's goes to `quarantined`.
+        Raises MillstreamError for the clusters' own trouble; a partition's error goes to `quarantined`.
         """
         try:
             await self._open()
@@ -228,11 +227,11 @@ class Link:
             await self._refresh()
 
     async def _refresh(self) -> None:
-        """Take up topics and partitions that are new, let go those of a topic that is another one now."""
+        """Start copying new topics and partitions, and fail those whose topic was deleted and made anew."""
         self._refreshed_at = self._clock()
         topics = {topic.name: topic for topic in await self._topics.chosen()}
         for tp in list(self._mirror.copies):
-            # One made anew with as many records as were copied gives a fetch nothing to notice it by.
+            # A fetch does not notice a topic that was made anew and holds as many records as were copied.
             try:
                 topic = topics.get(tp.topic)
                 self._mirror.check_topic(tp, NO_ID if topic is None else topic.topic_id)
@@ -243,7 +242,7 @@ class Link:
         await self._take_up([tp for tp in partitions if tp not in known], topics, topics)
 
     async def _retry_due(self) -> None:
-        """Try quarantined partitions again; those that the source does not have any longer are forgotten."""
+        """Try quarantined partitions again; forget those that the source no longer has."""
         due = [
             tp
             for tp in self._quarantine.due(self._clock())

@@ -1,4 +1,4 @@
-"""Flows kept going side by side: one that fails is opened again, and ends none of the others."""
+"""Flows side by side: one that fails is opened again, and the others go on."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class KeptLink:
     async def run(self, *, until_caught_up: bool = False) -> None:
         """Run until `stop`, with `until_caught_up` until the end of the first `Link.run`.
 
-        Raises nothing of one flow's: look at `failure`. A setting that cannot be used is not tried again.
+        Errors of the flow are not raised: look at `failure`. A setting that cannot be used is not tried
+        again.
         """
         backoff = Backoff(RETRY_FIRST_SECONDS, RETRY_MAX_SECONDS)
         while not self._stopping.is_set():
@@ -49,7 +50,7 @@ class KeptLink:
             except MillstreamError as e:
                 self.failure = e
                 reason: str | Exception = e
-            except Exception as e:  # a bug of one flow's is no matter of the others'
+            except Exception as e:  # a bug in one flow must not end the others
                 self.failure = e
                 log.exception("%s failed unexpectedly", self.settings.name)
                 reason = repr(e)

@@ -7,12 +7,12 @@
     producer       producer id INT64 │ epoch INT16 │ sequence INT32
     leader-epoch   INT32                of the source's record before `next`
 
-A sync (U, D) says: the record at U of the source is, or will be, the one at D of the target. `next` is a
-pair like the value, the first that is not copied yet: what the target holds from there on are the source's
-records from there on, in order. Without it (MirrorMaker wrote the sync) the pair itself serves. The ids are
-16 bytes each: of a topic made again under its name nothing that is noted here holds. `producer`: as whom the
-first record that is not copied yet is produced, and with which sequence number (see `position`). By the
-leader epoch a source is known that has lost what was copied of it (KIP-320).
+A sync (U, D) says: the record at U of the source is, or will be, the one at D of the target. `next` is a pair
+like the value, the first that is not copied yet: what the target holds from there on are the source's records
+from there on, in order. Without it (MirrorMaker wrote the sync) the pair itself serves. The ids are 16 bytes
+each: when a topic was made again under the same name, the sync does not hold any more. `producer`: as whom
+the first record that is not copied yet is produced, and with which sequence number (see `position`). The
+leader epoch shows a source that has lost records that were copied (KIP-320).
 """
 
 from __future__ import annotations

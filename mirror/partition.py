@@ -45,7 +45,7 @@ class PartitionCopy:
     downstream: int
     """Downstream offset the next batch to be acked must get."""
     identity: Identity
-    """As whom it is produced."""
+    """The producer id and epoch it is produced under."""
     sequence: int
     """The sequence number of the next record to be acked."""
     topic_id: bytes = NO_ID
@@ -55,7 +55,7 @@ class PartitionCopy:
     copied: int = -1
     """Upstream offset behind the last acked batch."""
     leader_epoch: int = NO_EPOCH
-    """The source's, of the last acked batch: by it a source is known that has lost it (KIP-320)."""
+    """The source's, of the last acked batch: it shows a source that has lost the batch (KIP-320)."""
     timestamp: int = -1
     """Newest timestamp of the last acked batch, ms."""
     records: int = 0
@@ -79,13 +79,13 @@ class PartitionCopy:
         self.in_flight_bytes += sent.size
 
     def read_up_to(self, position: int) -> None:
-        """Everything before `position` was passed on, or is not to be."""
+        """Everything before `position` was passed on, or need not be."""
         self.position = position
         if not self.in_flight:
             self.copied = position
 
     def take_acks(self) -> int:
-        """Take the acks that have come, in order; how many. MirrorError for one that cannot be."""
+        """Take the acks that have come, in order; returns how many. Raises MirrorError for a failed one."""
         taken = 0
         while self.in_flight and self.in_flight[0].future.done():
             sent = self.in_flight.popleft()
@@ -113,19 +113,19 @@ class PartitionCopy:
         )
 
     def is_told(self, latest: OffsetSync | None) -> bool:
-        """Whether the latest sync says as whom this copy produces."""
+        """Whether the latest sync holds the producer id and epoch of this copy."""
         return (
             latest is not None and latest.producer is not None and (latest.producer.identity == self.identity)
         )
 
     def first_sync(self) -> OffsetSync:
-        """Before the first record: without a sync nothing could be said after a kill."""
+        """The sync to write before the first record: without it a killed copy could not be continued."""
         at = (self.position, self.downstream)
         producer = ProducerPosition(self.identity, self.sequence)
         return OffsetSync(self.tp, *at, *at, self.topic_id, self.remote_topic_id, producer, self.leader_epoch)
 
     def forget(self) -> None:
-        """Whatever becomes of what is in flight, nobody will ask."""
+        """Ignore what becomes of the batches in flight."""
         for sent in self.in_flight:
             sent.future.add_done_callback(lambda future: future.cancelled() or future.exception())
 
@@ -150,6 +150,6 @@ class PartitionCopy:
 
 
 def refused(copy: PartitionCopy, offset: int, error: KafkaError) -> MirrorError:
-    """What it means that the target does not take the batch at `offset`."""
+    """The error to quarantine the partition with, when the target refused the batch at `offset`."""
     kind = OutOfSequence if error.code in _OTHER_SEQUENCE else NotPassed
     return kind(copy.tp, f"{copy.remote} does not take the batch at {offset}: {error}")

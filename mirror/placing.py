@@ -1,6 +1,6 @@
 """Finding where partitions go on: asks both clusters, many partitions at a time, and lets `position` decide.
 
-One partition that cannot be placed, or whose cluster does not answer, keeps none of the others.
+A partition that cannot be placed, or whose cluster does not answer, does not hold up the others.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Placing:
         self._source_admin = Admin(source, timeout_ms=ASK_MS)
         self._target_admin = Admin(target, timeout_ms=ASK_MS)
         self._begun: dict[TopicPartition, int] = {}
-        """Where one without a sync was to begin: with `latest` the next attempt must not begin later."""
+        """First positions of partitions without a sync: another attempt must not begin later (`latest`)."""
 
     def remote_of(self, tp: TopicPartition) -> TopicPartition:
         """What the partition is called in the target."""
@@ -58,7 +58,7 @@ class Placing:
         return TopicPartition(settings.policy.remote_topic(settings.source.alias, tp.topic), tp.partition)
 
     async def source_ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where the partitions end in the source, committed records only; none for one that does not say."""
+        """Log ends of the partitions in the source, committed records only; without those that do not answer."""
         found = await _ends_of_each(self._source_admin, list(tps), "read_committed")
         return {tp: ends.end for tp, ends in found.items() if isinstance(ends, LogEnds)}
 
@@ -163,7 +163,7 @@ async def _ends_of_each(
     tps: Sequence[TopicPartition],
     isolation_level: Literal["read_uncommitted", "read_committed"],
 ) -> dict[TopicPartition, LogEnds | MillstreamError]:
-    """All at once; where that fails each by itself, and its error in its place."""
+    """Ask for all at once; if that fails for each alone, with an error in place of its offsets."""
     if not tps:
         return {}
     try:

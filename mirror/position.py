@@ -54,8 +54,8 @@ class LogEnds(NamedTuple):
 class Position(NamedTuple):
     """The next offset to read of the source, and the one it will have in the target.
 
-    `producer`: as whom it is produced; None where nothing was ever produced, or nobody remembers.
-    `leader_epoch`: the source's, of the record before (-1: not known).
+    `producer`: the id and epoch it is produced under; None if nothing was ever produced, or they are not
+    known. `leader_epoch`: the source's, of the record before (-1: not known).
     """
 
     upstream: int
@@ -72,7 +72,7 @@ def check_sync(
     source: LogEnds,
     target: LogEnds,
 ) -> int:
-    """How many source records from the sync on the target holds already; what cannot be is raised.
+    """How many source records from the sync on the target holds already; an impossible state is raised.
 
     Raises TargetNotEmpty, TargetRecreated, TargetTruncated, SourcePurged, SourceRecreated.
     """
@@ -125,7 +125,7 @@ async def resume(
     written = await _last_batch(target, remote, target_ends)
     if written is None and target_ends.start < target_ends.end:
         raise PositionUnprovable(tp, f"the target's last record at {target_ends.end - 1} cannot be read")
-    # Taken on trust if it was deleted in the target.
+    # A last batch that was deleted in the target cannot be compared, and is trusted.
     if written is not None and not end_alike(last, written, sync.next_upstream):
         raise PositionUnprovable(tp, f"the target's last record is not the source's at {position - 1}")
     producer = _behind(written) or (sync.producer and sync.producer.after(copied))
@@ -134,7 +134,7 @@ async def resume(
 
 
 async def producer_at_end(target: Client, remote: TopicPartition, ends: LogEnds) -> ProducerPosition | None:
-    """As whom the target's last batch was produced, and the sequence number behind it."""
+    """The producer id and epoch of the target's last batch, and the sequence number behind it."""
     return _behind(await _last_batch(target, remote, ends))
 
 

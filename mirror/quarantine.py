@@ -11,7 +11,7 @@ from mirror.errors import MirrorError
 FIRST_SECONDS = 1.0
 MAX_SECONDS = 600.0
 ATTEMPTS = 3
-"""After so many failures in a row of a retriable kind nobody who waits for an end waits for the partition."""
+"""After so many retriable failures in a row `run(until_caught_up=True)` stops waiting for the partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Quarantined:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether it is likely to stay until an operator does something."""
+        """Whether it probably stays quarantined until an operator does something."""
         return not self.error.retriable or self.failures >= ATTEMPTS
 
 
@@ -66,14 +66,17 @@ class Quarantine:
         return min((held.retry_at for held in self._held.values()), default=float("inf"))
 
     def release(self, tp: TopicPartition) -> None:
-        """It goes on. Its failures count on until it has got somewhere (`forget`)."""
+        """The partition is copied again.
+
+        Its count of failures stays until its copy has advanced (`forget`).
+        """
         self._held.pop(tp, None)
 
     def forget(self, tp: TopicPartition) -> None:
-        """It got somewhere, or is not to be copied any more: the next failure is the first one."""
+        """The copy has advanced, or is not wanted any more: the next failure counts as the first one."""
         self._backoffs.pop(tp, None)
         self._held.pop(tp, None)
 
     def on_probation(self) -> list[TopicPartition]:
-        """Partitions that went on after a failure and have got nowhere yet, as far as is known."""
+        """Partitions that are copied again after a failure, and have not been seen to advance yet."""
         return [tp for tp in self._backoffs if tp not in self._held]

@@ -1,9 +1,9 @@
 """The copying itself: batches fetched from the source, produced to the target, partition to same partition.
 
 Nothing is done per record on the way. One task runs `copy`; acks are looked at in order as they come. A
-partition that cannot go on is let go by itself, and the others go on: none may hold more than its share of
-the memory for what is on its way, and one that holds some for too long while others are acknowledged is let
-go, too. What becomes of it then is `link`'s business.
+partition that cannot go on is removed, and the others go on: none may hold more than its share of the memory
+for batches in flight, and one that holds some for too long while others are acknowledged is removed too.
+`link` quarantines it.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class MirrorSource:
         self._fetcher.add(tp, position.upstream, position.leader_epoch)
 
     def remove(self, tp: TopicPartition) -> None:
-        """Copy this partition no more. What is not acked is found out when it is added again."""
+        """Copy this partition no more. What of it was appended is found out when it is added again."""
         copy = self.copies.pop(tp)
         self._unacked.discard(tp)
         self._full.discard(tp)
@@ -132,12 +132,12 @@ class MirrorSource:
         self._producer.abandon(copy.remote)
 
     def fail(self, error: MirrorError) -> None:
-        """Let a partition go, and say so."""
+        """Remove a partition, and report the error."""
         self.remove(error.tp)
         self._on_failure(error)
 
     def check_topic(self, tp: TopicPartition, topic_id: bytes) -> None:
-        """Another topic of the same name would be copied from the middle, behind the first one's records."""
+        """Raise SourceRecreated if the topic was made anew: the old one's position says nothing of it."""
         copied = self.copies[tp].topic_id
         if any(topic_id) and any(copied) and topic_id != copied:
             raise SourceRecreated(tp, f"topic id {topic_id.hex()}, it was {copied.hex()} when copying began")
@@ -174,7 +174,7 @@ class MirrorSource:
                 self._fetcher.resume([tp])
 
     def let_go_unacked(self) -> None:
-        """Let go what has been without an ack for too long, though others got theirs.
+        """Remove partitions that have been without an ack for too long, though others got theirs.
 
         Call it now and then from another task than `copy`'s, which may be waiting for the memory they hold. A
         target that acknowledges nothing at all is away, and is waited for.
@@ -200,7 +200,7 @@ class MirrorSource:
         await self._syncs.flush()
 
     async def close(self) -> None:
-        """Stop. What is not acked is found out at the next start."""
+        """Stop. What was appended of the unacknowledged is found out at the next start."""
         await self._fetcher.close()
         await self._producer.close(timeout_ms=CLOSE_MS)
         for copy in self.copies.values():
@@ -238,7 +238,7 @@ class MirrorSource:
             self.fail(RecordsLost(tp, lost))
 
     def _prepare(self, fetched: Fetched) -> _Prepared | None:
-        """What to send of what was fetched; None if the partition was let go."""
+        """What to send of what was fetched; None if the partition was removed."""
         copy = self.copies.get(fetched.tp)
         if copy is None:
             return None
@@ -256,7 +256,7 @@ class MirrorSource:
         copy = prepared.copy
         for passed, size, max_timestamp, leader_epoch in prepared.passing:
             if not self._is_held(copy):
-                return  # let go while it waited for memory
+                return  # removed while this waited for memory
             try:
                 future = await self._producer.send_batch(*copy.remote, passed.batch)
             except MillstreamError as e:
@@ -274,7 +274,7 @@ class MirrorSource:
         return self.copies.get(copy.tp) is copy
 
     async def _write_first_syncs(self, copies: Iterable[PartitionCopy]) -> None:
-        """Before anything is produced under an identity that no sync tells of."""
+        """Write a sync of each producer identity that none holds yet; call before producing under it."""
         now = int(self._clock() * 1000)
         untold = {copy.tp: copy for copy in copies if not copy.is_told(self._syncs.latest(copy.tp))}
         written = [await self._syncs.write(copy.first_sync(), now) for copy in untold.values()]

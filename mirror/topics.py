@@ -1,4 +1,4 @@
-"""Remote topics: made like the source's, and kept like them. Configs are asked for many topics at a time."""
+"""Remote topics: made like the source's, and kept like them. Configs are asked of many topics at a time."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class RemoteTopics:
         return refused
 
     async def _alter(self, topics: Sequence[str], configs: Mapping[str, Configs]) -> dict[str, KafkaError]:
-        """Set what differs; a config that the target refuses keeps nothing from being copied."""
+        """Set what differs; a config that the target refuses does not stop the copy."""
         wanted = {self.name_of(name): name for name in topics if configs.get(name)}
         refused: dict[str, KafkaError] = {}
         if not wanted:
