@@ -55,7 +55,7 @@ class Claim:
     def release(self) -> None:
         """Leave nothing behind."""
         shutil.rmtree(self._folder, ignore_errors=True)
-        with suppress(OSError):  # another's claim, or another partition's
+        with suppress(OSError):  # not empty: it holds another claim, or another partition
             self._folder.parent.rmdir()
             self._folder.parent.parent.rmdir()
 
@@ -72,7 +72,7 @@ class Claim:
 
 
 def _remove(path: Path) -> None:
-    """Remove a claim's folder, whose writer may be making files in it: it is gone, or looked at again."""
+    """Remove a claim's folder. Its writer may be making files in it: the caller looks whether it is gone."""
     try:
         shutil.rmtree(path)
     except OSError as e:

@@ -19,7 +19,10 @@ from plugins.files.config import FilesSourceConfig
 
 _CELLS_MAX = 200_000
 _CELL_SIZE_MAX = 16 << 20
-"""Characters of a cell. One whose closing quote is missing would go on to the end of the file."""
+"""Characters of a cell.
+
+Without this bound a missing closing quote would make one cell of the rest of the file.
+"""
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,18})", re.ASCII)
 _LONG = range(-(1 << 63), 1 << 63)
 """What an integer may be; a larger one is a float, of which the last digits are lost."""
@@ -38,11 +41,11 @@ class Format(Protocol):
         ...
 
     def values(self, rows: Sequence[Any]) -> list[Any]:
-        """The values of raw rows; DataError, with the index of the row as `args[1]`, for one that is none."""
+        """The values of raw rows; DataError, with the row's index as `args[1]`, for one that does not parse."""
         ...
 
     def forget(self) -> None:
-        """Give back the memory that only saves time."""
+        """Clear the caches."""
         ...
 
 
@@ -134,7 +137,7 @@ class CsvFormat:
         self._dicts = _compile(self.fields, self._cells)
 
     def _check_fields(self) -> None:
-        """A name that is there twice would hide a column; an empty file has no names to look at."""
+        """Refuse a name that occurs twice: it would hide a column. An empty file has no names to check."""
         twice = [name for name, count in Counter(self.fields).items() if count > 1]
         if twice:
             raise DataError(f"the header has {twice[0]!r} more than once; name the fields with csv.fields")
@@ -156,7 +159,7 @@ class CsvFormat:
         return values
 
     def forget(self) -> None:
-        """What distinct cells stand for."""
+        """Clear the values of distinct cells."""
         self._cells.clear()
 
     def _complaint(self, rows: Sequence[list[str]]) -> DataError:

@@ -21,7 +21,7 @@ _MARK_BYTES = 256
 
 
 Signature = tuple[int, int, int, int]
-"""Device, inode, size, time of the last change in ns: a file of which they stay has nothing new."""
+"""Device, inode, size, time of the last change in ns: while these stay the same a file has nothing new."""
 
 
 def signature(status: os.stat_result) -> Signature:
@@ -36,8 +36,8 @@ class EndOfFile(Exception):
 class Lines:
     """Iterate for lines as text; `position` and `line` are those behind the last line given.
 
-    With `tail`, the end of the file raises EndOfFile instead of ending the iteration, and a last line
-    without its newline is left for later. Then `rest`; once it `has_changed`, `wake`, and iterate anew. A
+    With `tail`, the end of the file raises EndOfFile instead of ending the iteration, and a last line without
+    its newline is left for later. Call `rest` then; once it `has_changed`, `wake` it and iterate again. A
     resting file may `release` its descriptor.
     """
 
@@ -52,7 +52,7 @@ class Lines:
         self._archive: zipfile.ZipFile | None = None
         self._file = self._open()
         self.begun = signature(os.fstat(self._file.fileno())) if self.tail else None
-        """What a growing file was when it was opened."""
+        """A growing file's signature when it was opened."""
         self._read_to = 0
         self._resting: Signature | None = None
         self._mark = b""
@@ -87,17 +87,19 @@ class Lines:
         self.position, self.line = position, line
 
     def go_on(self, position: int, line: int) -> None:
-        """`seek` in a file that may be another one by now: reading has to go on behind the end of a line."""
+        """`seek`, in a file that may have been replaced: ConnectError unless a line ends at the position."""
         self.seek(position, line)
         self._file.seek(position - 1)
         before, after = self._file.read(1), self._file.read(1)
-        if before != b"\n" and after not in (b"", b"\n", b"\r"):  # a last line may have had no end
+        if before != b"\n" and after not in (b"", b"\n", b"\r"):  # a last line may have had no newline
             raise self._replaced(f"has no line that ends at byte {position}, where reading should go on")
         self._file.seek(position)
 
     def rest(self) -> None:
-        """Note how the file is, unless more has come behind the end that was read. ConnectError if it was
-        replaced: one that was cut back, or gave its name to another, would be waited on for ever.
+        """Note how the file is, unless more has come behind the end that was read.
+
+        ConnectError if it was replaced: a file that was truncated or renamed away would be waited for for
+        ever.
         """
         held = os.fstat(self._file.fileno())
         if held.st_size < self.position:
@@ -118,7 +120,7 @@ class Lines:
         return self._resting is not None
 
     def has_changed(self) -> bool:
-        """Whether a resting file is not as it was."""
+        """Whether a resting file has changed since `rest`."""
         if not self._file.closed:
             held = os.fstat(self._file.fileno())
             return signature(held) != self._resting or self._is_another(held)
@@ -128,10 +130,12 @@ class Lines:
             return False
 
     def wake(self) -> bool:
-        """Go on with a resting file where it was left; False if it is away. ConnectError if it was replaced.
+        """Go on with a resting file where it was left; False if there is no such file now.
 
-        An inode's number says little once nobody holds the file, and it may be written anew in place: what
-        was read last has to be there still.
+        ConnectError if it was replaced.
+
+        Once the descriptor is closed another file may get the same inode, and a file may be rewritten in
+        place: so the bytes read last are compared.
         """
         assert self._resting is not None
         if self._file.closed:
@@ -141,7 +145,7 @@ class Lines:
                 return False
             if self._resting[:2] != signature(os.fstat(self._file.fileno()))[:2]:
                 raise self._replaced("is another file now")
-        self._file.seek(0, os.SEEK_END)  # what is buffered was read before
+        self._file.seek(0, os.SEEK_END)  # drop what was buffered before
         self.seek(self.position, self.line)
         if self._read_mark() != self._mark:
             raise self._replaced(f"has other contents before byte {self.position}")
@@ -149,13 +153,13 @@ class Lines:
         return True
 
     def _read_mark(self) -> bytes:
-        """What stands before the position; leaves the file there."""
+        """The bytes before the position; leaves the file at the position."""
         begin = max(0, self.position - _MARK_BYTES)
         self._file.seek(begin)
         return self._file.read(self.position - begin)
 
     def _is_another(self, held: os.stat_result) -> bool:
-        """Whether the name is another file's; one that is deleted may be on its way to being replaced."""
+        """Whether the path names another file now; False if it names none: it may be about to be replaced."""
         try:
             return signature(os.stat(self.path))[:2] != signature(held)[:2]
         except FileNotFoundError:

@@ -31,7 +31,7 @@ class FileReader:
         self.path = path
         self.partition = {"filename": str(path)}
         self.ended = False
-        """Read to its end, and it will not grow."""
+        """Whether it was read to its end and will not grow."""
         self._config = config
         self._position: int = (offset or START).get("position", 0)
         self._line: int = (offset or START).get("line", 0)
@@ -39,7 +39,7 @@ class FileReader:
         self._lines: Lines | None = None
         self._unready: Signature | None = None
         self.is_waiting = False
-        """Read to the end there is, or not there yet."""
+        """Whether a growing file was read to its present end, or does not exist yet."""
         self._rows: Iterator[Any] = iter(())
 
     @property
@@ -74,7 +74,7 @@ class FileReader:
         return values
 
     def has_changed(self) -> bool:
-        """Whether a waiting file is not as it was."""
+        """Whether a waiting file has changed."""
         if self._lines is not None:
             return self._lines.has_changed()
         try:
@@ -151,13 +151,13 @@ class FileReader:
         except EndOfFile:
             lines.seek(self._position, self._line)
             self._rows = self._format.rows(lines)
-            with suppress(ConnectError) if rows else nullcontext():  # these first: it is told at the next
+            with suppress(ConnectError) if rows else nullcontext():  # the next call raises it again
                 lines.rest()
             self.is_waiting = lines.is_resting
         return rows, None if self._config.line_field is None else numbers
 
     def release(self) -> None:
-        """Give back what a waiting file needs only when it grows: its descriptor, what was worked out."""
+        """Free what a waiting file needs only once it grows: its descriptor and the format's caches."""
         self._format.forget()
         if self._lines is not None:
             self._lines.release()

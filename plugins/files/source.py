@@ -33,11 +33,11 @@ class FilesSourceTask(SourceTask):
         self._ended: set[str] = set()
         self._ready: deque[FileReader] = deque()
         self._waiting: deque[FileReader] = deque()
-        """Read to their ends: looked at in turns."""
+        """Files read to their ends, to be looked at in turn."""
         self._open: deque[FileReader] = deque()
-        """Those of them that may hold descriptors."""
+        """Those of the waiting ones that may hold descriptors."""
         self._skipping: dict[str, FileReader] = {}
-        """Readers that have come to an offset without a record."""
+        """Readers that have advanced without a record."""
         self._look_at = 0.0
         self._reading = threading.Lock()
         """`stop` may come beside a `poll`."""
@@ -69,13 +69,13 @@ class FilesSourceTask(SourceTask):
             return []
 
     def update_offsets(self) -> list[tuple[dict[str, str], dict[str, int]]]:
-        """Where files were read without a record: blank lines."""
+        """Offsets of files that were read on without a record, as over blank lines."""
         with self._reading:
             skipping, self._skipping = self._skipping, {}
             return [(reader.partition, reader.offset) for reader in skipping.values()]
 
     def _batch(self, reader: FileReader) -> list[Any]:
-        """A batch of the first ready file, which goes where it belongs behind it."""
+        """A batch of the first ready file, which then stays ready, waits, or has ended."""
         before = reader.offset
         values = reader.batch()
         if reader.ended:

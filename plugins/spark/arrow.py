@@ -70,14 +70,14 @@ async def _fetched(options: ReadOptions, wanted: LogRange) -> AsyncIterator[Fetc
             try:
                 chunks = await fetcher.fetch(timeout_ms=options.poll_timeout_ms)
             except LogTruncated as e:
-                # Rows before the position are out already: it is read on from there, or not at all.
+                # Rows before the position were given out already: go on at the position, or fail.
                 if options.fail_on_data_loss:
                     available = e.diverging_offset if e.diverging_offset >= 0 else e.start
                     raise DataLost(tp.topic, tp.partition, position, available) from e
                 fetcher.seek(tp, position)
                 continue
             except OffsetOutOfRange as e:
-                if options.fail_on_data_loss or e.start < 0:  # not known: the broker is away
+                if options.fail_on_data_loss or e.start < 0:  # start unknown: no broker answers
                     available = e.start if position < e.start else e.end
                     raise DataLost(tp.topic, tp.partition, position, available) from e
                 if not position < e.start < wanted.end:

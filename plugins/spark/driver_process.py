@@ -62,7 +62,7 @@ class DriverProcess:
         threading.Event().wait()
 
     def _warm_up(self) -> None:
-        """Unless somebody is waiting for Spark already."""
+        """Run a first small job, unless a call is waiting for Spark already."""
         if self._waiting:
             return
         try:

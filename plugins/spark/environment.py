@@ -1,4 +1,4 @@
-"""What a driver process finds in its environment; pyspark is not needed to say it."""
+"""The environment variables of a driver process; works without pyspark."""
 
 from __future__ import annotations
 

@@ -90,7 +90,8 @@ def latest_rows(table: DataFrame) -> DataFrame:
 def _check_earlier_rows(spark: SparkSession, asked: WriteRequest, known: StructType, new: StructType) -> None:
     """ValueError when columns have other types now, and Spark cannot read the newest file by those.
 
-    It widens some types and not others, so it is tried; once committed, nobody could read the table any more.
+    Spark widens some types and not others, so the read is tried before the commit: a committed table of mixed
+    types could not be read at all.
     """
     before = {field.name: field.dataType for field in known}
     changed = [f for f in new if f.name in before and before[f.name] != f.dataType]
@@ -108,7 +109,7 @@ def _check_earlier_rows(spark: SparkSession, asked: WriteRequest, known: StructT
 
 
 def _observed_rows(observed: Observation) -> int:
-    """An optimizer that finds a read to be empty drops the observation with it: then nothing was counted."""
+    """The rows Spark counted; 0 if its optimizer found the read to be empty and dropped the observation."""
     try:
         return int(observed.get["rows"])
     except (KeyError, Py4JJavaError):

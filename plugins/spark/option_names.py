@@ -1,4 +1,4 @@
-"""Names of options: those that have an effect here, those of Spark's Kafka source that have none, all others.
+"""Names of options: those with an effect here, those of Spark's Kafka source without one, and unknown ones.
 
 A misspelt option would be read as if it were not there: everything instead of some offsets, aborted records
 instead of committed ones. So one that nobody knows is an error, which names the nearest. Spark hands options
@@ -60,7 +60,7 @@ _NAMES = {name.lower(): name for name in (_EFFECTIVE + _WITHOUT_EFFECT).split()}
 
 
 def misspelt(keys: Iterable[str]) -> dict[str, str | None]:
-    """Those of the keys that nobody knows, each with the nearest known one."""
+    """The unknown ones of the keys, each with the nearest known one."""
     unknown = [key for key in keys if key.lower() not in _NAMES and key.lower() not in _REFUSED]
     return {key: _nearest(key.lower()) for key in unknown}
 

@@ -83,7 +83,7 @@ def _available(
 ) -> PlannedRange:
     position = state.position(*tp)
     if position is None:
-        # The log's start is the beginning of a new table only; what was added later begins at 0 (Spark too).
+        # A new table begins at the log start; partitions added later begin at 0, as in Spark.
         position = 0 if state.positions and fail_on_data_loss else found.start
     start = position
     if not found.start <= start <= found.end:

@@ -87,7 +87,7 @@ class SparkSinkTask(RangeSinkTask):
             self._driver = None
 
     def _check_folders(self) -> None:
-        """Spark cannot read a table whose folders are named by other columns here than there."""
+        """Raise ConfigError for other partition columns than the table's: Spark cannot read a mix of both."""
         known = self.table.partition_columns()
         given = [column.name for column in self.config.row_shape().partition_by]
         if known is not None and known != given:
@@ -118,7 +118,7 @@ class SparkSinkTask(RangeSinkTask):
         return topic in self.config.topics if pattern is None else bool(pattern.fullmatch(topic))
 
     def _commit_starts(self, state: Manifest, plan: BatchPlan) -> Manifest:
-        """A manifest without files: where partitions begin that the table had no position of."""
+        """Commit a manifest without files that gives new partitions their first positions."""
         committed = Manifest(
             number=state.number + 1,
             writer=self._writer,

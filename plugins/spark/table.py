@@ -116,7 +116,8 @@ class ParquetTable:
     def collect_orphans(self, claim: Manifest) -> int:
         """Remove batch folders no manifest names, and torn manifests, of writers before `claim`; how many.
 
-        Those of writers after it have higher numbers: one that stood still behind its claim lets them be.
+        Later writers' folders have higher numbers and are kept, even if this writer was suspended since its
+        claim.
         """
         kept = {Path(file.path).parts[1] for file in self.files()}
         orphans = [
@@ -136,7 +137,7 @@ class ParquetTable:
         return len(orphans) + len(aside)
 
     def _sync_above(self, file: Path) -> None:
-        """Have the folders from the file up to the table's survive, with what they name."""
+        """Sync the folders from the file's up to the table's, so that their entries survive a power loss."""
         for folder in file.parents:
             sync_directory(folder)
             if folder == self.path:
@@ -147,7 +148,7 @@ class ParquetTable:
 
 
 def _number(name: str, prefix: str) -> int:
-    """The number of the manifest that a file or folder is for; 0 for what is none of ours."""
+    """The number of the manifest that a file or folder is for; 0 for any other name."""
     digits = name.removeprefix(prefix)[:8]
     return int(digits) if digits.isdecimal() else 0
 
