@@ -143,7 +143,7 @@ class TaskLoop:
         return len(queue) > limit or (self._buffer.is_full and queue.has_input)
 
     def _go_on_after(self, lost: OffsetOutOfRange) -> None:
-        """An input's next offset is no longer in its log: go on as the source's reset, or the config, says."""
+        """An input's next offset is no longer in its log: go on as its source's reset or the config says."""
         tp = TopicPartition(lost.topic, lost.partition)
         queue = self._queues.get(tp)
         if queue is not None and queue.fetched == lost.offset:
