@@ -58,7 +58,7 @@ class Placing:
         return TopicPartition(settings.policy.remote_topic(settings.source.alias, tp.topic), tp.partition)
 
     async def source_ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Log ends of the partitions in the source, committed records only; without those that do not answer."""
+        """Log ends of partitions in the source, committed records only; without those that do not answer."""
         found = await _ends_of_each(self._source_admin, list(tps), "read_committed")
         return {tp: ends.end for tp, ends in found.items() if isinstance(ends, LogEnds)}
 

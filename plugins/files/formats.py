@@ -41,7 +41,7 @@ class Format(Protocol):
         ...
 
     def values(self, rows: Sequence[Any]) -> list[Any]:
-        """The values of raw rows; DataError, with the row's index as `args[1]`, for one that does not parse."""
+        """The values of raw rows; DataError, with the row's index as `args[1]`, if one does not parse."""
         ...
 
     def forget(self) -> None:
