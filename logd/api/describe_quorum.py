@@ -1,4 +1,4 @@
-"""DescribeQuorum, 0 to 2: there is no quorum of controllers, and that is what is said (KIP-595)."""
+"""DescribeQuorum, 0 to 2: refused, because there is no quorum of controllers (KIP-595)."""
 
 from __future__ import annotations
 

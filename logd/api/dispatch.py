@@ -31,7 +31,7 @@ _HEAD = struct.Struct(">hhih")  # API key, version, correlation id, length of th
 
 Served: TypeAlias = "Answer | Coroutine[Any, Any, Answer]"
 Serve: TypeAlias = Callable[[bytes, RequestHeader, RequestContext], Served]
-"""From a request, its header read, to its answer, or to what gives it once awaited."""
+"""From a request and its header to the answer, or to an awaitable of it."""
 
 
 _served: dict[int, Serve] = {}
@@ -82,7 +82,7 @@ def _decoding(
     request_class: type[Message],
     handle: Callable[[Any, RequestContext], Message | Callable[[], Awaitable[Message]]],
 ) -> Serve:
-    """Serve by a handler that gives the response, or what is to be called for something to await."""
+    """Serve by a handler that returns the response, or a function that returns an awaitable of it."""
 
     def serve_request(request: bytes, header: RequestHeader, context: RequestContext) -> Served:
         message = decode(request_class, header.version, request, header.body)
@@ -102,7 +102,7 @@ def _waiting(
 
 
 async def _encode_later(handle: Callable[[], Awaitable[Message]], header: RequestHeader) -> Answer:
-    """Nothing has begun before this runs: a client that is gone by then leaves nothing behind."""
+    """Call the handler only now: a client that has disconnected by then has started nothing."""
     return encode_response(await handle(), header.version, header.correlation_id)
 
 

@@ -40,7 +40,7 @@ LARGE_BYTES = 32 * 1024
 """A body of so many bytes is not copied behind its head."""
 
 Refusals = Mapping[str, KafkaError]
-"""Why topics that were to be created are not there, by name."""
+"""Errors of topics that could not be created, by name."""
 
 
 def serve(

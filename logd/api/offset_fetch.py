@@ -49,7 +49,7 @@ async def handle(request: OffsetFetchRequest, context: RequestContext) -> Offset
 async def _fetch(
     asked: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
 ) -> OffsetFetchResponseGroup:
-    """What is told has been committed for good: by flush.messages that takes until it is on the disk."""
+    """Offsets are answered once they cannot be lost: with flush.messages that is after the fsync."""
     by_id = context.version >= TOPIC_IDS_FROM
     try:
         partition = context.broker.groups.partition(asked.group_id)

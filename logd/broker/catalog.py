@@ -35,8 +35,8 @@ Decide: TypeAlias = Callable[[ClusterImage], Sequence[Change]]
 class TopicCatalog:
     """``topics`` by name and ``topics_by_id``: what is in the cluster, each with what is held of it here.
 
-    ``version`` grows with whatever clients may be told of them: an applied change, a partition that went
-    offline. ``settings_changed`` is called when changed settings of brokers were applied.
+    ``version`` grows with each change that clients can see: an applied one, a partition that went offline.
+    ``settings_changed`` is called when changed settings of brokers were applied.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class TopicCatalog:
         return self._replicas.partitions
 
     def set_guard(self, guard: TransactionGuard) -> None:
-        """From now on, every partition asks it whether a producer may begin a transaction there."""
+        """Set what every partition asks whether a producer may begin a transaction there."""
         self._replicas.set_guard(guard)
 
     def find(self, name: str) -> Topic:
@@ -115,7 +115,7 @@ class TopicCatalog:
         await self.change(lambda image: decisions.grow_topic(image, name, partitions))
 
     async def delete(self, topic: Topic) -> None:
-        """Forget a topic; its logs are taken away behind that, and waiting fetches answered. KafkaError."""
+        """Forget a topic; then its logs are deleted, and waiting fetches answered. KafkaError."""
         await self.change(lambda image: decisions.delete_topic(image, topic.name, topic.topic_id))
 
     async def configure(self, topic: Topic, alter: Alter, *, validate_only: bool = False) -> None:

@@ -94,7 +94,7 @@ class CleanerProcess:
             process.kill()
             await process.wait()
         while await process.stdout.read(UNREAD_BYTES):
-            pass  # what it had still to say; its end lets go of the pipe
+            pass  # read its last reports to their end, which closes the pipe
 
     async def _started(self) -> asyncio.subprocess.Process:
         if self._process is not None and self._process.returncode is not None:
@@ -106,7 +106,7 @@ class CleanerProcess:
             try:
                 self._process = await asyncio.shield(starting)
             except asyncio.CancelledError:
-                self._process = await starting  # half started it could not be stopped
+                self._process = await starting  # a process that is only half started could not be stopped
                 raise
         return self._process
 

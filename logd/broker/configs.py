@@ -18,7 +18,7 @@ from logd.config.topic import TOPIC_SETTINGS, TopicConfig
 from logd.errors import ConfigError, ErrorCode, KafkaError
 
 BROKER_KEYS: Mapping[str, Setting] = {**BROKER_SETTINGS, **INERT_SETTINGS}
-"""The broker settings that are declared; others are kept for whoever set them."""
+"""The declared broker settings; undeclared ones are only stored and described."""
 
 
 class Described(NamedTuple):
@@ -81,7 +81,7 @@ def described_topic_configs(
 
 
 def described_broker_configs(layers: ConfigLayers) -> list[Described]:
-    """Every setting of this broker, those among them that only whoever set them knows."""
+    """Every setting of this broker, the undeclared ones that were set among them."""
     described = []
     unknown = [key for changed in layers.changed.values() for key in changed if key not in BROKER_KEYS]
     for key in dict.fromkeys((*sorted(BROKER_KEYS), *unknown)):

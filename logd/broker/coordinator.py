@@ -120,7 +120,7 @@ class Coordinator(ABC, Generic[P]):
 
     @contextlib.contextmanager
     def _reloading(self, partition: P) -> Iterator[None]:
-        """Work of a round with one partition: what fails there keeps no other from its turn."""
+        """Wraps a round's work on one partition: a failure is reported, and does not end the round."""
         try:
             yield
         except KafkaError as error:
@@ -129,24 +129,25 @@ class Coordinator(ABC, Generic[P]):
             self._reload(partition, error)
 
     def _reload(self, partition: P, error: Exception) -> None:
-        """Something broke off in the midst of what was decided: the log is right, what memory made of it may
-        not be. Replay it.
-        """
+        """Load the partition again: work on it broke off half-way, so its state may differ from its log."""
         self._report(partition, error)
         if self._let_go(partition):
             self._rounds.spawn(self._open_again(partition.index))
 
     async def _open_again(self, index: int) -> None:
-        """A request for it comes first, mostly; what fails again and again keeps nobody busy."""
+        """Load it again after a pause, so that one that always fails costs little.
+
+        A request loads it at once.
+        """
         await asyncio.sleep(PAUSE_AFTER_MISTAKE_S)
-        with contextlib.suppress(KafkaError):  # offline: who asks for it is told
+        with contextlib.suppress(KafkaError):  # offline: requests for it are refused
             self._open(index)
 
     def _report(self, partition: P, error: Exception) -> None:
         report(f"{self.coordinates} of partition {partition.index}", error)
 
     def _let_go(self, partition: P) -> bool:
-        """Close a partition that is not what its log says; whether it was still at work."""
+        """Close a partition whose state differs from its log; whether it was still in use."""
         is_at_work = self._partitions.get(partition.index) is partition
         if is_at_work:
             del self._partitions[partition.index]

@@ -60,7 +60,7 @@ class CoordinatorLog:
         return self.last.base_offset
 
     def flushed(self, appended: Appended | None = None) -> Awaitable[None] | None:
-        """What to await before that, or all there is, may be acknowledged; see `Partition.flushed`."""
+        """What to await before an append (by default the last) is acknowledged; see `Partition.flushed`."""
         appended = appended or self.last
         return None if appended is None else self.partition.flushed(appended)
 
@@ -70,7 +70,7 @@ class CoordinatorLog:
         return self.partition.log_start_offset == self.partition.log_end_offset
 
     def batches(self) -> Iterator[tuple[BatchHeader, list[Record]]]:
-        """Everything there is, in order, those of open transactions and control batches among it."""
+        """All batches in order, also those of open transactions and control batches."""
         for chunk in self.partition.read_all():
             for position, header in iter_batches(chunk):
                 yield header, decode_records(chunk, position)
@@ -78,8 +78,10 @@ class CoordinatorLog:
     def decoded(
         self, records: Iterable[Record], decode: Callable[[bytes, bytes | None], R | None]
     ) -> Iterator[tuple[int, R]]:
-        """The records by their offsets. One that cannot be read is reported and left out: all others have to
-        go on; so is one that `decode` has no use for.
+        """The records by their offsets.
+
+        One that cannot be read is reported and left out, so that the others can be used. One for which
+        `decode` gives None is left out too.
         """
         for offset, _, key, value, _ in records:
             try:

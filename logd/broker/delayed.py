@@ -26,13 +26,13 @@ class Cold:
 
 
 class Attempt(Protocol[T_co]):
-    """What a delayed answer is made by; called again whenever there is news, until it answers."""
+    """Makes a delayed answer; called again after each notification until it returns one."""
 
     def watch(self, waiter: AppendWaiter) -> None:
-        """Have ``waiter`` told once of the next news of what is waited for; called after each None."""
+        """Have ``waiter`` notified once of the next change of what is waited for; called after each None."""
 
     def unwatch(self, waiter: AppendWaiter) -> None:
-        """It is not to be told any more."""
+        """Do not notify it any more."""
 
     def __call__(self, final: bool) -> T_co | Cold | None:
         """The answer, None when there is still a reason to wait, or what has to be read in first.
@@ -41,7 +41,7 @@ class Attempt(Protocol[T_co]):
         """
 
     def warmed(self, error: OSError | None) -> None:
-        """What was cold has been read in, or could not be; the call after this is to make use of it."""
+        """The missing pages were read in, or could not be; the next call makes use of them."""
 
 
 class Delayed(Generic[T]):
@@ -98,7 +98,7 @@ class Delayed(Generic[T]):
         self._take(self._outcome)
 
     def on_append(self) -> None:
-        """There is news of what is waited for: look at it in the loop's next turn."""
+        """What is waited for has changed: attempt the answer in the loop's next turn."""
         self._wakeups.add(self)
 
     def wake(self) -> None:

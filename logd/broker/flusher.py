@@ -26,7 +26,7 @@ FLUSHES_AT_ONCE = 4
 SYNCS_AT_ONCE = 4
 """Most logs synced at a time for acknowledgements, besides."""
 LOOK_AGAIN_S = 0.001
-"""How often a flush under way is looked at by what cannot begin before it ends."""
+"""Interval at which `held` looks whether the flush under way has ended."""
 
 logger = logging.getLogger("logd.broker")
 
@@ -136,20 +136,20 @@ class Flusher:
         return future
 
     def synced(self, partition: Partition, offset: int) -> asyncio.Future[None]:
-        """Done once `sync`, called when ``offset`` was the last one, is, or what is under way then."""
+        """Done once the record at ``offset`` is on the disk: by the sync under way, or by the next one."""
         end, under_way = self._rounds.get(partition, (0, None))
         if under_way is not None and (offset < end or partition not in self._syncs):
             return under_way
         return self.sync(partition)
 
     def sync_due(self, now_ms: int) -> None:
-        """Begin the syncs flush.ms asks for where no append has come that would."""
+        """Begin the syncs that flush.ms asks for in partitions without an append that would begin them."""
         for partition in tuple(self._dirty):
             if partition.flushes and not partition.is_offline and partition.log.flusher.needs_flush(now_ms):
                 self.sync(partition)
 
     async def _sync_rounds(self, partition: Partition) -> None:
-        """One round after the other for as long as somebody has come to wait during the last one."""
+        """One sync after the other, as long as the last one left somebody waiting."""
         try:
             while partition in self._syncs:
                 async with self._syncs_at_once:
@@ -158,7 +158,8 @@ class Flusher:
                         try:
                             await self._sync_round(partition)
                         except Exception as error:
-                            # Who waited for it is told; who came meanwhile waits for the next one.
+                            # Those who waited for it got the error; those who came since wait for the next
+                            # one.
                             report(f"{partition} not synced", error)
                 if held is not None:
                     await held.wait()

@@ -124,7 +124,7 @@ class Housekeeping:
                 await asyncio.sleep(0)
 
     def _retain(self, key: TopicPartition, partition: Partition, now_ms: int) -> None:
-        """Raises NotResident, and has done nothing then, where it has to be read how old a segment is."""
+        """Raises NotResident, with nothing done, where a segment's timestamps have to be read first."""
         if self._partitions.get(key) is not partition:
             return  # deleted while that was read
         deletions = partition.apply_retention(now_ms)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 COPY_STEP_BYTES = 4 * 1024 * 1024
 """Copied by one job in the thread pool; between two the move can be slowed down or called off."""
 LOOK_AGAIN_S = 0.25
-"""How long a move that is held back may not notice that the rate changed or its topic was deleted."""
+"""A throttled move looks this often whether the rate has changed or its topic was deleted."""
 LAST_ROUNDS_MAX = 10
 """Rounds in which a copy that is on the disk tries to catch up, before it has to be synced again."""
 ROUND_PAUSE_S = 0.01
@@ -79,10 +79,10 @@ class Moves:
             for key, paths in folder.futures.items():
                 partition = self._partitions.get(key)
                 if partition is None and not self._log_dirs.is_complete:
-                    continue  # its log may be in a folder that is offline, and this copy be all there is
+                    continue  # the folder with its log may be offline, and this copy all that is left
                 if partition is not None and partition.folder is not folder and _is_of(partition, paths):
                     self._begin_again(partition, folder)
-                for path in paths:  # not to be trusted after a crash
+                for path in paths:  # after a crash a copy may be incomplete
                     self._discard([discard_future(folder, path)])
 
     def _begin_again(self, partition: Partition, folder: LogFolder) -> None:
@@ -97,7 +97,7 @@ class Moves:
             self._begin(partition, future)
 
     async def alter(self, partition: Partition, folder: LogFolder) -> None:
-        """Have a partition move to a folder; to the one it is in: a move under way is called off.
+        """Move a partition to a folder. If it is in that folder already, call off the move under way.
 
         Returns once a crash would not forget it. KafkaError: INVALID_TOPIC_EXCEPTION, KAFKA_STORAGE_ERROR.
         """
@@ -119,7 +119,7 @@ class Moves:
             raise
         if self.futures.get(key) is future:
             self._begin(partition, future)
-        else:  # somebody else wanted another folder meanwhile
+        else:  # another request has changed the folder meanwhile
             self._give_up(future)
 
     async def stop(self) -> None:
@@ -140,7 +140,7 @@ class Moves:
     async def _call_off(self, key: TopicPartition) -> None:
         task = self._tasks.get(key)
         future = self.futures.pop(key, None)
-        if task is not None and future is not None:  # else whoever is making its folder gives it up
+        if task is not None and future is not None:  # else the `alter` that makes its folder gives it up
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             if not future.is_done:
@@ -153,7 +153,7 @@ class Moves:
         task.add_done_callback(partial(self._ended, key, future))
 
     def _ended(self, key: TopicPartition, future: FutureLog, task: asyncio.Task[None]) -> None:
-        """Whatever comes of a move, nobody may wait for it any longer; only `stop` leaves its copy."""
+        """A move has ended, well or not: forget it. A cancelled one is left to `_call_off` or `stop`."""
         del self._tasks[key]
         if task.cancelled():
             return

@@ -20,10 +20,10 @@ log = logging.getLogger("logd.broker")
 class ProducerIds:
     """Never gives an id twice, over restarts too: a block is stored as used before its first id is given.
 
-    The store alone does not know all: a stay under Apache Kafka gave ids as well, which stand in the logs and
-    in ``__transaction_state``. Those are `met`, and none is given before `all_met`. What cannot be read is
-    said by `unread`: the ids leap beyond whatever may stand in there. To withhold them until it is readable
-    would leave producers without a broker for as long as one folder of many is away.
+    The store may not know all: Apache Kafka, if it ran over these folders, gave ids too, which stand in the
+    logs and in ``__transaction_state``. `met` notes those, and no id is given before `all_met`. `unread`
+    notes logs that cannot be read: the ids then leap beyond all that may stand in them. To withhold them
+    until it is readable would leave producers without a broker for as long as one folder of many is away.
     """
 
     def __init__(self, store: MetadataStore, image: ClusterImage) -> None:
@@ -36,17 +36,17 @@ class ProducerIds:
         self._unread: list[str] = []
 
     def met(self, producer_id: int) -> None:
-        """Somebody has this id, whoever gave it."""
+        """Note an id that is in use, whoever gave it out."""
         self._highest_met = max(self._highest_met, producer_id)
         if self._next <= producer_id:
-            self._end = self._next  # met late, and not from here: the block may hold it
+            self._end = self._next  # given by another broker: our block may hold it
 
     def unread(self, what: str) -> None:
-        """Ids may stand in there that cannot be met; to be called before `all_met`."""
+        """Note what may hold ids and cannot be read. Call it before `all_met`."""
         self._unread.append(what)
 
     def all_met(self) -> None:
-        """Whatever there was to be read for ids has been."""
+        """All logs were searched for ids: from now on ids can be given."""
         self._all_met.set()
 
     async def take(self) -> int:

@@ -62,7 +62,7 @@ class Replicas:
         self._guard: TransactionGuard | None = None
 
     def set_guard(self, guard: TransactionGuard) -> None:
-        """From now on, every partition asks it whether a producer may begin a transaction there."""
+        """Set what every partition asks whether a producer may begin a transaction there."""
         self._guard = guard
         for partition in self.partitions.values():
             partition.guard = guard
@@ -108,7 +108,7 @@ class Replicas:
                 log = folder.create_log(
                     topic.name, index, topic_id=topic.topic_id, config=topic.config, now_ms=self._now_ms()
                 )
-                # It was lost, and the offsets of its records are used again.
+                # The topic's log was lost. A new epoch tells consumers that its offsets are used again.
                 folder.begin_epoch([log], above=self._log_dirs.announced_epoch)
                 return log
             except KafkaError as error:
@@ -134,7 +134,7 @@ class Replicas:
         for folder in self._log_dirs.online:
             job = folder.start_forgetting([TopicPartition(topic.name, index) for index in indexes])
             if job is not None:
-                with contextlib.suppress(KafkaError):  # said in the log; the folder is offline then
+                with contextlib.suppress(KafkaError):  # logged already; the folder is offline now
                     await self._run(job)
         begun: list[Partition | None] = []
         for index in indexes:
@@ -147,7 +147,7 @@ class Replicas:
 
     def _begun(self, topic: Topic, index: int) -> Partition | None:
         for folder in self._log_dirs.for_new(topic.name, index):
-            with contextlib.suppress(KafkaError):  # it has failed just now
+            with contextlib.suppress(KafkaError):  # the folder has failed meanwhile
                 log = folder.new_log(
                     topic.name, index, topic_id=topic.topic_id, config=topic.config, now_ms=self._now_ms()
                 )
@@ -184,7 +184,7 @@ class Replicas:
     # Ending
 
     def end(self, topic: Topic) -> None:
-        """Let go of a deleted topic's partitions; whoever waits for one is answered."""
+        """Close a deleted topic's partitions; requests that wait for one are answered."""
         topic.is_deleted = True
         held = [partition for partition in topic.partitions if partition is not None]
         for partition in held:
@@ -193,7 +193,10 @@ class Replicas:
         self._disk_work.begin(topic.name, self._take_away(topic, held))
 
     async def _take_away(self, topic: Topic, held: Sequence[Partition]) -> None:
-        """What does not work here the next start does, which knows the topic as deleted."""
+        """Take out the logs.
+
+        Those that cannot be are deleted by the next start, which knows the topic as deleted.
+        """
         taken_out: dict[LogFolder, list[tuple[Path, Path]]] = {}
         for number, partition in enumerate(held, 1):
             self._flusher.forget(partition)
@@ -210,7 +213,7 @@ class Replicas:
             logger.error("topic %s is not deleted wholly yet: %s", topic.name, error)
 
     def take_offline(self, folder: LogFolder) -> list[Partition]:
-        """A folder failed: its partitions are held no longer, as after a start without it; which they are."""
+        """A folder failed: drop its partitions, as after a start without it; returns them."""
         gone = [partition for partition in self.partitions.values() if partition.folder is folder]
         for partition in gone:
             del self.partitions[partition.tp]

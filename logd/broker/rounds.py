@@ -1,8 +1,8 @@
 """Work that is repeated on a clock, or whenever there is something to do: each kind by a task of its own.
 
 A round that fails is reported and comes again at its next time: an error of Kafka's or of the disk by a line,
-anything else, which nobody expected, by its traceback. So a mistake in one round costs that round, and is
-seen. What may not go on after a mistake says so itself, by taking its log folder offline (`storage.Health`).
+anything else, which nobody expected, by its traceback. So a bug costs one round, and is reported. Work that
+must not go on after an error takes its log folder offline itself (`storage.Health`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from logd.errors import KafkaError
 
 PAUSE_AFTER_MISTAKE_S = 1.0
-"""A round nobody expected to fail waits so long besides, so that one that always does keeps nobody busy."""
+"""An additional pause after an unexpected failure, so that a round that always fails costs little."""
 
 Work = Callable[[], Awaitable[object]]
 
@@ -67,7 +67,7 @@ async def _repeat(due: Work, work: Work) -> None:
 
 
 def is_expected(error: BaseException) -> bool:
-    """Whether it is an answer of the broker's or of the disk's, and no mistake of ours."""
+    """Whether it is a broker's or the disk's error, and not a bug of ours."""
     return isinstance(error, KafkaError | OSError)
 
 

@@ -1,4 +1,4 @@
-"""Who waits and has news: each is woken in the loop's next turn, once for all the news of this one.
+"""Wake-ups of waiting requests: each in the loop's next turn, once however often it was asked for.
 
 So a burst of appends wakes a request once, and none runs in the middle of somebody else's append.
 """
@@ -16,7 +16,7 @@ class Sleeper(Protocol):
     """Something that waits, such as a long-polling fetch."""
 
     def wake(self) -> None:
-        """Look again; where nothing is waited for any more, do nothing."""
+        """Look again; does nothing if nothing is waited for any more."""
 
 
 class Wakeups:
@@ -32,7 +32,7 @@ class Wakeups:
         self._sleepers[sleeper] = None
 
     def _wake_all(self) -> None:
-        """One that fails is reported, and the others are woken all the same."""
+        """Wake all; one that fails is logged, and does not keep the others from it."""
         sleepers, self._sleepers = self._sleepers, {}
         for sleeper in sleepers:
             try:

@@ -154,7 +154,7 @@ class Warmer:
     def _ended(self, warming: Warming, future: asyncio.Future[OSError | None]) -> None:
         self._running -= 1
         self._warmed += 1
-        self._run_next()  # first: whatever comes of this one, the next has its turn
+        self._run_next()  # first, so that the next one begins whatever becomes of this one
         done = warming.done
         if done is not None and not future.cancelled():
             done(future.result())

@@ -27,7 +27,7 @@ def dump(paths: Sequence[Path], options: Options, out: TextIO, err: TextIO) -> b
         print(f"Dumping {path}", file=out)
         try:
             _dump(path, options, out, findings)
-        except BrokenPipeError:  # whoever reads what is printed has enough, such as `head`
+        except BrokenPipeError:  # the reader has closed the pipe, as `head` does
             raise
         except (OSError, ValueError) as error:
             findings.complain(path, getattr(error, "strerror", None) or error)

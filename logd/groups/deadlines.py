@@ -69,7 +69,7 @@ class Deadlines:
 
     @property
     def next_ms(self) -> int | None:
-        """When to look again: never too late, perhaps too early; None without deadlines."""
+        """When to call `due` next: at or before the first deadline; None without deadlines."""
         return self._heap[0][0] if self._heap else None
 
     def _queue(self, key: DeadlineKey, at_ms: int) -> None:

@@ -40,7 +40,7 @@ class Group:
         self.pending_syncs: set[str] = set()
         """Members of this generation that have not asked for their assignment yet."""
         self.new_member_added = False
-        """Somebody came while the first generation was being waited for: wait on (KIP-134)."""
+        """A member has joined during the initial rebalance delay, which is extended (KIP-134)."""
         self.initial_delay_ms = 0
         self.initial_delay_left_ms = 0
         self.subscribed: frozenset[str] | None = None

@@ -218,8 +218,8 @@ class JoinHandler:
                 return self._rebalancer.heard_from(group, member, now_ms)
             self._return_to_stable(group, member, joining, old_leader)
         else:
-            # Its old id may be with the leader already, for an assignment: only another round brings them
-            # together.
+            # The leader may be assigning to its old id: only another rebalance gets the assignment to the new
+            # one.
             reason = f"static member {instance_id} is back as {member.member_id}"
             self._rebalance_or_complete(group, joining, reason, now_ms)
 
@@ -236,8 +236,8 @@ class JoinHandler:
     ) -> None:
         """Answer without a rebalance: the instance keeps its assignment.
 
-        A leader is not to assign again: from version 9 on it is told so (KIP-814); before, it is told its old
-        id as the leader's, so that it takes itself for a follower.
+        A leader is not to assign again: from version 9 on it is told so (KIP-814); before, the answer gives
+        its old id as the leader's, so that it acts as a follower.
         """
         is_leader = member.member_id == group.leader
         if joining.version >= SKIP_ASSIGNMENT_FROM:

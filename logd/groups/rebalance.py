@@ -100,7 +100,7 @@ class Rebalancer:
         self.deadlines.cancel(DeadlineKey("heartbeat", group.group_id, member_id))
         member = group.members.get(member_id)
         if member is not None:
-            # A new member may still be waiting; it is told to begin again if its client is there at all.
+            # A new member may still be waiting: its client, if it is still there, joins anew.
             self.answer_join(group, member, refused_join(ErrorCode.UNKNOWN_MEMBER_ID))
             self.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member_id)

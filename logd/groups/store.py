@@ -68,7 +68,7 @@ Offsets = dict[TopicIndex, StoredOffset]
 class GroupStore:
     """Groups and committed offsets of one coordinator partition.
 
-    Invariant: whoever has offsets, committed or pending, is a group. Committing without members makes a
+    Invariant: there is a group for every offset, committed or pending. Committing without members makes a
     simple group: Empty, with no protocol type.
     """
 

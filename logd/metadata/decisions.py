@@ -19,7 +19,7 @@ PARTITIONS_MAX: Final = 10_000
 """Most partitions one topic may be created with or grown to, as Kafka bounds them."""
 
 Alter: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
-"""Makes of the settings that were changed so far those that are to be; KafkaError where it must not be."""
+"""From the overrides so far to the new ones; raises KafkaError to refuse the change."""
 
 
 def create_topic(

@@ -32,7 +32,7 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK: Final = 32 * 1024
 _SNAPPY_RATIO: Final = 22
-"""No snappy element makes more of a byte: a copy of 64 bytes takes 3."""
+"""The largest expansion of a snappy element: 3 bytes of it can copy 64."""
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_INDEPENDENT_BIT: Final = 0x20
 """Of a frame's flags."""

@@ -60,10 +60,10 @@ def decode_columns(buffer: Buffer, pos: int = 0, *, limit: int = DECOMPRESSED_LI
 
 
 def check_first_record(batch: memoryview, header: BatchHeader) -> None:
-    """Refuse an uncompressed batch whose first record is none, in time that does not grow with the batch.
+    """Refuse an uncompressed batch with a broken first record, in time that does not grow with the batch.
 
-    The others' places are only known by walking over them all. Of a record that is alone the length has to be
-    the batch's, and that is all: more would be felt by requests of one record. Raises CorruptRecordBatch.
+    The others' places are only known by walking over them all. Of a single record only the length is checked,
+    against the batch's: more would slow down requests of one record. Raises CorruptRecordBatch.
     """
     end = len(batch)
     try:

@@ -1,4 +1,4 @@
-"""What a broker checks of a batch a client produced, and which error code says no.
+"""What a broker checks of a batch a client produced, and the error codes it refuses it with.
 
 `check_produced` reads the header, the CRC and the first record (or the first bytes of what is
 compressed), so that its time does not grow with the number of records. `check_produced_records`

@@ -1,4 +1,4 @@
-"""What keeps a server from being one.
+"""Why a server cannot listen.
 
 MillstreamError
 └── CannotListen   a listener's address is not to be had: change `listeners`, or what is in the way

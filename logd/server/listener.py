@@ -107,7 +107,7 @@ class Listener:
                     connection.close_idle(quiet)
                 elif quiet > SHRINK_AFTER:
                     connection.shrink()
-            except Exception as error:  # one that always fails keeps no other from its turn
+            except Exception as error:  # one that always fails must not end the others
                 report(f"{connection.peer}: looking whether it is idle", error)
 
 

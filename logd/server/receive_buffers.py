@@ -38,10 +38,11 @@ class ReceiveBuffers:
 
     def admit(self, who: object, announced: int, admitted: Callable[[], None]) -> bool:
         """Whether `who` may receive a large request that it announced; otherwise ``admitted`` is called at
-        its turn. Ended by `dismiss`.
+        its turn. `dismiss` ends it.
 
-        The last one that is let in may go beyond the bound, as in Kafka: else a large one might wait for ever
-        behind small ones. It counts whole, so that nobody who was let in waits for room half-way.
+        The last one admitted may go beyond the bound, as in Kafka: else a large request might wait for ever
+        behind small ones. A request counts with its whole size at once, so that none that was admitted has to
+        wait half-way.
         """
         if who in self._admitted:  # also with the next one, of which it has a part already
             self._admitted_bytes += announced - self._admitted[who]
@@ -74,7 +75,7 @@ class ReceiveBuffers:
     def lend(self, size: int, announced: int) -> mmap.mmap:
         """A buffer of ``size`` bytes, or a free one that has room for all that is ``announced``.
 
-        What a peer announces decides over memory that is there, never over how much is allocated.
+        The announced size only chooses among free buffers; how much is allocated never depends on it.
         """
         for free_size in sorted(self._free):
             if free_size >= max(size, announced):

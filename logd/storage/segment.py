@@ -95,7 +95,7 @@ class Segment:
         return segment
 
     def placed_by(self, placement: Placement) -> None:
-        """The files may not be there yet: whoever opens the first one has to see to it."""
+        """The files may not exist yet: the first one to be opened calls the placement to make them."""
         self._placement = placement
 
     def path(self, suffix: str) -> Path:
@@ -139,7 +139,7 @@ class Segment:
             try:
                 self._first_timestamp, self._max_timestamp = self.first_timestamp, self.largest_timestamp
             except CorruptRecordBatch:
-                return  # whoever appends is told
+                return  # the append raises it
         self.index.last()
         self.time_index.last()
 
@@ -248,7 +248,7 @@ class Segment:
         return [self.file, self.index.save(), self.time_index.save(), *([aborted] if aborted else [])]
 
     def not_synced(self) -> None:
-        """What `save` returned was not synced: that is left to the flush."""
+        """The files that `save` returned were not synced: the next flush does so."""
         self.index.not_synced()
         self.time_index.not_synced()
 
@@ -318,11 +318,11 @@ class Segment:
         return [(path, path.with_name(path.name + DELETED_SUFFIX)) for path in paths]
 
     def finish_again(self) -> None:
-        """`finish`, which a crash may have come before though all records were flushed."""
+        """`finish` a segment that a crash may have left flushed and not finished."""
         try:
             self._reread_timestamps()
         except CorruptRecordBatch:
-            return  # flushed data gone bad: whoever reads it is told
+            return  # flushed data has gone bad: reading it raises the error
         self.finish()
 
     # Reading

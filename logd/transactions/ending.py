@@ -10,7 +10,7 @@ the transaction that follows. A repeated EndTxn is recognised there by the epoch
     CompleteAbort   as before  aborts    INVALID_TXN_STATE
     CompleteCommit  INVALID…   aborts    as before  INVALID_TXN_STATE
 
-An abort of what the coordinator never heard of is possible since partitions are only added by what arrives.
+A transaction without partitions can be aborted, because a producer's first batch may not have arrived yet.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def prepared(
         producer_epoch=min(epoch + 1, EPOCH_MAX) if bumps else epoch,
         last_producer_epoch=epoch if bumps else current.last_producer_epoch,
         next_producer_id=NO_PRODUCER_ID if next_producer_id is None else next_producer_id(),
-        # An abort of what was never begun has no other start.
+        # Without partitions there is no start time yet.
         started_ms=current.started_ms if current.partitions else now_ms,
         updated_ms=now_ms,
         client_version=client_version,

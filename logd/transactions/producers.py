@@ -61,7 +61,7 @@ def initialised(
             producer_id, epoch = new_producer_id(), 0
         else:
             epoch += 1
-    # Otherwise it asks again for what it was given, and did not get to know.
+    # Otherwise it repeats a request whose answer it did not get: the identity stays the same.
     return current.become(
         TransactionState.EMPTY,
         producer_id=producer_id,
@@ -75,10 +75,10 @@ def initialised(
 
 
 def fenced(current: Transaction, new_producer_id: Callable[[], int], now_ms: int) -> Transaction:
-    """The abort of an open transaction whose producer is to be shut out, by the next epoch.
+    """The abort of an open transaction whose producer is fenced, by raising the epoch.
 
-    A producer of transaction version 2 that aborts it as well, late, is told of that epoch and may go on, as
-    if it had come first: nobody else has it.
+    If that producer aborts as well, later, with transaction version 2, it gets the raised epoch and may go
+    on, as if its own abort had come first: no other client has that epoch.
     """
     return prepared(
         current.become(TransactionState.PREPARE_EPOCH_FENCE),
@@ -90,7 +90,7 @@ def fenced(current: Transaction, new_producer_id: Callable[[], int], now_ms: int
 
 
 def _may_continue(current: Transaction, expected: ProducerIdentity) -> bool:
-    """Whether the identity is of this id: its own, or the one used up before it in a repeated request."""
+    """Whether the identity has this id's producer id, or, in a repeated request, the one before it."""
     return expected.producer_id == current.producer_id or (
         expected.producer_id == current.previous_producer_id and expected.epoch >= EPOCH_MAX - 1
     )

@@ -149,7 +149,10 @@ class TransactionShard:
         self._store.owed[transactional_id].pop(partition, None)
 
     def complete(self, transactional_id: str, now_ms: int) -> None:
-        """Call it the end, unless a marker is still owed. KafkaError where the log does not take that now."""
+        """Complete the transaction, unless a marker is still owed.
+
+        KafkaError where the log refuses the record.
+        """
         if not self._store.owed[transactional_id]:
             current = self._store.transactions[transactional_id]
             self._store.write(ending.completed(current, now_ms))

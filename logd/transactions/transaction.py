@@ -15,7 +15,7 @@ from logd.transactions.states import PREVIOUS_STATES, TransactionState
 NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 EPOCH_MAX: Final = 0x7FFF
-"""Only ever used to fence: no client is given it, so that whoever has the epoch before can be fenced."""
+"""Reserved for fencing: no client is given it, so that a producer with the epoch before can be fenced."""
 EPOCH_BUMP_VERSION: Final = 2
 """Transaction version from which on every transaction has an epoch of its own (KIP-890)."""
 

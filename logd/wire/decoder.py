@@ -144,7 +144,10 @@ class _DecoderWriter:
 
     @contextmanager
     def unless_null(self, size: str, result: str, nullable: bool) -> Iterator[None]:
-        """What is added inside runs unless `size` says null; it does never if that was refused before."""
+        """Statements added inside run unless `size` says null.
+
+        A field that is not nullable needs no check here.
+        """
         if not nullable:
             yield
             return

@@ -25,8 +25,9 @@ log = logging.getLogger("logd.broker")
 
 
 class GroupPartition:
-    """`shard` is the core; it may be used once `loaded`. `broke` is told what the timer's work failed of,
-    after which nobody knows whether the core is what the log says.
+    """`shard` is the core; it may be used once `loaded`.
+
+    `broke` is called with an error of the timer's work: the core's state may differ from the log then.
     """
 
     def __init__(
@@ -71,8 +72,8 @@ class GroupPartition:
         return self._loader.load_if_empty()
 
     def _loaded(self) -> None:
-        # Markers that came while the log was read may stand behind where reading it ends. Reading them and
-        # hearing of them is one too many, but nobody could begin another transaction here in between.
+        # Markers written while the log was read may stand behind the end of the reading. One that was read as
+        # well is applied twice, which does no harm: no other transaction can have begun here in between.
         for ended in self._ended_transactions:
             self.shard.end_transaction(*ended)
         self.shard.loaded(self.now_ms())

@@ -69,7 +69,7 @@ class TxnPartition:
         """Transactional ids whose markers are written in the loop's next turn."""
         self._finishing: dict[str, asyncio.Task[None]] = {}
         self._adding: dict[str, Appended] = {}
-        """What brought partitions into transactions and may not be on the disk yet, by transactional id."""
+        """Appends that added partitions and may not be on the disk yet, by transactional id."""
 
     # Life
 
@@ -108,7 +108,7 @@ class TxnPartition:
         return self._loader.load_if_empty()
 
     def close(self) -> Iterable[asyncio.Task[None]]:
-        """Stop coordinating; what is not finished the next start finishes. The tasks that end with it."""
+        """Stop coordinating; the next start finishes what is not. Returns the cancelled tasks."""
         self._loader.close()
         for handle in self._decided.values():
             handle.cancel()
@@ -155,7 +155,7 @@ class TxnPartition:
             self._adding[transactional_id] = added
 
     def added(self, transactional_id: str) -> Awaitable[None] | None:
-        """What to await until the id's partitions are in its transaction for good; mostly nothing."""
+        """What to await until the id's partitions are in its transaction on the disk too; mostly nothing."""
         appended = self._adding.get(transactional_id)
         if appended is None:
             return None
@@ -217,7 +217,7 @@ class TxnPartition:
         self._shard.forget(transactional_ids, self._now_ms())
 
     def abort_timed_out(self, transactional_id: str) -> None:
-        """Abort a transaction nobody ends."""
+        """Abort a transaction that has timed out."""
         if self._shard.abort_timed_out(transactional_id, self._now_ms()):
             log.info("transaction of %s aborted: it has timed out", transactional_id)
             self._finish(transactional_id)
@@ -225,21 +225,21 @@ class TxnPartition:
     # Markers
 
     def _finish_decided(self, transactional_id: str) -> None:
-        """`_finish` what waits for the loop's next turn, if the transactional id does."""
+        """`_finish` the id's transaction now, if that was to happen in the loop's next turn."""
         handle = self._decided.pop(transactional_id, None)
         if handle is None:
             return
         handle.cancel()
         try:
             self._finish(transactional_id)
-        except Exception as error:  # its producer has been told that the transaction has ended
+        except Exception as error:  # not to be raised: the producer was answered already
             report(f"finishing the transaction of {transactional_id}", error)
             self._keep_on(transactional_id, ())
 
     def _finish(self, transactional_id: str) -> None:
-        """Write the markers a decided transaction owes: the first ones now, a task goes on with the rest.
+        """Write a decided transaction's outstanding markers: the first ones now, a task writes the rest.
 
-        Nothing is written before the decision is where flush.messages wants it.
+        Nothing is written before the decision is on the disk, where flush.messages asks for that.
         """
         owed = self._shard.owed(transactional_id)
         if owed is None or transactional_id in self._finishing:
@@ -256,7 +256,7 @@ class TxnPartition:
             self._finishing[transactional_id] = task
 
     async def _go_on(self, transactional_id: str, waiting: Flushes) -> None:
-        """Until the transaction is complete; nobody else writes markers for it meanwhile."""
+        """Write markers until the transaction is complete; nothing else writes them meanwhile."""
         backoff = Backoff(RETRY_FIRST_S, RETRY_LAST_S)
         try:
             await self._attempt(transactional_id, self._flush(transactional_id, waiting))
@@ -268,7 +268,10 @@ class TxnPartition:
             del self._finishing[transactional_id]
 
     async def _attempt(self, transactional_id: str, work: Awaitable[None]) -> None:
-        """A marker written twice harms nobody, one that never comes holds readers back for good."""
+        """Report an error rather than raise it.
+
+        A marker may be written twice, but one that is never written holds readers back for ever.
+        """
         try:
             await work
         except Exception as error:

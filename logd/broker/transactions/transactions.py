@@ -161,11 +161,11 @@ class Transactions(Coordinator[TxnPartition]):
         *,
         implicit: bool,
     ) -> Awaitable[None] | None:
-        """Whether a producer may begin to write in a partition: `admission.TransactionGuard` (KIP-890).
+        """Admit a producer's transaction to a partition: `admission.TransactionGuard` (KIP-890).
 
         `implicit`: the partition is put into the transaction here (transaction version 2); otherwise it has
-        to be in it. What is returned has to be awaited before it writes, and this asked again: else a power
-        loss could take the transaction and leave its records, held back for good.
+        to be in it. If it returns an awaitable, await that and call this again before writing: else a power
+        loss could take the transaction and leave its records, which would hold readers back for ever.
 
         KafkaErrors as a producer understands them that knows TRANSACTION_ABORTABLE; the coordinator's own
         ones (loading, CONCURRENT_TRANSACTIONS) the caller may have to tell in another way.

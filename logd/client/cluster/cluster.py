@@ -327,7 +327,7 @@ class Client:
 
 
 def is_retriable(error: MillstreamError) -> bool:
-    """Whether trying again later may help. It goes by class: a plain KafkaError is somebody's last word."""
+    """Whether trying again later may help. It goes by class: a plain KafkaError is final."""
     return isinstance(error, RetriableError | ConnectionClosed | RequestTimedOut)
 
 

@@ -109,6 +109,6 @@ def _being_cancelled() -> bool:
 
 
 def _retrieve(task: asyncio.Task[Connection]) -> None:
-    """Whoever waited may be gone; the failure is not news to asyncio."""
+    """Retrieve the error, so that asyncio does not report it if nobody waits for it any more."""
     if not task.cancelled():
         task.exception()

@@ -13,8 +13,11 @@ SOFTWARE_NAME = "millstream"
 SOFTWARE_VERSION = "0.1.0"
 
 _HIGHEST: Mapping[ApiKey, int] = {ApiKey.PRODUCE: 12, ApiKey.OFFSET_COMMIT: 9, ApiKey.OFFSET_FETCH: 9}
-"""Where we stop though we could go on: beyond, topics are named by id only. A group's offsets may be of
-topics that are gone, and a producer is told of a topic made again by nothing worse than its own offsets."""
+"""The highest version we ask for of these APIs: later ones name topics by id only.
+
+Offsets may be committed for topics that do not exist any more, and a producer may go on in a topic that was
+made again.
+"""
 
 
 def highest_common(

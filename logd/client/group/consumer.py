@@ -332,7 +332,7 @@ class Consumer:
     # --- watching topics ---
 
     async def _match_pattern(self) -> bool:
-        """Find the topics the pattern matches now; whether they are others than before."""
+        """Find the topics the pattern matches now; returns whether they have changed."""
         if self._pattern is None:
             return False
         known = (await self._client.metadata(refresh=True)).topics.values()
@@ -341,7 +341,7 @@ class Consumer:
         return changed
 
     def _watching_ended(self, watcher: asyncio.Task[None]) -> None:
-        """Whoever fetches hears of a failure nobody expected: topics would not be looked at any more."""
+        """Have `fetch` raise an unexpected error of the watching: it has ended, and new topics go unseen."""
         if not watcher.cancelled() and (error := watcher.exception()) is not None:
             self._fetcher.fail(error)
 
@@ -354,7 +354,7 @@ class Consumer:
                 changed = await self._match_pattern()
                 counts = await partition_counts(self._client, self._topics)
             except MillstreamError:
-                continue  # Asked again next time; whoever fetches hears of it.
+                continue  # Tried again at the next check; `fetch` raises what lasts.
             member = self._member
             if member is not None and member.is_leader and member.is_stable:
                 by = next(p.assigned_by_counts for p in self._protocols if p.name == member.protocol)

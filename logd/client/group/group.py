@@ -285,7 +285,7 @@ class GroupMember:
                 self._joining = False
 
     async def _turned_away(self, error: RebalanceNeeded) -> None:
-        """Joining failed in a way that says something about our membership."""
+        """Joining failed: give up the assignment if our membership or its generation is over."""
         if error.code == ErrorCode.UNKNOWN_MEMBER_ID:
             self._place.forget_member()
         elif error.code == ErrorCode.ILLEGAL_GENERATION:

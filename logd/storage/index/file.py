@@ -133,7 +133,7 @@ class IndexFile(ABC):
         self._saving = False
 
     def not_synced(self) -> None:
-        """What was `save`d was not forced to the disk: the next `start_save` takes care of that."""
+        """What `save` wrote was not forced to the disk: the next `start_save` does that."""
         self._is_known = False
 
     def relocate(self, disk: Disk, folder: Path) -> None:
