@@ -8,7 +8,6 @@ import zipfile
 import pytest
 
 from connect.api import ConfigError, ConnectError, DataError
-from connect.testing import SourceRun
 from plugins.files import FilesSource, FileStreamSource
 
 FLIGHTS = """year,month,day,carrier,delay,name
@@ -22,20 +21,6 @@ lines"
 def config(path, **more):
     base = {"file": str(path), "topic": "t", "stop.at.eof": "true"}
     return base | {k.replace("_", "."): str(v) for k, v in more.items()}
-
-
-@pytest.fixture
-def start():
-    """Starts sources, and stops them in the end."""
-    runs: list[SourceRun] = []
-
-    def begin(*args, **options) -> SourceRun:
-        runs.append(SourceRun(*args, **options))
-        return runs[-1]
-
-    yield begin
-    for run in runs:
-        run.stop()
 
 
 @pytest.fixture

@@ -10,27 +10,12 @@ import textwrap
 import pytest
 
 from connect.api import ConnectError
-from connect.testing import SourceRun
 from plugins.files import FilesSource
 
 
 def settings(folder, **more):
     base = {"files": f"{folder}/*.txt", "topic": "t", "watch.interval.ms": "1"}
     return base | {k.replace("_", "."): str(v) for k, v in more.items()}
-
-
-@pytest.fixture
-def start():
-    """Starts sources, and stops them in the end."""
-    runs: list[SourceRun] = []
-
-    def begin(*args, **options) -> SourceRun:
-        runs.append(SourceRun(*args, **options))
-        return runs[-1]
-
-    yield begin
-    for run in runs:
-        run.stop()
 
 
 def fill(folder, count):

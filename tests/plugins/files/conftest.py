@@ -1,0 +1,19 @@
+"""What tests of the files plugin share."""
+
+import pytest
+
+from connect.testing import SourceRun
+
+
+@pytest.fixture
+def start():
+    """Starts sources, and stops them in the end."""
+    runs: list[SourceRun] = []
+
+    def begin(*args, **options) -> SourceRun:
+        runs.append(SourceRun(*args, **options))
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        run.stop()
