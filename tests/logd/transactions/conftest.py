@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -32,6 +31,7 @@ from logd.transactions import (
     TransactionState,
 )
 from tests.logd.transactions.listlog import ListLog
+from tests.support.scripts import check_script, milliseconds
 
 Options = dict[str, str]
 
@@ -200,35 +200,6 @@ def partitions(words: Sequence[str]) -> list[TopicPartition]:
     return [TopicPartition(topic, int(index)) for topic, index in places]
 
 
-def milliseconds(text: str) -> int:
-    for unit, factor in (("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)):
-        if text.endswith(unit):
-            return int(text.removesuffix(unit)) * factor
-    return int(text)
-
-
-def paragraphs(text: str) -> Iterator[tuple[list[str], str, list[str]]]:
-    """Comment lines, the command, the lines expected; a paragraph of comments alone has no command."""
-    for paragraph in text.strip().split("\n\n"):
-        lines = paragraph.splitlines()
-        comments = [line for line in lines if line.startswith("#")]
-        rest = [line for line in lines if not line.startswith("#")]
-        yield (comments, rest[0], rest[2:]) if rest else (comments, "", [])
-
-
-def check_script(path: Path) -> None:
-    """Carry out a script, and compare or, with REWRITE=1, write down."""
-    script = Script()
-    written: list[str] = []
-    for comments, command, expected in paragraphs(path.read_text()):
-        came = script.run(command) if command else []
-        if not os.environ.get("REWRITE"):
-            assert came == expected, f"{path.name}: {command}"
-        written.append("\n".join([*comments, *([command, "----", *came] if command else [])]))
-    if os.environ.get("REWRITE"):
-        path.write_text("\n\n".join(written) + "\n")
-
-
 @pytest.fixture
 def script_checker() -> Callable[[Path], None]:
-    return check_script
+    return lambda path: check_script(path, Script().run)
