@@ -10,25 +10,8 @@ from typing import Any
 from logd.errors import ErrorCode, KafkaError
 from logd.storage import NotResident
 from logd.storage.disk import read_slice
-from logd.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from logd.wire.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
 from logd.wire.messages.delete_topics import DeleteTopicsRequest
-from logd.wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from logd.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from logd.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -38,6 +21,15 @@ from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssi
 from tests.faults.consumer import batches, values
 from tests.faults.simulation import Client, SimulatedBroker
 from tests.faults.world import Topic, Where, World
+from tests.support.requests import (
+    BROKER_CONFIG,
+    TOPIC_CONFIG,
+    offset_commit,
+    record_deletion,
+    setting_change,
+    topic_creation,
+    topic_growth,
+)
 
 NAMES = ("red", "green", "blue")
 LATER = frozenset(
@@ -49,7 +41,6 @@ LATER = frozenset(
         ErrorCode.NOT_COORDINATOR,
     )
 )
-TOPIC_CONFIG, BROKER_CONFIG = 2, 4
 
 
 class Unexpected(AssertionError):
@@ -114,9 +105,7 @@ class Admin(Actor):
         count, configs = self.rng.randint(1, 3), {"max.message.bytes": str(self.rng.randint(10_000, 99_999))}
         topic = Topic(len(self.world.topics), name, count, configs)
         self.world.topics.append(topic)
-        settings = [CreatableTopicConfig(name=key, value=value) for key, value in configs.items()]
-        asked = CreatableTopic(name=name, num_partitions=count, replication_factor=1, configs=settings)
-        (created,) = (await self.client.request(CreateTopicsRequest(topics=[asked]), 7)).topics
+        (created,) = (await self.client.request(topic_creation(name, count, configs), 7)).topics
         assert created.error_code == 0, created.error_message
         topic.there, topic.topic_id = True, created.topic_id
         self.acknowledged()
@@ -131,8 +120,8 @@ class Admin(Actor):
 
     async def _grow(self, topic: Topic) -> None:
         topic.asked_partitions = topic.partitions + 1
-        asked = CreatePartitionsTopic(name=topic.name, count=topic.asked_partitions, assignments=None)
-        (grown,) = (await self.client.request(CreatePartitionsRequest(topics=[asked]), 3)).results
+        request = topic_growth(topic.name, topic.asked_partitions)
+        (grown,) = (await self.client.request(request, 3)).results
         assert grown.error_code == 0, grown.error_message
         topic.partitions = topic.asked_partitions
         self.acknowledged()
@@ -151,10 +140,7 @@ class Admin(Actor):
 
     async def _set(self, kind: int, name: str, value: str) -> None:
         key = "max.message.bytes" if kind == TOPIC_CONFIG else "message.max.bytes"
-        resource = AlterConfigsResource(
-            resource_type=kind, resource_name=name, configs=[AlterableConfig(name=key, value=value)]
-        )
-        response = await self.client.request(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+        response = await self.client.request(setting_change(kind, name, key, value), 1)
         assert response.responses[0].error_code == 0, response.responses[0].error_message
         self.acknowledged()
 
@@ -164,10 +150,7 @@ class Admin(Actor):
         offset = self.rng.randint(partition.log_start_offset, partition.high_watermark)
         part = self.world.part(where)
         part.start_asked = max(part.start_asked, offset)
-        asked = DeleteRecordsTopic(
-            name=topic.name, partitions=[DeleteRecordsPartition(partition_index=where.index, offset=offset)]
-        )
-        response = await self.client.request(DeleteRecordsRequest(topics=[asked]), 2)
+        response = await self.client.request(record_deletion(topic.name, where.index, offset), 2)
         assert response.topics[0].partitions[0].error_code == 0
         self.acknowledged()
 
@@ -191,12 +174,13 @@ class Committer(Actor):
         committed = self.world.commits(self.group, where)
         offset = max(committed.offsets, default=0) + 1
         committed.offsets.append(offset)
-        partition = OffsetCommitRequestPartition(partition_index=where.index, committed_offset=offset)
-        request = OffsetCommitRequest(
-            group_id=self.group,
-            generation_id_or_member_epoch=self._generation,
-            member_id=self._member,
-            topics=[OffsetCommitRequestTopic(name=where.topic.name, partitions=[partition])],
+        request = offset_commit(
+            self.group,
+            where.topic.name,
+            where.index,
+            offset,
+            generation=self._generation,
+            member=self._member,
         )
         where.topic.busy += 1
         answer = await self.client.request(request, 8)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
+from tests.support.requests import topic_creation
 
 
 def create_topic(
@@ -18,9 +18,7 @@ def create_topic(
     partitions: int = 1,
 ) -> str:
     """Create a topic; its name. AssertionError with the broker's reason when it does not want to."""
-    settings = [CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()]
-    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=settings)
     with RawClient(logd.port) as client:
-        (created,) = client.request(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7).topics
+        (created,) = client.request(topic_creation(name, partitions, configs or {}), 7).topics
     assert created.error_code == 0, created.error_message
     return name

@@ -28,29 +28,21 @@ from logd.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from logd.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from logd.wire.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
 from logd.wire.messages.delete_topics import DeleteTopicsRequest
 from logd.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from logd.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
-from logd.wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from logd.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from tests.support.raw_client import RawClient
 from tests.support.raw_transaction import Writer
+from tests.support.requests import (
+    BROKER_CONFIG,
+    TOPIC_CONFIG,
+    offset_commit,
+    record_deletion,
+    setting_change,
+    topic_creation,
+    topic_growth,
+)
 from tests.support.waiting import wait_for
 from tests.support.watched_disk import WatchedDisk
 
@@ -132,16 +124,8 @@ class Life:
 
 
 def create(life: Life, *names: str) -> None:
-    topics = [
-        CreatableTopic(
-            name=name,
-            num_partitions=2,
-            replication_factor=1,
-            configs=[CreatableTopicConfig(name=key, value=value) for key, value in TOPICS[name].items()],
-        )
-        for name in names
-    ]
-    for created in life.client.request(CreateTopicsRequest(topics=topics), 7).topics:
+    for name in names:
+        (created,) = life.client.request(topic_creation(name, 2, TOPICS[name]), 7).topics
         assert created.error_code == 0, created.error_message
 
 
@@ -175,9 +159,7 @@ def transact(life: Life) -> None:
 
 
 def commit_offsets(life: Life) -> None:
-    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=3)
-    topic = OffsetCommitRequestTopic(name="plain", partitions=[partition])
-    request = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=[topic])
+    request = offset_commit("g", "plain", 0, 3)
 
     def is_committed() -> bool:
         answer = life.client.request(request, 8)
@@ -213,10 +195,7 @@ def describe(life: Life) -> None:
 
 def delete_records(life: Life) -> None:
     offset = life.log("plain").log_start_offset + 12
-    asked = DeleteRecordsTopic(
-        name="plain", partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)]
-    )
-    response = life.client.request(DeleteRecordsRequest(topics=[asked]), 2)
+    response = life.client.request(record_deletion("plain", 0, offset), 2)
     assert response.topics[0].partitions[0].error_code == 0
 
 
@@ -233,18 +212,13 @@ def delete_and_create_again(life: Life) -> None:
 
 def grow(life: Life) -> None:
     count = len(life.broker.catalog.find("plain").partitions) + 1
-    asked = CreatePartitionsTopic(name="plain", count=count, assignments=None)
-    (grown,) = life.client.request(CreatePartitionsRequest(topics=[asked]), 3).results
+    (grown,) = life.client.request(topic_growth("plain", count), 3).results
     assert grown.error_code == 0
 
 
 def alter(life: Life) -> None:
-    for kind, name, key in ((2, "plain", "max.message.bytes"), (4, "", "message.max.bytes")):
-        resource = AlterConfigsResource(
-            resource_type=kind, resource_name=name, configs=[AlterableConfig(name=key, value="99999")]
-        )
-        response = life.client.request(IncrementalAlterConfigsRequest(resources=[resource]), 1)
-        assert response.responses[0].error_code == 0
+    configure(life, TOPIC_CONFIG, "plain", "max.message.bytes", "99999")
+    configure(life, BROKER_CONFIG, "", "message.max.bytes", "99999")
 
 
 def move(life: Life) -> None:
@@ -277,10 +251,10 @@ def keep_house(life: Life) -> None:
 def retain(life: Life) -> None:
     """By size, by time, and of the segment that is being written."""
     for value in ("4000", "-1"):
-        configure(life, "again", "retention.bytes", value)
+        configure(life, TOPIC_CONFIG, "again", "retention.bytes", value)
         produce(life, "again")
         keep_house(life)
-    configure(life, "again", "retention.ms", "1")
+    configure(life, TOPIC_CONFIG, "again", "retention.ms", "1")
     wait_for(lambda: _is_empty_after_retention(life))
 
 
@@ -290,11 +264,8 @@ def _is_empty_after_retention(life: Life) -> bool:
     return bool(log.log_start_offset == log.log_end_offset)
 
 
-def configure(life: Life, topic: str, key: str, value: str) -> None:
-    resource = AlterConfigsResource(
-        resource_type=2, resource_name=topic, configs=[AlterableConfig(name=key, value=value)]
-    )
-    response = life.client.request(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+def configure(life: Life, kind: int, name: str, key: str, value: str) -> None:
+    response = life.client.request(setting_change(kind, name, key, value), 1)
     assert response.responses[0].error_code == 0
 
 
