@@ -15,18 +15,18 @@ from types import TracebackType
 from typing import Self
 
 from tests.support import java
+from tests.support.broker_process import BrokerProcess
 from tests.support.logd_process import QUICK_GROUPS, free_port
 
 READY_SECONDS = 60.0
-STOP_SECONDS = 30.0
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 
 
-class ApacheKafka:
+class ApacheKafka(BrokerProcess):
     """A single KRaft node; its log folder is ``folder/data``, its output ``folder/kafka.log``."""
 
     def __init__(self, folder: Path, overrides: Mapping[str, object] | None = None) -> None:
-        self.folder = folder
+        super().__init__(folder, "kafka.log")
         self.data = folder / "data"
         self.port = free_port()
         controller = free_port()
@@ -45,24 +45,6 @@ class ApacheKafka:
             **QUICK_GROUPS,
             **(overrides or {}),
         }
-        self._process: subprocess.Popen[bytes] | None = None
-        self._log = folder / "kafka.log"
-        folder.mkdir(parents=True, exist_ok=True)
-
-    @property
-    def bootstrap(self) -> str:
-        """``host:port`` for clients."""
-        return f"127.0.0.1:{self.port}"
-
-    @property
-    def log(self) -> str:
-        """All output of all starts."""
-        return self._log.read_text(encoding="utf-8", errors="replace") if self._log.exists() else ""
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process lives."""
-        return self._process is not None and self._process.poll() is None
 
     def start(self) -> Self:
         """Format the folder if it is new, start, and wait until it serves."""
@@ -90,27 +72,12 @@ class ApacheKafka:
             time.sleep(0.05)
         return self
 
-    def stop(self) -> None:
-        """Stop cleanly by SIGTERM."""
-        assert self._process is not None
-        self._process.terminate()
-        self._process.wait(STOP_SECONDS)
-
-    def kill(self) -> None:
-        """SIGKILL, and wait until it is gone."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait(STOP_SECONDS)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.kill()
+        super().__exit__(kind, error, traceback)
         if kind is None:
             shutil.rmtree(self.data, ignore_errors=True)

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
+from tests.support.broker_process import STOP_SECONDS, BrokerProcess
+
 READY_SECONDS = 30.0
-STOP_SECONDS = 20.0
 _READY = re.compile(r"^logd ready at (?P<host>.+):(?P<port>\d+) \(", re.MULTILINE)
 
 QUICK_GROUPS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
@@ -30,7 +29,7 @@ NO_RETENTION = {"log.retention.check.interval.ms": str(24 * 3600 * 1000)}
 """Many records in tests are of 1970, and a broker shared by a whole run would come to find them too old."""
 
 
-class LogdProcess:
+class LogdProcess(BrokerProcess):
     """A broker in ``folder``: data in ``folder/data``, its output in ``folder/logd.log``.
 
     ``overrides`` are Kafka's keys; ``node_id`` is 1 unless overridden. As a context manager it is started,
@@ -45,8 +44,7 @@ class LogdProcess:
         config: Path | None = None,
         python: Sequence[str] = (),
     ) -> None:
-        self.folder = folder
-        self.port = 0
+        super().__init__(folder, "logd.log")
         self.overrides: dict[str, object] = {
             "log.dirs": folder / "data",
             **QUICK_GROUPS,
@@ -56,30 +54,12 @@ class LogdProcess:
         self._command = [sys.executable, *python, "-m", "logd"]
         if config is not None:
             self._command += ["--config", str(config)]
-        self._process: subprocess.Popen[bytes] | None = None
-        self._log = folder / "logd.log"
-        folder.mkdir(parents=True, exist_ok=True)
-
-    @property
-    def bootstrap(self) -> str:
-        """``host:port`` for clients."""
-        return f"127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int:
         """The process that runs now, or ran last."""
         assert self._process is not None, "never started"
         return self._process.pid
-
-    @property
-    def log(self) -> str:
-        """All output of all starts."""
-        return self._log.read_text(encoding="utf-8", errors="replace") if self._log.exists() else ""
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process lives."""
-        return self._process is not None and self._process.poll() is None
 
     def spawn(self) -> None:
         """Begin a start without waiting for it to be ready."""
@@ -106,19 +86,6 @@ class LogdProcess:
             time.sleep(0.01)
         self.port = int(ready["port"])
         return self
-
-    def stop(self, seconds: float = STOP_SECONDS) -> int:
-        """Stop cleanly by SIGTERM; the exit status."""
-        assert self._process is not None
-        if self.is_running:
-            self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(seconds)
-
-    def kill(self) -> None:
-        """SIGKILL, and wait until it is gone."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait(STOP_SECONDS)
 
     def wait(self, seconds: float = STOP_SECONDS) -> int:
         """Wait until it ends by itself; the exit status."""
@@ -152,17 +119,6 @@ class LogdProcess:
     def connect(self, seconds: float = 10.0) -> socket.socket:
         """A raw connection."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=seconds)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.kill()
 
 
 def free_port() -> int:
