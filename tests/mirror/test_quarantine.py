@@ -221,76 +221,103 @@ class Syncs:
         pass
 
 
+class HalfStuckTarget:
+    """Takes the batches of topic `r`, those of partition 0 only once it `is_stuck` no more."""
+
+    def __init__(self, broker: FakeBroker) -> None:
+        self.logs = {0: FakeLog(), 1: FakeLog()}
+        self.is_stuck = True
+        broker.topics = {"r": {0: 1, 1: 1}}
+        broker.on(ApiKey.PRODUCE, self._answer)
+
+    def _answer(self, asked: Asked) -> bytes:
+        (_, partitions), *_ = asked.message.topics
+        results = []
+        for number, batch in partitions:
+            if number == 0 and self.is_stuck:
+                results.append((number, ErrorCode.NOT_ENOUGH_REPLICAS, -1))
+            else:
+                results.append((number, *self.logs[number].append(batch)))
+        return asked.produced(*results)
+
+
+class HalfStuckMirror:
+    """Copies both partitions of a topic of `RECORDS` large records to a `HalfStuckTarget`."""
+
+    RECORDS = 30
+
+    def __init__(self, source: Client, target: Client, topic: str) -> None:
+        self.stuck, self.good = TopicPartition(topic, 0), TopicPartition(topic, 1)
+        self.now = 1000.0
+        self.failures: list[MirrorError] = []
+        self.syncs = Syncs()
+        syncs: Any = self.syncs
+        self.source = MirrorSource(
+            source,
+            target,
+            syncs,
+            sync_interval=1,
+            clock=lambda: self.now,
+            on_failure=self.failures.append,
+        )
+
+    def add(self, tp: TopicPartition, position: Position) -> None:
+        self.source.add(tp, TopicPartition("r", tp.partition), b"", b"", position, self.RECORDS)
+
+    async def copy_the_good_one(self) -> None:
+        """Both begin; returns when all of the good one is acknowledged."""
+        for tp in (self.stuck, self.good):
+            self.add(tp, Position(0, 0))
+        while self.source.copies[self.good].records < self.RECORDS:
+            self.now += 0.01
+            await self.source.copy()
+
+    def let_go_the_stuck_one(self) -> None:
+        """Only after the time for acknowledgements is over."""
+        self.source.let_go_unacked()
+        assert self.failures == [], "not for so long yet"
+        self.now += 60
+        self.source.let_go_unacked()
+        (failed,) = self.failures
+        assert (type(failed).__name__, failed.tp) == ("NotAcked", self.stuck)
+        assert list(self.source.copies) == [self.good]
+
+    async def copy_the_stuck_one(self, held: int) -> None:
+        """Once the target takes its batches; it holds so many records."""
+        sync = self.syncs.written[self.stuck]
+        assert sync.producer is not None
+        self.add(self.stuck, Position(held, held, sync.producer.after(held)))
+        while not self.source.is_at(self.stuck, self.RECORDS):
+            await self.source.copy()
+
+
 def test_a_partition_the_target_does_not_acknowledge_holds_its_share_of_memory_and_is_let_go(
     pair: Pair, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its batches filled the memory for what is on its way, and everybody waited for room."""
     monkeypatch.setattr("mirror.source.BUFFER_MEMORY", 17 << 20)  # a request's size, and a bit
     monkeypatch.setattr("mirror.source.SHARE_MIN", 1 << 20)
-    topic, now = new_name(), [1000.0]
-    stuck, good = TopicPartition(topic, 0), TopicPartition(topic, 1)
-    logs: dict[int, FakeLog] = {}
-
-    def answer(asked: Asked) -> bytes:
-        (_, partitions), *_ = asked.message.topics
-        results = []
-        for number, batch in partitions:
-            refused = number == 0 and stuck_still
-            results.append(
-                (number, ErrorCode.NOT_ENOUGH_REPLICAS, -1)
-                if refused
-                else (number, *logs.setdefault(number, FakeLog()).append(batch))
-            )
-        return asked.produced(*results)
-
-    stuck_still = True
+    topic = new_name()
 
     async def main() -> None:
-        nonlocal stuck_still
         await pair.create(topic, 2)
-        big = [[(0, None, b"%d" % i + b"x" * 900_000, ())] for i in range(30)]
+        big = [[(0, None, b"%d" % i + b"x" * 900_000, ())] for i in range(HalfStuckMirror.RECORDS)]
         await produce(pair.dc1, topic, {0: big, 1: big})
-        failures: list[MirrorError] = []
-        async with FakeBroker() as target, Client(pair.dc1) as source:
-            target.topics = {"r": {0: 1, 1: 1}}
-            target.on(ApiKey.PRODUCE, answer)
-            async with Client(target.bootstrap) as client:
-                syncs: Any = Syncs()
-                mirror = MirrorSource(
-                    source,
-                    client,
-                    syncs,
-                    sync_interval=1,
-                    clock=lambda: now[0],
-                    on_failure=failures.append,
-                )
-                await mirror.open()
-                for tp in (stuck, good):
-                    mirror.add(tp, TopicPartition("r", tp.partition), b"", b"", Position(0, 0), 30)
-                while mirror.copies[good].records < 30:
-                    now[0] += 0.01
-                    await mirror.copy()
-                assert mirror.copies[stuck].in_flight_bytes < 11 << 20
-                assert mirror.copies[stuck].records == 0
-                mirror.let_go_unacked()
-                assert failures == [], "not for so long yet"
-                now[0] += 60
-                mirror.let_go_unacked()
-                (failed,) = failures
-                assert (type(failed).__name__, failed.tp) == ("NotAcked", stuck)
-                assert list(mirror.copies) == [good]
-                stuck_still = False
-                await until(lambda: mirror.can_add(TopicPartition("r", 0)))
-                sync = syncs.written[stuck]
-                held = len(logs[0].values) if 0 in logs else 0
-                assert sync.producer is not None
-                position = Position(held, held, sync.producer.after(held))
-                mirror.add(stuck, TopicPartition("r", 0), b"", b"", position, 30)
-                while not mirror.is_at(stuck, 30):
-                    await mirror.copy()
-                await mirror.close()
-        assert logs[0].values == logs[1].values
-        assert len(logs[0].values) == 30
+        async with FakeBroker() as broker, Client(pair.dc1) as source:
+            target = HalfStuckTarget(broker)
+            async with Client(broker.bootstrap) as client:
+                mirror = HalfStuckMirror(source, client, topic)
+                await mirror.source.open()
+                await mirror.copy_the_good_one()
+                assert mirror.source.copies[mirror.stuck].in_flight_bytes < 11 << 20
+                assert mirror.source.copies[mirror.stuck].records == 0
+                mirror.let_go_the_stuck_one()
+                target.is_stuck = False
+                await until(lambda: mirror.source.can_add(TopicPartition("r", 0)))
+                await mirror.copy_the_stuck_one(len(target.logs[0].values))
+                await mirror.source.close()
+        assert target.logs[0].values == target.logs[1].values
+        assert len(target.logs[0].values) == HalfStuckMirror.RECORDS
 
     run(main())
 
