@@ -19,6 +19,15 @@ def create_topic(
 ) -> str:
     """Create a topic; its name. AssertionError with the broker's reason when it does not want to."""
     with RawClient(logd.port) as client:
-        (created,) = client.request(topic_creation(name, partitions, configs or {}), 7).topics
-    assert created.error_code == 0, created.error_message
+        _create(client, name, partitions, configs or {})
     return name
+
+
+def make(client: RawClient, name: str = "t", *, partitions: int = 1, **configs: str) -> None:
+    """Create a topic; keys of its settings have `_` for `.`."""
+    _create(client, name, partitions, {key.replace("_", "."): value for key, value in configs.items()})
+
+
+def _create(client: RawClient, name: str, partitions: int, configs: Mapping[str, str]) -> None:
+    (created,) = client.request(topic_creation(name, partitions, configs), 7).topics
+    assert created.error_code == 0, created.error_message

@@ -22,7 +22,6 @@ from logd.records import build_batch, decode_records
 from logd.server.server import Server
 from logd.storage.disk import PosixFile
 from logd.wire import encode_request
-from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from logd.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -33,6 +32,7 @@ from logd.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchReque
 from logd.wire.produce import encode_produce_request
 from tests.support.raw_client import RawClient
 from tests.support.raw_transaction import Writer
+from tests.support.topics import make
 from tests.support.waiting import wait_for
 
 
@@ -112,18 +112,6 @@ def logd(disk: Disk, tmp_path: Path) -> Iterator[Running]:
     with Running(tmp_path / "data") as running:
         yield running
         disk.free.set()
-
-
-def make(client: RawClient, name: str, **configs: str) -> None:
-    topic = CreatableTopic(
-        name=name,
-        num_partitions=1,
-        replication_factor=1,
-        configs=[
-            CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()
-        ],
-    )
-    assert client.request(CreateTopicsRequest(topics=[topic]), 7).topics[0].error_code == 0
 
 
 def send(client: RawClient, topic: str, value: str, acks: int = -1) -> None:

@@ -18,7 +18,6 @@ from logd.config.broker import BrokerConfig
 from logd.storage import Deletion
 from logd.storage.checkpoints import read_offsets
 from logd.storage.disk import PosixDisk
-from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from logd.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -27,6 +26,7 @@ from logd.wire.messages.delete_records import (
 from logd.wire.messages.delete_topics import DeleteTopicsRequest
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
+from tests.support.topics import make
 
 QUICK = {
     "log.retention.check.interval.ms": "50",
@@ -41,18 +41,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
-
-
-def make(client: RawClient, name: str = "t", **configs: str) -> None:
-    topic = CreatableTopic(
-        name=name,
-        num_partitions=1,
-        replication_factor=1,
-        configs=[
-            CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()
-        ],
-    )
-    assert client.request(CreateTopicsRequest(topics=[topic]), 7).topics[0].error_code == 0
 
 
 def fill(client: RawClient, timestamp: int, name: str = "t") -> None:
