@@ -17,10 +17,8 @@ from tests.fuzz.mutations import SERVED, frames
 
 FUZZ = settings(
     max_examples=40,
-    deadline=2000,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
-    print_blob=True,
 )
 BYTES_MAX = 1_000_000
 """What decoding a request of a few hundred bytes may allocate."""
@@ -74,7 +72,7 @@ def test_only_malformed_message(key: int, data: st.DataObject) -> None:
     assert peak < BYTES_MAX
 
 
-@settings(max_examples=500, deadline=2000, database=None)
+@settings(max_examples=500, database=None)
 @given(data=st.binary(max_size=200), served=st.sampled_from(SERVED))
 def test_noise_behind_a_key_and_a_version(data: bytes, served: tuple[int, int]) -> None:
     key, version = served

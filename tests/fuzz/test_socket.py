@@ -36,10 +36,8 @@ def test_the_broker_survives(logd: LogdProcess) -> None:
 
     @settings(
         max_examples=400,
-        deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
-        print_blob=True,
     )
     @given(sent=streams())
     def fuzz(sent: bytes) -> None:

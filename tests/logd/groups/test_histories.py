@@ -445,4 +445,4 @@ class GroupHistories(RuleBasedStateMachine):
 
 
 TestGroupHistories = GroupHistories.TestCase
-TestGroupHistories.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+TestGroupHistories.settings = settings(max_examples=200, stateful_step_count=30)

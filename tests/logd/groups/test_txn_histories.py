@@ -238,4 +238,4 @@ class OffsetHistories(RuleBasedStateMachine):
 
 
 TestOffsetHistories = OffsetHistories.TestCase
-TestOffsetHistories.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+TestOffsetHistories.settings = settings(max_examples=200, stateful_step_count=30)

@@ -18,7 +18,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     steps=st.lists(STEPS, max_size=40),
     segment_bytes=st.integers(2000, 5000),

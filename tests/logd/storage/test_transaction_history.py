@@ -270,7 +270,7 @@ class History:
             yield offset, min(offset + 4, end)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     steps=st.lists(STEPS, min_size=15, max_size=40),
     segment_bytes=st.sampled_from([200, 500, 1500]),

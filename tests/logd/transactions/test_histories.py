@@ -223,7 +223,5 @@ def tried(call: Callable[[], T]) -> tuple[T | None, ErrorCode]:
         return None, error.code
 
 
-Histories.TestCase.settings = settings(
-    max_examples=150, stateful_step_count=40, deadline=None, print_blob=True, database=None
-)
+Histories.TestCase.settings = settings(max_examples=150, stateful_step_count=40, database=None)
 test_histories = Histories.TestCase

@@ -162,7 +162,7 @@ def kio_bytes(message: Message, version: int) -> bytes:
 
 
 @pytest.mark.parametrize(("cls", "version"), CASES)
-@settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_bytes_are_kafkas(cls: type[Message], version: int, data: st.DataObject) -> None:
     message = data.draw(messages(cls, kio_class(cls, version), version))

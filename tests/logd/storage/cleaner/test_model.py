@@ -196,7 +196,7 @@ class Model:
         assert all(value is not None for *_, value in found)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=PHASES)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], phases=PHASES)
 @given(history=st.lists(STEP, min_size=3, max_size=40))
 def test_histories(make_keyed: Callable[[Path], Any], history: list[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as name:
