@@ -7,6 +7,7 @@ import os
 import socket
 import struct
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,12 @@ def open_files(logd: LogdProcess) -> int:
         client.send(sample_frame(18, 0))
         client.receive_frame()
         return len(os.listdir(f"/proc/{logd.pid}/fd"))
+
+
+def tcp_buffer_bytes_max() -> int:
+    """How much of a connection the kernel may keep, at both its ends and in both directions."""
+    limits = [Path(f"/proc/sys/net/ipv4/tcp_{way}mem").read_text().split()[2] for way in "rw"]
+    return 2 * sum(map(int, limits))
 
 
 def test_a_byte_at_a_time(logd: LogdProcess, new_name: Callable[[str], str]) -> None:
@@ -56,14 +63,15 @@ def test_deaf_clients(logd: LogdProcess, new_name: Callable[[str], str]) -> None
 
 
 def test_deaf_clients_that_ask_for_small_things(logd: LogdProcess) -> None:
-    """Metadata by the hundred thousand, until the broker stops reading."""
+    """Questions by the hundred thousand, until the broker stops reading and the kernel's buffers are full."""
     asked = sample_frame(18, 0) * 2000
+    buffers = tcp_buffer_bytes_max()
     with contextlib.ExitStack() as stack:
         for _ in range(5):
             client = stack.enter_context(RawClient(logd.port))
             client.socket.settimeout(0.3)
             with contextlib.suppress(TimeoutError):
-                for _ in range(200):
+                for _ in range(3 * buffers // len(asked)):
                     client.send(asked)
                 pytest.fail("the broker takes whatever comes")
 

@@ -168,8 +168,8 @@ KILLED = """
 import sys
 from confluent_kafka import Consumer
 bootstrap, group, topic = sys.argv[1:]
-consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "session.timeout.ms": 700,
-    "heartbeat.interval.ms": 100, "partition.assignment.strategy": "range"})
+consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "session.timeout.ms": 3000,
+    "heartbeat.interval.ms": 300, "partition.assignment.strategy": "range"})
 consumer.subscribe([topic], on_assign=lambda _, partitions: print(len(partitions), flush=True))
 while True:
     consumer.poll(0.1)

@@ -43,6 +43,7 @@ def test_a_mirror_killed_again_and_again_copies_every_record_once(
 
     async def main() -> None:
         await fill(pair, topic)
+        copied: list[int] = []
         for kill in range(1, KILLS + 1):
             process = start_mirror(config)
             try:
@@ -52,8 +53,8 @@ def test_a_mirror_killed_again_and_again_copies_every_record_once(
             finally:
                 process.kill()
                 process.wait()
-        copied_before = sum((await target_ends(pair, topic)).values())
-        assert 0 < copied_before < PARTITIONS * RECORDS, "no kill hit the copying"
+            copied.append(sum((await target_ends(pair, topic)).values()))
+        assert 0 < copied[0] < PARTITIONS * RECORDS, "no kill hit the copying"
         assert start_mirror(config, "--until-caught-up").wait(60) == 0
         compared = await pair.verify(topic)
         assert compared.equal, compared

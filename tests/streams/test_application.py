@@ -270,7 +270,7 @@ def test_slow_user_code_keeps_its_place_in_the_group(
     """A record that takes longer than the session timeout: heartbeats go on beside it."""
     name = new_name("slow")
     builder = StreamsBuilder(key_serde=str, value_serde=int)
-    builder.stream(f"{name}-in").peek(lambda k, v: time.sleep(2)).to(f"{name}-out")
+    builder.stream(f"{name}-in").peek(lambda k, v: time.sleep(5)).to(f"{name}-out")
     states: list[State] = []
 
     async def case() -> None:
@@ -281,7 +281,7 @@ def test_slow_user_code_keeps_its_place_in_the_group(
             application_id=name,
             bootstrap_servers=logd.bootstrap,
             state_dir=str(tmp_path),
-            session_timeout_ms=1000,
+            session_timeout_ms=4000,
             heartbeat_interval_ms=100,
         )
         app.add_state_listener(lambda new, old: states.append(new))

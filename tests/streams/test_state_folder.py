@@ -101,7 +101,8 @@ def test_a_running_application_cleans_up(
                 await until(lambda: len(first.tasks) == len(second.tasks) == 1)
                 await until(lambda: folders() == {str(first.tasks[0])})
             await until(lambda: len(first.tasks) == 2)
-            assert folders() == {"0_0", "0_1"}
+            await first.wait_until_caught_up()
+            await until(lambda: folders() == {"0_0", "0_1"})
             assert contents(first)[1] == expected(events)[1]
 
     with caplog.at_level(logging.INFO, "streams.runtime.cleaner"):

@@ -70,6 +70,11 @@ class WorkerKit:
         self.output = folder / "worker.log"
         self._processes: list[subprocess.Popen[bytes]] = []
 
+    @property
+    def port(self) -> int:
+        """The broker's."""
+        return int(self.bootstrap.rpartition(":")[2])
+
     def config(self, **changes: str) -> WorkerConfig:
         return WorkerConfig.parse(self.settings | {k.replace("_", "."): v for k, v in changes.items()})
 

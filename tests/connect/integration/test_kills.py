@@ -9,6 +9,7 @@ from collections import defaultdict
 
 import pytest
 
+from tests.support.connections import has_connections
 from tests.support.logd_process import LogdProcess
 
 ROWS = 20_000
@@ -25,6 +26,7 @@ def test_worker_killed_while_reading(kit, rows, topic, at):
     process = kit.spawn(source)
     kit.wait_until(lambda: kit.committed_line() > at, process)
     kit.kill(process)
+    kit.wait_until(lambda: not has_connections(kit.port))  # what it had sent may still be appended
 
     committed_rows = kit.committed_line() - 1  # the first line is the header
     before = set(kit.numbers(topic))
@@ -44,7 +46,7 @@ def test_worker_killed_while_writing_files(kit, rows, topic, tmp_path):
     out = tmp_path / "out"
     sink = kit.sink(out, topic) | {"consumer.override.max.partition.fetch.bytes": "20000"}
     # A dead member's partitions are to be free soon.
-    kit.settings |= {"consumer.session.timeout.ms": "1000", "consumer.heartbeat.interval.ms": "200"}
+    kit.settings |= {"consumer.session.timeout.ms": "3000", "consumer.heartbeat.interval.ms": "200"}
 
     def written() -> int:
         return len(list(out.glob("[!.]*/*.jsonl")))

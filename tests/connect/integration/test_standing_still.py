@@ -33,7 +33,7 @@ def test_a_worker_that_comes_back_writes_nothing_over_what_others_wrote(kit, row
     source = kit.source(rows(ROWS), topic) | {"topic.creation.default.partitions": "1"}
     kit.finish(source)
     kit.settings |= {
-        "consumer.session.timeout.ms": "1000",
+        "consumer.session.timeout.ms": "3000",
         "consumer.heartbeat.interval.ms": "200",
         "offset.storage.file.filename": str(tmp_path / "offsets-first"),
     }

@@ -89,7 +89,7 @@ def test_fencing(library: Library, broker: Broker, topic: str) -> None:
 
 def test_timeout(library: Library, broker: Broker, topic: str) -> None:
     """A transaction that takes too long is aborted; its producer cannot commit it any more."""
-    slow = library.producer(broker.bootstrap, topic, timeout_ms=1000)
+    slow = library.producer(broker.bootstrap, topic, timeout_ms=4000)
     other = library.producer(broker.bootstrap, f"{topic}-other")
     slow.begin()
     slow.send(topic, b"slow", 0)

@@ -108,7 +108,7 @@ def test_the_second_producer_fences_the_first(logd: LogdProcess, new_name: Calla
 def test_what_nobody_ends_times_out(tmp_path: Path) -> None:
     with LogdProcess(tmp_path, QUICK_TIMEOUTS) as logd:
         topic = topic_called("t", logd)
-        producer = transactional(logd, "x", transaction_timeout_ms=1_000)
+        producer = transactional(logd, "x", transaction_timeout_ms=4_000)
         write(producer, topic, "a", "b")
         assert not is_stable(logd, topic)
         wait_for(lambda: is_stable(logd, topic))
@@ -140,7 +140,7 @@ def test_a_transaction_goes_on_over_a_kill(tmp_path: Path) -> None:
 def test_a_transaction_of_a_producer_that_died_with_the_broker(tmp_path: Path) -> None:
     with LogdProcess(tmp_path, QUICK_TIMEOUTS) as logd:
         topic = topic_called("t", logd)
-        write(transactional(logd, "x", transaction_timeout_ms=1_000), topic, "a", "b")
+        write(transactional(logd, "x", transaction_timeout_ms=4_000), topic, "a", "b")
         logd.kill()
         logd.start()
         wait_for(lambda: is_stable(logd, topic))

@@ -8,6 +8,7 @@ import random
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -131,15 +132,24 @@ def cleaner_pid(logd: LogdProcess) -> int | None:
     """The cleaner process, if there is one."""
     children = Path(f"/proc/{logd.pid}/task/{logd.pid}/children").read_text().split()
     for child in children:
-        if b"logd.storage.cleaner" in Path(f"/proc/{child}/cmdline").read_bytes():
-            return int(child)
+        with suppress(FileNotFoundError, ProcessLookupError):  # it may end between the two looks
+            if b"logd.storage.cleaner" in Path(f"/proc/{child}/cmdline").read_bytes():
+                return int(child)
     return None
+
+
+def running_cleaner(logd: LogdProcess) -> int:
+    """The cleaner process, as soon as there is one."""
+    found: list[int | None] = []
+    wait_for(lambda: found.append(cleaner_pid(logd)) or found[-1] is not None)  # type: ignore[func-returns-value]
+    assert found[-1] is not None
+    return found[-1]
 
 
 def is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
@@ -177,8 +187,7 @@ def test_under_reading_and_writing(start: Callable[..., LogdProcess]) -> None:
     wait_for(lambda: read_all(logd, "t")[1] < writer.count / 2)
     checkpoint = logd.folder / "data" / "cleaner-offset-checkpoint"
     assert read_offsets(checkpoint)["t", 0] > 0
-    cleaner = cleaner_pid(logd)
-    assert cleaner is not None
+    cleaner = running_cleaner(logd)
     assert logd.stop() == 0
     wait_for(lambda: not is_alive(cleaner))
     assert not list((logd.folder / "data" / "t-0").glob("*.swap"))
@@ -221,13 +230,13 @@ def test_the_broker_is_killed_meanwhile(start: Callable[..., LogdProcess]) -> No
         for kill in range(3):
             done = rounds(logd, "t")
             wait_for(lambda done=done: rounds(logd, "t") > done + 1)  # type: ignore[misc]
-            cleaner = cleaner_pid(logd)
-            assert cleaner is not None
+            cleaner = running_cleaner(logd)
             logd.kill()
             wait_for(lambda cleaner=cleaner: not is_alive(cleaner))  # type: ignore[misc]
             logd.start()
+            written = set(writer.last)  # before the look at the log, for the writer goes on
             found, _ = read_all(logd, "t")
-            assert set(found) >= set(writer.last), f"kill {kill}"
+            assert set(found) >= written, f"kill {kill}"
     assert holds(read_all(logd, "t")[0], writer)
 
 
@@ -236,10 +245,7 @@ def test_the_cleaner_is_killed_meanwhile(start: Callable[..., LogdProcess]) -> N
     create_topic(logd, "t", COMPACTED)
     with Writer(logd, "t") as writer, RawClient(logd.port) as client:
         for kill in range(2):
-            wait_for(lambda: cleaner_pid(logd) is not None)
-            pid = cleaner_pid(logd)
-            assert pid is not None
-            os.kill(pid, signal.SIGKILL)
+            os.kill(running_cleaner(logd), signal.SIGKILL)
             wait_for(lambda kill=kill: logd.log.count("it is started again") > kill)  # type: ignore[misc]
         assert client.fetch("t", 0).error_code == ErrorCode.NONE
         done = rounds(logd, "t")
@@ -280,7 +286,7 @@ def test_a_topic_that_is_deleted_or_not_compacted_any_more_is_dropped(
             writer = Writer(logd, name)
             while writer.count < 500:
                 writer.write(client)
-        wait_for(lambda: cleaner_pid(logd) is not None)
+        running_cleaner(logd)
         client.request(DeleteTopicsRequest(topic_names=["deleted"], timeout_ms=10_000), 4)
         change = AlterableConfig(name="cleanup.policy", config_operation=SET, value="delete")
         resource = AlterConfigsResource(

@@ -88,7 +88,7 @@ class AioConsumer:
                 isolation_level="read_committed",
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,
-                session_timeout_ms=1500,
+                session_timeout_ms=3000,
                 heartbeat_interval_ms=200,
                 retry_backoff_ms=50,
             )

@@ -104,7 +104,7 @@ class ConfluentConsumer:
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "session.timeout.ms": 1500,
+                "session.timeout.ms": 3000,
                 "heartbeat.interval.ms": 200,
             }
         )

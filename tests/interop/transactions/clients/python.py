@@ -90,7 +90,7 @@ class PythonConsumer:
             isolation_level="read_committed",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=1500,
+            session_timeout_ms=3000,
             heartbeat_interval_ms=200,
             reconnect_backoff_max_ms=500,
         )

@@ -1,0 +1,17 @@
+"""Which connections a broker has, by the kernel's table of sockets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ESTABLISHED, CLOSE_WAIT = 0x01, 0x08
+"""In the latter the peer is gone, and what it had sent may not be read yet."""
+
+
+def has_connections(port: int) -> bool:
+    """Whether a server on this local port has connections that it has not closed."""
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, _, state, *_ = line.split()
+        if int(local.rpartition(":")[2], 16) == port and int(state, 16) in (ESTABLISHED, CLOSE_WAIT):
+            return True
+    return False
