@@ -18,15 +18,18 @@ from logd.records import iter_batches
 from logd.wire.messages.fetch import FetchRequest
 from logd.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from streams import KafkaStreams, StreamsBuilder
-from tests.interop.clients.base import SECONDS
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.java import needs_kafka
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
 
+pytestmark = pytest.mark.timeout(240)
+
 Broker = ApacheKafka | LogdProcess
 TP = TopicPartition("t", 0)
+SECONDS = 100.0
+"""Far more than logd needs; Apache Kafka takes several to start, and many on a busy machine."""
 READ, LEFT, NEW = 10, 7, 5
 
 

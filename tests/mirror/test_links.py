@@ -16,7 +16,8 @@ from mirror.links import KeptLink
 from tests.logd.client.running import until
 from tests.mirror.pair import Pair, numbered, produce
 from tests.mirror.test_kill import target_ends
-from tests.support.logd_process import LogdProcess, free_port
+from tests.support.logd_process import LogdProcess
+from tests.support.ports import free_port
 
 NewName = Callable[[], str]
 

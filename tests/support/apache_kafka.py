@@ -16,7 +16,8 @@ from typing import Self
 
 from tests.support import java
 from tests.support.broker_process import BrokerProcess
-from tests.support.logd_process import QUICK_GROUPS, free_port
+from tests.support.logd_process import QUICK_GROUPS
+from tests.support.ports import free_port
 
 READY_SECONDS = 60.0
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"

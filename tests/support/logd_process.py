@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.support.broker_process import STOP_SECONDS, BrokerProcess
+from tests.support.ports import free_port
 
 READY_SECONDS = 30.0
 _READY = re.compile(r"^logd ready at (?P<host>.+):(?P<port>\d+) \(", re.MULTILINE)
@@ -64,6 +65,7 @@ class LogdProcess(BrokerProcess):
     def spawn(self) -> None:
         """Begin a start without waiting for it to be ready."""
         assert not self.is_running, "already running"
+        self.port = self.port or free_port()
         settings = {"listeners": f"PLAINTEXT://127.0.0.1:{self.port}", **self.overrides}
         arguments = [part for key, value in settings.items() for part in ("--override", f"{key}={value}")]
         with self._log.open("ab") as output:
@@ -78,9 +80,13 @@ class LogdProcess(BrokerProcess):
     def start(self) -> Self:
         """Start and wait until it is ready; AssertionError with its output when it does not get there."""
         before = len(self.log)
+        is_chosen_here = not self.port and "listeners" not in self.overrides
         self.spawn()
         deadline = time.monotonic() + READY_SECONDS
         while (ready := _READY.search(self.log[before:])) is None:
+            if is_chosen_here and not self.is_running and "cannot listen" in self.log[before:]:
+                self.port = 0  # another was faster
+                return self.start()
             assert self.is_running, f"logd ended with status {self.returncode}:\n{self.log[before:]}"
             assert time.monotonic() < deadline, f"logd is not ready:\n{self.log[before:]}"
             time.sleep(0.01)
@@ -119,10 +125,3 @@ class LogdProcess(BrokerProcess):
     def connect(self, seconds: float = 10.0) -> socket.socket:
         """A raw connection."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=seconds)
-
-
-def free_port() -> int:
-    """A port nobody listens on just now."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])

@@ -140,7 +140,9 @@ def with_append_time() -> bytes:
         (with_append_time(), ErrorCode.INVALID_TIMESTAMP),
         (build_batch(records("x" * 1_100_000)), ErrorCode.MESSAGE_TOO_LARGE),
     ],
-    ids=lambda given: "batch" if isinstance(given, bytes) else given.name,  # the bytes are others in every run
+    ids=lambda given: (
+        "batch" if isinstance(given, bytes) else given.name
+    ),  # the bytes are others in every run
 )
 def test_batches_that_are_refused(client: RawClient, make_topic: Make, batch: bytes, code: ErrorCode) -> None:
     name = make_topic()
