@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,15 +16,11 @@ from logd.wire.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from tests.support.java import dump_log_segments, needs_kafka
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 
-LIBS = os.environ.get("KAFKA_LIBS", "")
-
-pytestmark = pytest.mark.skipif(
-    not (LIBS and shutil.which("java")),
-    reason="KAFKA_LIBS does not name a folder of Kafka's jars, or no java",
-)
+pytestmark = needs_kafka
 
 
 @pytest.mark.parametrize("codec", [0, 3])
@@ -50,6 +43,6 @@ def test_kafka_reads_our_offsets(tmp_path: Path, codec: int) -> None:
 
 
 def dump(path: Path) -> str:
-    tool = ["java", "-Dfile.encoding=UTF-8", "-cp", f"{LIBS}/*", "kafka.tools.DumpLogSegments"]
-    options = ["--offsets-decoder", "--print-data-log", "--files", str(path)]
-    return subprocess.run([*tool, *options], capture_output=True, text=True, timeout=100, check=True).stdout
+    done = dump_log_segments("--offsets-decoder", "--print-data-log", "--files", str(path))
+    done.check_returncode()
+    return done.stdout

@@ -6,23 +6,15 @@ KAFKA_LIBS is the folder of Kafka's jars.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.logd.broker.log_dirs import fill, logd_in, read
+from tests.support.java import needs_kafka, run_tool
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_for
-
-LIBS = os.environ.get("KAFKA_LIBS", "")
-needs_kafka = pytest.mark.skipif(
-    not (LIBS and shutil.which("java")),
-    reason="KAFKA_LIBS does not name a folder of Kafka's jars, or no java",
-)
 
 
 def test_kafka_python(tmp_path: Path) -> None:
@@ -56,8 +48,7 @@ def test_kafka_python(tmp_path: Path) -> None:
 
 
 def tool(name: str, *arguments: str) -> str:
-    command = ["java", "-cp", f"{LIBS}/*", f"org.apache.kafka.tools.{name}", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    done = run_tool(f"org.apache.kafka.tools.{name}", *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from logd.records import Codec
+from tests.support.java import dump_log_segments, needs_kafka
 
-LIBS = os.environ.get("KAFKA_LIBS", "")
-
-pytestmark = pytest.mark.skipif(
-    not (LIBS and shutil.which("java")),
-    reason="KAFKA_LIBS does not name a folder of Kafka's jars, or no java",
-)
+pytestmark = needs_kafka
 
 
 def dump(*options: str, files: list[Path]) -> str:
-    command = ["java", "-cp", f"{LIBS}/*", "kafka.tools.DumpLogSegments", *options]
-    command += ["--files", ",".join(map(str, files))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    done = dump_log_segments(*options, "--files", ",".join(map(str, files)))
+    done.check_returncode()
     return done.stdout + done.stderr
 
 
