@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,16 +14,34 @@ from logd.wire import encode_request
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
+from tests.support.waiting import wait_for
 
 VALUE_BYTES = 500_000
 BATCHES = 20
 
 
-@pytest.fixture(params=["sendfile", "copy"])
-def filled(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LogdProcess]:
-    """A broker with a topic ``t`` of 10 MB, sending either way, that closes what idles for two seconds."""
-    overrides = {"millstream.fetch.send": request.param, "connections.max.idle.ms": "2000"}
-    with LogdProcess(tmp_path, overrides) as logd:
+@pytest.fixture(scope="module", params=["sendfile", "copy"])
+def way(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def filled(way: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
+    """A broker with a topic ``t`` of 10 MB, sending either way; for all tests that leave it as it is."""
+    with sending(tmp_path_factory.mktemp(way), way) as logd:
+        yield logd
+
+
+@pytest.fixture
+def impatient(way: str, tmp_path: Path) -> Iterator[LogdProcess]:
+    """As ``filled``, for one test; it closes what idles for two seconds."""
+    with sending(tmp_path, way, {"connections.max.idle.ms": "2000"}) as logd:
+        yield logd
+
+
+@contextmanager
+def sending(folder: Path, way: str, settings: Mapping[str, str] = {}) -> Iterator[LogdProcess]:
+    with LogdProcess(folder, {"millstream.fetch.send": way, **settings}) as logd:
         with RawClient(logd.port) as client:
             client.request(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
             for number in range(BATCHES):
@@ -42,6 +61,11 @@ def kernel_queues(broker: int, client: int) -> int:
     return queued
 
 
+def waits(broker: LogdProcess, client: int) -> bool:
+    """Whether a whole answer has left the broker and waits for its client."""
+    return kernel_queues(broker.port, client) > VALUE_BYTES
+
+
 def test_a_response_larger_than_every_buffer_arrives_whole(filled: LogdProcess) -> None:
     with RawClient(filled.port) as client:
         records = client.fetch("t", partition_max_bytes=1 << 26).records
@@ -53,11 +77,8 @@ def test_an_answer_leaves_at_once_before_its_client_reads(filled: LogdProcess) -
     """With Apache Kafka's send buffer of 102,400 bytes the broker woke up five times for a fetch of 1 MB."""
     with RawClient(filled.port) as client, RawClient(filled.port) as other:
         client.send_fetch("t", partition_max_bytes=1)
-        for _ in range(1000):
-            other.request(MetadataRequest(topics=[]), 9)
-            if (queued := kernel_queues(filled.port, client.socket.getsockname()[1])) > VALUE_BYTES:
-                break
-        assert queued > VALUE_BYTES
+        port = client.socket.getsockname()[1]
+        wait_for(lambda: bool(other.request(MetadataRequest(topics=[]), 9)) and waits(filled, port))
 
 
 def test_many_responses_stay_in_order_behind_a_slow_reader(filled: LogdProcess) -> None:
@@ -71,22 +92,23 @@ def test_many_responses_stay_in_order_behind_a_slow_reader(filled: LogdProcess) 
             assert client.receive(3, 9).brokers
 
 
-def test_a_client_that_never_reads_costs_little_and_is_closed(filled: LogdProcess) -> None:
-    with RawClient(filled.port) as reader:
+def test_a_client_that_never_reads_costs_little_and_is_closed(impatient: LogdProcess) -> None:
+    with RawClient(impatient.port) as reader:
         reader.fetch("t")
-        before = filled.rss_bytes
-        with RawClient(filled.port) as greedy:
-            for _ in range(200):
-                greedy.send_fetch("t", partition_max_bytes=1 << 26)
+    before = impatient.rss_bytes
+    with RawClient(impatient.port) as greedy:
+        for _ in range(200):
+            greedy.send_fetch("t", partition_max_bytes=1 << 26)
+        with RawClient(impatient.port) as reader:
             reader.fetch("t", max_wait_ms=10)
-            assert filled.rss_bytes - before < 20_000_000
-            filled.wait_for_log("the client does not read")
+        assert impatient.rss_bytes - before < 20_000_000
+        impatient.wait_for_log("the client does not read")
 
 
-def test_an_idle_connection_is_closed(filled: LogdProcess) -> None:
-    with RawClient(filled.port) as client:
+def test_an_idle_connection_is_closed(impatient: LogdProcess) -> None:
+    with RawClient(impatient.port) as client:
         assert client.is_closed_by_peer()
-    filled.wait_for_log("idle for")
+    impatient.wait_for_log("idle for")
 
 
 def test_clients_that_leave_in_the_middle(filled: LogdProcess) -> None:
@@ -99,18 +121,14 @@ def test_clients_that_leave_in_the_middle(filled: LogdProcess) -> None:
                 client.send_fetch("t", partition_max_bytes=1 << 26)
             with RawClient(filled.port) as waiting:
                 waiting.send_fetch("t", BATCHES, max_wait_ms=100_000)
-        for _ in range(1000):
-            reader.fetch("t", partition_max_bytes=1)
-            if len(os.listdir(descriptors)) <= before:
-                break
-        assert len(os.listdir(descriptors)) <= before
+        wait_for(lambda: len(os.listdir(descriptors)) <= before)
     assert "Traceback" not in filled.log
 
 
-def test_a_topic_deleted_while_it_is_being_sent(filled: LogdProcess) -> None:
+def test_a_topic_deleted_while_it_is_being_sent(way: str, tmp_path: Path) -> None:
     from logd.wire.messages.delete_topics import DeleteTopicsRequest
 
-    with RawClient(filled.port) as reader, RawClient(filled.port) as admin:
+    with sending(tmp_path, way) as logd, RawClient(logd.port) as reader, RawClient(logd.port) as admin:
         reader.send_fetch("t", partition_max_bytes=1 << 26)
         assert admin.request(DeleteTopicsRequest(topic_names=["t"]), 5).responses[0].error_code == 0
         records = reader.receive(1, 12).responses[0].partitions[0].records
