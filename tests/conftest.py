@@ -1,9 +1,27 @@
-"""What holds for every test."""
+"""What holds for every test: how deep it goes (`depth`)."""
 
 from __future__ import annotations
 
-from hypothesis import settings
+from typing import Any
 
-settings.register_profile("millstream", deadline=None, print_blob=True)
-settings.load_profile("millstream")
-"""No example has a deadline: on a machine that is busy elsewhere any of them may take Hypothesis' 200 ms."""
+import pytest
+
+from tests.support import depth
+
+depth.set_examples()
+
+_left_out = pytest.StashKey[int]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left = depth.leave_out(items)
+    config.hook.pytest_deselected(items=left)
+    config.stash[_left_out] = len(left)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if count := config.stash.get(_left_out, 0):
+        terminalreporter.write_line(
+            f"{count} tests deselected, and fewer examples of others: MILLSTREAM_DEPTH is {depth.DEPTH:g}. "
+            "At 1 everything runs."
+        )

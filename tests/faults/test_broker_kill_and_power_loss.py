@@ -15,6 +15,7 @@ from logd.records import build_batch
 from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.faults.consumer import all_of
 from tests.faults.simulation import NOW, Client, Life, SimulatedBroker, new_disk, repeatable
+from tests.support import depth
 from tests.support.power_loss import Crashed, PowerLossDisk
 
 FLUSHED = {"log.flush.interval.messages": "1"}
@@ -31,7 +32,7 @@ async def write(broker: SimulatedBroker) -> None:
     await client.produce("t", 0, build_batch([(NOW, None, b"value", ())]))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", depth.seeds(8))
 def test_what_is_read_after_a_kill_outlasts_a_power_loss(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     read: list[dict[int, bytes | None]] = []

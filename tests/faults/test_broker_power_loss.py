@@ -27,6 +27,7 @@ from tests.faults.simulation import NOW, Life, SimulatedBroker, new_disk, repeat
 from tests.faults.world import World
 from tests.faults.world_audit import audit, audit_files
 from tests.faults.writers import Producer, Transactor
+from tests.support import depth
 from tests.support.power_loss import Crashed, PowerLossDisk
 
 HISTORIES = 9
@@ -126,7 +127,7 @@ def play(seed: int, folder: Path) -> History:
     return history
 
 
-@pytest.mark.parametrize("seed", range(HISTORIES))
+@pytest.mark.parametrize("seed", depth.seeds(HISTORIES))
 def test_history(seed: int, tmp_path: Path) -> None:
     play(seed, tmp_path / "disk")
 

@@ -16,9 +16,10 @@ import pytest
 
 from tests.faults.audit import audit_left
 from tests.faults.ledger import COMPACTED, CONFIG, Ledger
+from tests.support import depth
 from tests.support.power_loss import Crashed
 
-POWER_LOSSES = 3
+POWER_LOSSES = depth.times(3)
 """Power losses tried for each point."""
 
 

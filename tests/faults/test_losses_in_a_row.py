@@ -14,10 +14,11 @@ import pytest
 
 from tests.faults.audit import audit_left
 from tests.faults.ledger import CONFIG, Ledger
+from tests.support import depth
 from tests.support.power_loss import Crashed
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", depth.seeds(6))
 def test_indexes_that_recovery_built_are_flushed(seed: int, tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "0", seed, CONFIG)
     for _ in range(12):

@@ -17,6 +17,7 @@ import pytest
 from tests.faults.audit import audit
 from tests.faults.history import History
 from tests.faults.ledger import COMPACTED, CONFIG, Ledger
+from tests.support import depth
 
 BUNDLES = 40
 HISTORIES = 50
@@ -25,7 +26,7 @@ STEPS = 16
 AUDIT_EVERY = 4
 
 
-@pytest.mark.parametrize("bundle", range(BUNDLES))
+@pytest.mark.parametrize("bundle", depth.seeds(BUNDLES))
 def test_histories(bundle: int, tmp_path: Path) -> None:
     for seed in range(bundle * HISTORIES, (bundle + 1) * HISTORIES):
         try:

@@ -15,6 +15,7 @@ import pytest
 from tests.faults.audit import audit_left
 from tests.faults.history import History
 from tests.faults.ledger import COMPACTED, CONFIG, Ledger
+from tests.support import depth
 from tests.support.power_loss import Crashed
 
 HISTORIES = 120
@@ -22,7 +23,7 @@ LOSSES = 4
 STEPS = 14
 
 
-@pytest.mark.parametrize("seed", range(HISTORIES))
+@pytest.mark.parametrize("seed", depth.seeds(HISTORIES))
 def test_history(seed: int, tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "0", seed, COMPACTED if seed % 2 else CONFIG)
     rng = random.Random(seed)

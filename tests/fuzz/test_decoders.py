@@ -14,9 +14,10 @@ from logd.wire import decode, decode_request_header, request_class
 from logd.wire.fetch import decode_fetch_request
 from logd.wire.produce import decode_produce_request
 from tests.fuzz.mutations import SERVED, frames
+from tests.support import depth
 
 FUZZ = settings(
-    max_examples=40,
+    max_examples=depth.times(40),
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -72,7 +73,7 @@ def test_only_malformed_message(key: int, data: st.DataObject) -> None:
     assert peak < BYTES_MAX
 
 
-@settings(max_examples=500, database=None)
+@settings(max_examples=depth.times(500), database=None)
 @given(data=st.binary(max_size=200), served=st.sampled_from(SERVED))
 def test_noise_behind_a_key_and_a_version(data: bytes, served: tuple[int, int]) -> None:
     key, version = served

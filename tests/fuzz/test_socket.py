@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from logd.wire.messages.api_versions import ApiVersionsRequest
 from logd.wire.messages.metadata import MetadataRequest
 from tests.fuzz.mutations import streams
+from tests.support import depth
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.sample_requests import sample_frame, served
@@ -35,7 +36,7 @@ def test_the_broker_survives(logd: LogdProcess) -> None:
     before = logd.rss_bytes
 
     @settings(
-        max_examples=400,
+        max_examples=depth.times(400),
         database=None,
         suppress_health_check=list(HealthCheck),
     )

@@ -1,4 +1,4 @@
-"""The corpus kept is run again, and new inputs are looked for, a thousand for each target; see `run`."""
+"""The corpus kept is run again, and new inputs are looked for, hundreds for each target; see `run`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ import pytest
 from logd.errors import MalformedMessage
 from tests.fuzz import targets
 from tests.fuzz.targets import TARGETS, Target
+from tests.support import depth
 
-RUNS = 1000
+RUNS = depth.times(1000)
 ROOT = Path(__file__).parents[2]
 
 

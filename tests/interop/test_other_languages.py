@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import depth
 from tests.support.logd_process import LogdProcess
 
 HERE = Path(__file__).parent
@@ -24,7 +25,7 @@ BUILT = HERE.parent.parent / "build" / "interop"
 FETCH_SECONDS = 180
 RUN_SECONDS = 60
 
-pytestmark = pytest.mark.timeout(FETCH_SECONDS + RUN_SECONDS + 30)
+pytestmark = [depth.deep, pytest.mark.timeout(FETCH_SECONDS + RUN_SECONDS + 30)]
 
 
 def need(*programs: str) -> None:

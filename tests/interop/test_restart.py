@@ -11,11 +11,14 @@ import pytest
 
 from logd.records import Record
 from tests.interop.clients.base import LIBRARIES, SECONDS, load, wait_until
+from tests.support import depth
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
 
-RESTARTS = pytest.mark.parametrize("end", [LogdProcess.stop, LogdProcess.kill], ids=["SIGTERM", "SIGKILL"])
+RESTARTS = pytest.mark.parametrize(
+    "end", depth.first(1, [LogdProcess.kill, LogdProcess.stop]), ids=["SIGKILL", "SIGTERM"]
+)
 
 
 def read_all(logd: LogdProcess, topic: str) -> list[Record]:

@@ -19,6 +19,7 @@ from logd.client import BatchProducer, Client, GroupMember
 from streams import State, StreamsError
 from streams.serdes import Json, Long
 from tests.streams import counting
+from tests.support import depth
 from tests.support.logd_process import LogdProcess
 
 PROGRAM = Path(counting.__file__)
@@ -144,15 +145,18 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, owner: type, method: str, *, call:
 @pytest.mark.parametrize("fresh_state", [False, True], ids=["state kept", "state gone"])
 @pytest.mark.parametrize(
     ("owner", "method", "call", "after"),
-    [
-        (BatchProducer, "send_batch", 0, False),
-        (BatchProducer, "send_batch", 1, True),
-        (BatchProducer, "send_batch", 7, True),
-        (GroupMember, "commit", 0, False),
-        (GroupMember, "commit", 0, True),
-        (GroupMember, "commit", 2, False),
-        (GroupMember, "commit", 2, True),
-    ],
+    depth.first(
+        2,
+        [
+            (BatchProducer, "send_batch", 7, True),
+            (GroupMember, "commit", 2, False),
+            (BatchProducer, "send_batch", 0, False),
+            (BatchProducer, "send_batch", 1, True),
+            (GroupMember, "commit", 0, False),
+            (GroupMember, "commit", 0, True),
+            (GroupMember, "commit", 2, True),
+        ],
+    ),
 )
 def test_counts_are_exact_when_a_commit_breaks_off(
     logd: LogdProcess,

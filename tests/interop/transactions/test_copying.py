@@ -22,6 +22,7 @@ from logd.records import NewRecord
 from tests.interop.transactions.clients.base import LIBRARIES, load
 from tests.interop.transactions.conftest import Broker
 from tests.interop.transactions.copier import aborted, copied
+from tests.support import depth
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
 
@@ -105,7 +106,7 @@ def fill(broker: Broker, topic: str) -> list[bytes]:
 
 
 @pytest.mark.timeout(2 * SECONDS)
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("name", depth.first(1, LIBRARIES))
 def test_kills(name: str, tmp_path: Path, new_broker: Callable[[Path], Broker]) -> None:
     library = load(name)
     broker = new_broker(tmp_path / "broker")

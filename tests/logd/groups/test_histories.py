@@ -46,6 +46,7 @@ from logd.wire.messages.offset_commit import (
 )
 from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup
 from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from tests.support import depth
 
 GROUP = "g"
 OF_THE_LOG = {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NOT_COORDINATOR}
@@ -445,4 +446,4 @@ class GroupHistories(RuleBasedStateMachine):
 
 
 TestGroupHistories = GroupHistories.TestCase
-TestGroupHistories.settings = settings(max_examples=200, stateful_step_count=30)
+TestGroupHistories.settings = settings(max_examples=depth.times(200), stateful_step_count=30)

@@ -45,6 +45,7 @@ from logd.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from tests.support import depth
 
 Where = tuple[str, str, int]
 GROUPS, TOPICS, PARTITIONS = ("g", "h"), ("t", "u"), (0, 1)
@@ -238,4 +239,4 @@ class OffsetHistories(RuleBasedStateMachine):
 
 
 TestOffsetHistories = OffsetHistories.TestCase
-TestOffsetHistories.settings = settings(max_examples=200, stateful_step_count=30)
+TestOffsetHistories.settings = settings(max_examples=depth.times(200), stateful_step_count=30)

@@ -9,6 +9,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support import depth
+
 STEPS = st.one_of(
     st.tuples(st.just("append"), st.integers(1, 4), st.integers(0, 300)),
     st.tuples(st.just("read"), st.integers(0, 10**6), st.integers(0, 2000)),
@@ -18,7 +20,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=depth.times(60))
 @given(
     steps=st.lists(STEPS, max_size=40),
     segment_bytes=st.integers(2000, 5000),

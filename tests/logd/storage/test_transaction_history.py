@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from logd.errors import KafkaError
 from logd.records import ABORT, build_batch, decode_records, iter_batches, parse_control
 from logd.storage.index.transaction import ENTRY_SIZE, AbortedTransaction
+from tests.support import depth
 
 PIDS = st.integers(1, 4)
 STEPS = st.one_of(
@@ -270,7 +271,7 @@ class History:
             yield offset, min(offset + 4, end)
 
 
-@settings(max_examples=100)
+@settings(max_examples=depth.times(100))
 @given(
     steps=st.lists(STEPS, min_size=15, max_size=40),
     segment_bytes=st.sampled_from([200, 500, 1500]),

@@ -26,6 +26,7 @@ from logd.transactions import (
 )
 from logd.transactions.states import PREPARED
 from tests.logd.transactions.listlog import ListLog
+from tests.support import depth
 
 T = TypeVar("T")
 ID = "x"
@@ -223,5 +224,5 @@ def tried(call: Callable[[], T]) -> tuple[T | None, ErrorCode]:
         return None, error.code
 
 
-Histories.TestCase.settings = settings(max_examples=150, stateful_step_count=40, database=None)
+Histories.TestCase.settings = settings(max_examples=depth.times(150), stateful_step_count=40, database=None)
 test_histories = Histories.TestCase

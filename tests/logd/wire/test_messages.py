@@ -28,6 +28,7 @@ import logd.wire.messages
 from logd.wire import decode, encode
 from logd.wire.message import Kind, Message
 from logd.wire.schema import Array, Field, Shape, fields_of
+from tests.support import depth
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -162,7 +163,7 @@ def kio_bytes(message: Message, version: int) -> bytes:
 
 
 @pytest.mark.parametrize(("cls", "version"), CASES)
-@settings(max_examples=8, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=depth.times(8), database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_bytes_are_kafkas(cls: type[Message], version: int, data: st.DataObject) -> None:
     message = data.draw(messages(cls, kio_class(cls, version), version))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from logd.records import Codec
 from logd.storage.log.compaction import CleanerLimits
+from tests.support import depth
 
 KEYS = st.sampled_from("abcdef")
 PUTS = st.lists(st.tuples(KEYS, st.one_of(st.none(), st.text("xyz", max_size=3))), min_size=1, max_size=5)
@@ -196,7 +197,7 @@ class Model:
         assert all(value is not None for *_, value in found)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], phases=PHASES)
+@settings(max_examples=depth.times(60), suppress_health_check=[HealthCheck.too_slow], phases=PHASES)
 @given(history=st.lists(STEP, min_size=3, max_size=40))
 def test_histories(make_keyed: Callable[[Path], Any], history: list[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -1,0 +1,67 @@
+"""How deep the tests go: `MILLSTREAM_DEPTH`, read here and nowhere else.
+
+At 1, the default and what `make test-all` takes, everything runs. Less is a sample, as `make test` takes it:
+fewer examples, histories and seeds, without the tests that are `deep` or need Apache Kafka's own classes.
+More than 1 goes on for longer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from tests.support import java
+
+DEPTH = float(os.environ.get("MILLSTREAM_DEPTH") or 1)
+EXAMPLES = 100
+"""Of a Hypothesis test that does not say how many, at depth 1."""
+
+deep = pytest.mark.deep
+"""Marks what is left out at a depth below 1."""
+
+
+def times(count: int) -> int:
+    """How many examples or repetitions there are at this depth, where there are `count` at depth 1."""
+    return max(1, round(count * DEPTH))
+
+
+def seeds(count: int) -> list[Any]:
+    """Parameters 0, 1, …: `count` at depth 1. Those that a lower depth leaves out are `deep`."""
+    kept = times(count)
+    return first(kept, range(max(count, kept)))
+
+
+def first(kept: int, cases: Iterable[Any]) -> list[Any]:
+    """Parameters, a tuple for a test with several arguments; all but the first few are `deep`."""
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else [case]), marks=[deep] if n >= kept else [])
+        for n, case in enumerate(cases)
+    ]
+
+
+def set_examples() -> None:
+    """For all Hypothesis tests: before their modules are imported.
+
+    No example has a deadline: on a machine that is busy elsewhere any of them may take Hypothesis' 200 ms.
+    """
+    settings.register_profile("millstream", deadline=None, print_blob=True, max_examples=times(EXAMPLES))
+    settings.load_profile("millstream")
+
+
+def leave_out(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Take what is not for this depth out of the tests collected; what was taken out."""
+    left = [item for item in items if DEPTH < 1 and is_deep(item)]
+    items[:] = [item for item in items if DEPTH >= 1 or not is_deep(item)]
+    return left
+
+
+def is_deep(item: pytest.Item) -> bool:
+    """Whether a test is run at depth 1 only."""
+    needs = (java.needs_kafka.mark, java.needs_javac.mark)
+    return item.get_closest_marker("deep") is not None or any(
+        mark in needs for mark in item.iter_markers("skipif")
+    )
