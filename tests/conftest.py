@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.support import depth
+from tests.support import depth, foreign_clients
 
 depth.set_examples()
 
@@ -14,6 +16,7 @@ _left_out = pytest.StashKey[int]()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    foreign_clients.forgive(items)
     left = depth.leave_out(items)
     config.hook.pytest_deselected(items=left)
     config.stash[_left_out] = len(left)
@@ -25,3 +28,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
             f"{count} tests deselected, and fewer examples of others: MILLSTREAM_DEPTH is {depth.DEPTH:g}. "
             "At 1 everything runs."
         )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _sockets_collected(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    if foreign_clients.used_in(request.path):
+        gc.collect()

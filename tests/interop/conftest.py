@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -23,21 +21,6 @@ def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
     with LogdProcess(tmp_path_factory.mktemp("interop"), settings) as process:
         yield process
     assert "Traceback" not in process.log
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """kafka-python and aiokafka leave sockets of broken connections to the garbage collector."""
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _collected() -> Iterator[None]:
-    """What a module's tests left behind is collected here, where nobody minds, and not in other tests."""
-    yield
-    gc.collect()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -19,7 +19,7 @@ with warnings.catch_warnings():
     import kafka
     import kafka.admin
 
-pytestmark = pytest.mark.filterwarnings("ignore:read_text is deprecated", "ignore::ResourceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:read_text is deprecated")
 
 Name = Callable[..., str]
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
