@@ -203,7 +203,7 @@ def test_a_record_larger_than_a_request_is_refused_at_once() -> None:
 
 def test_an_unanswered_batch_fails_after_the_delivery_timeout() -> None:
     async def test() -> None:
-        async with stage() as on, BatchProducer(on.client, delivery_timeout_ms=50) as producer:
+        async with stage() as on, BatchProducer(on.client, delivery_timeout_ms=1000) as producer:
             on.faults.append(lambda _: SILENCE)
             (future,) = await send(producer, range(1))
             with pytest.raises(RequestTimedOut, match="t-0"):

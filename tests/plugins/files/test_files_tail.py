@@ -11,11 +11,20 @@ import pytest
 
 from connect.api import ConnectError
 from plugins.files import FilesSource
+from tests.support.waiting import wait_for
 
 
 def settings(folder, **more):
     base = {"files": f"{folder}/*.txt", "topic": "t", "watch.interval.ms": "1"}
     return base | {k.replace("_", "."): str(v) for k, v in more.items()}
+
+
+def poll_until(run, condition):
+    def is_so() -> bool:
+        run.poll()
+        return condition()
+
+    wait_for(is_so)
 
 
 def fill(folder, count):
@@ -77,6 +86,7 @@ def test_more_files_than_descriptors(tmp_path):
         import sys
         from connect.testing import SourceRun
         from plugins.files import FilesSource
+from tests.support.waiting import wait_for
         run = SourceRun(FilesSource, {"files": sys.argv[1] + "/*.txt", "topic": "t"}, max_tasks=2)
         found = set()
         while len(found) < 300:
@@ -181,21 +191,14 @@ def test_files_that_are_gone_are_forgotten_once_their_offsets_are_stored(start, 
     run = start(FilesSource, settings(tmp_path))
     until(run, ["0", "1", "2"])
     (tmp_path / "empty.txt").write_text("")
-    for _ in range(1000):
-        run.poll()
-        if len(run.tasks[0].files) == 4:
-            break
+    poll_until(run, lambda: len(run.tasks[0].files) == 4)
     for path in tmp_path.iterdir():
         path.unlink()
     for _ in range(10):
         run.poll()
     assert len(run.tasks[0].files) >= 3
     run.commit()
-    for _ in range(1000):
-        run.poll()
-        if not run.tasks[0].files:
-            break
-    assert run.tasks[0].files == []
+    poll_until(run, lambda: run.tasks[0].files == [])
 
 
 def test_an_archive_is_read_once_and_not_looked_at_again(start, tmp_path):
