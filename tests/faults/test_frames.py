@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import select
 import socket
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 
 import pytest
 
 from logd.api.table import APIS
-from logd.wire import is_flexible
+from logd.wire import decode, decode_response_header, is_flexible, response_class
 from logd.wire.messages.api_versions import ApiVersionsRequest
+from tests.faults.conftest import PEAK_GROWTH_MAX
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.sample_requests import sample_frame
@@ -21,6 +25,8 @@ pytestmark = pytest.mark.usefixtures("bystander")
 
 ENDS = [pytest.param(key, id=api.module) for key, api in APIS.items()]
 LARGEST = 104_857_600
+PATIENCE_S = 0.3
+"""A lie about how long to wait is kept waiting for: after this the client hangs up. Nothing is asserted by it."""
 
 
 def exchange(logd: LogdProcess, sent: bytes) -> tuple[bytes, str]:
@@ -57,30 +63,89 @@ def lies(frame: bytes, flexible: bool) -> Iterator[bytes]:
             yield reframed(frame[:position] + lie + frame[position + (1 if flexible else len(lie)) :])
 
 
+class Liar:
+    """Sends one damaged request after the other, on one connection until the broker closes it."""
+
+    def __init__(self, logd: LogdProcess, key: int, version: int) -> None:
+        self._logd = logd
+        self._key = key
+        self._version = version
+        self._client: RawClient | None = None
+        self.answered = 0
+        self.closed: Counter[str] = Counter()
+        """By our address, how often the broker closed the connection; the system may give a port again."""
+
+    def say(self, sent: bytes) -> None:
+        """AssertionError unless it is answered by a response of its kind, refused, or waited for."""
+        if self._client is None:
+            self._client = RawClient(self._logd.port)
+            self._peer = "{}:{}: ".format(*self._client.socket.getsockname())
+        try:
+            self._client.send(sent)
+            if not select.select((self._client.socket,), (), (), PATIENCE_S)[0]:
+                return self._hang_up()
+            frame = self._client.receive_frame()
+        except ConnectionError:
+            frame = None
+        if frame is not None:
+            self._take(frame)
+        else:
+            self.closed[self._peer] += 1
+            self.close()
+        return None
+
+    def _take(self, frame: bytes) -> None:
+        assert len(frame) < 10_000
+        correlation_id, start = decode_response_header(self._key, self._version, frame)
+        assert correlation_id == 7
+        decode(response_class(self._key), self._version, frame, start)
+        self.answered += 1
+
+    def _hang_up(self) -> None:
+        assert self._client is not None
+        self._client.socket.shutdown(socket.SHUT_WR)
+        if (frame := self._client.receive_frame()) is not None:
+            self._take(frame)
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; the next request opens another."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+
 @pytest.mark.parametrize("key", ENDS)
 def test_lying_lengths(logd: LogdProcess, key: int) -> None:
     api = APIS[key]
-    before = len(logd.log)
-    peers: Counter[str] = Counter()  # the system may give a port again
     for version in (api.serves_from, api.last):
+        before = len(logd.log)
         frame = sample_frame(key, version)
-        for lie in lies(frame, flexible=is_flexible(key, version)):
-            received, peer = exchange(logd, lie)
-            assert len(received) < 10_000
-            peers[peer] += 1
-    lines = logd.log[before:].splitlines()
-    for peer, connections in peers.items():
-        assert sum(peer in line for line in lines) <= connections, peer
+        with closing(Liar(logd, key, version)) as liar:
+            liar.say(frame)
+            assert liar.answered == 1, "what is no lie"
+            for lie in lies(frame, flexible=is_flexible(key, version)):
+                liar.say(lie)
+        assert liar.closed, "no lie was found out"
+        wait_for(lambda liar=liar, before=before: told(logd, liar.closed, before) >= liar.closed)
+        assert told(logd, liar.closed, before) == liar.closed, "one line for each connection closed"
+
+
+def told(logd: LogdProcess, peers: Iterable[str], start: int) -> Counter[str]:
+    """How many lines the log has of each of these, from ``start`` on."""
+    lines = Counter(found[0] for found in re.finditer(r"\d+\.\d+\.\d+\.\d+:\d+: ", logd.log[start:]))
+    return Counter({peer: lines[peer] for peer in peers})
 
 
 @pytest.mark.parametrize("key", ENDS)
 def test_requests_cut_off(logd: LogdProcess, key: int) -> None:
-    """Both in a frame of their own length and in one that never comes to its end."""
+    """Both in a frame of their own length, which is refused, and in one that never comes to its end."""
     for version in (APIS[key].serves_from, APIS[key].last):
         frame = sample_frame(key, version)
         for size in range(4, len(frame), 3):
             for sent in (reframed(frame[:size]), frame[:size]):
-                exchange(logd, sent)
+                received, _ = exchange(logd, sent)
+                assert received == b"", f"version {version}, {size} bytes of it"
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), LARGEST + 1, 2**31 - 1])
@@ -92,8 +157,9 @@ def test_lengths_out_of_bounds(logd: LogdProcess, size: int) -> None:
     assert f"announced a request of {size} bytes; socket.request.max.bytes" in line
 
 
+@pytest.mark.parametrize("peak_growth_max", [3 * LARGEST + PEAK_GROWTH_MAX])
 def test_the_largest_frame_allowed_is_read_and_not_kept(logd: LogdProcess) -> None:
-    """100 MB of nothing that begins like a request of an API there is."""
+    """100 MB of nothing that begins like a request of an API there is; it may be in memory three times over."""
     head = struct.pack(">hhih", 3, 9, 7, -1)
     with RawClient(logd.port) as client:
         client.send(struct.pack(">i", LARGEST) + head)

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -115,6 +116,21 @@ class LogdProcess(BrokerProcess):
         """Resident memory."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         return int(status.partition("VmRSS:")[2].split()[0]) * 1024
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most resident memory since the start, or since `forget_peak`."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+    def forget_peak(self) -> int:
+        """Have `peak_bytes` begin again where memory is now, and return it.
+
+        Where the kernel does not allow that, it is the peak so far: more may stay unseen, nothing is blamed.
+        """
+        with suppress(OSError):
+            Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+        return self.peak_bytes
 
     @property
     def cpu_seconds(self) -> float:

@@ -28,9 +28,10 @@ class RawClient:
         return self.receive(message.API_KEY, version)
 
     def receive(self, api_key: int, version: int) -> Any:
-        """Decode the next response."""
+        """Decode the next response; ConnectionError when the broker closed the connection."""
         frame = self.receive_frame()
-        assert frame is not None, "the broker closed the connection"
+        if frame is None:
+            raise ConnectionError("the broker closed the connection")
         correlation_id, pos = decode_response_header(api_key, version, frame)
         assert correlation_id == 7
         return decode(response_class(api_key), version, frame, pos)

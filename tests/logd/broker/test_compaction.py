@@ -49,16 +49,21 @@ SET = 0
 
 
 class Writer:
-    """Puts to random keys, one batch after the other; `last` is what was acknowledged of each key."""
+    """Puts to random keys, one batch after the other; `last` is what was acknowledged of each key.
 
-    def __init__(self, logd: LogdProcess, topic: str, seed: int = 0) -> None:
+    Every batch has to be taken; only where `is_killed` the broker may be gone, and its connections with it.
+    """
+
+    def __init__(self, logd: LogdProcess, topic: str, *, seed: int = 0, is_killed: bool = False) -> None:
         self._logd = logd
         self._topic = topic
         self._random = random.Random(seed)
         self.last: dict[bytes, bytes] = {}
         self.unsure: dict[bytes, set[bytes]] = {}
         self.count = 0
+        self._is_killed = is_killed
         self._stop = threading.Event()
+        self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="writer")
 
     def batch(self) -> tuple[bytes, dict[bytes, bytes]]:
@@ -74,19 +79,27 @@ class Writer:
         for key, value in puts.items():
             self.unsure.setdefault(key, set()).add(value)
         answer = client.produce(self._topic, data)
-        assert answer.error_code == ErrorCode.NONE
+        assert answer.error_code == ErrorCode.NONE, ErrorCode(answer.error_code).name
         self.last.update(puts)
         for key in puts:
             self.unsure.pop(key, None)
 
     def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                with RawClient(self._logd.port) as client:
-                    while not self._stop.is_set():
-                        self.write(client)
-            except (OSError, AssertionError, ConnectionError):
-                self._stop.wait(0.02)  # the broker is being killed
+        try:
+            while not self._stop.is_set():
+                try:
+                    self._write_on()
+                except ConnectionError:
+                    if not self._is_killed:
+                        raise
+                    self._stop.wait(0.02)
+        except BaseException as error:
+            self._error = error
+
+    def _write_on(self) -> None:
+        with RawClient(self._logd.port) as client:
+            while not self._stop.is_set():
+                self.write(client)
 
     def __enter__(self) -> Writer:
         self._thread.start()
@@ -95,6 +108,12 @@ class Writer:
     def __exit__(self, *reason: object) -> None:
         self._stop.set()
         self._thread.join()
+        self.check()
+
+    def check(self) -> None:
+        """Raise what ended the writer before its time."""
+        if self._error is not None:
+            raise self._error
 
 
 def read_all(logd: LogdProcess, topic: str) -> tuple[dict[bytes, bytes], int]:
@@ -179,6 +198,7 @@ def test_under_reading_and_writing(start: Callable[..., LogdProcess]) -> None:
     reads = 0
     with Writer(logd, "t") as writer:
         while rounds(logd, "t") < 5 or reads < 5:
+            writer.check()
             before = dict(writer.last)
             found, _ = read_all(logd, "t")
             assert all(key in found for key in before)
@@ -226,7 +246,7 @@ def test_a_stop_waits_for_the_exchange_of_segments(tmp_path: Path, monkeypatch: 
 def test_the_broker_is_killed_meanwhile(start: Callable[..., LogdProcess]) -> None:
     logd = start()
     create_topic(logd, "t", COMPACTED)
-    with Writer(logd, "t") as writer:
+    with Writer(logd, "t", is_killed=True) as writer:
         for kill in range(3):
             done = rounds(logd, "t")
             wait_for(lambda done=done: rounds(logd, "t") > done + 1)  # type: ignore[misc]

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import select
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,20 +39,27 @@ from tests.support.waiting import wait_for
 
 
 class Disk:
-    """What `fdatasync` does: waits while held, fails when broken; counts both."""
+    """What `fdatasync` does: waits while held, fails when broken; counts both.
+
+    `synced` counts by partition those of its segments.
+    """
 
     def __init__(self) -> None:
         self.free = threading.Event()
         self.free.set()
         self.broken = False
         self.asked = self.done = 0
+        self.synced: Counter[str] = Counter()
 
-    def sync(self) -> None:
+    def sync(self, file: PosixFile) -> None:
         self.asked += 1
         assert self.free.wait(20)
         if self.broken:
             raise OSError(errno.EIO, "the disk is gone")
         self.done += 1
+        path = Path(os.readlink(f"/proc/self/fd/{file.fd}"))
+        if path.suffix == ".log":
+            self.synced[path.parent.name] += 1
 
 
 class Running:
@@ -103,7 +112,7 @@ class Running:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     disk = Disk()
-    monkeypatch.setattr(PosixFile, "sync", lambda file: disk.sync())
+    monkeypatch.setattr(PosixFile, "sync", lambda file: disk.sync(file))
     return disk
 
 
@@ -120,6 +129,17 @@ def send(client: RawClient, topic: str, value: str, acks: int = -1) -> None:
 
 def answer(client: RawClient) -> Any:
     return client.receive(0, 9).responses[0].partition_responses[0]
+
+
+def test_flush_messages_1_syncs_before_every_acknowledgement(logd: Running, disk: Disk) -> None:
+    """Nothing else does: a topic without it is acknowledged meanwhile, unsynced."""
+    with RawClient(logd.port) as client:
+        make(client, "durable", flush_messages="1")
+        make(client, "plain")
+        for number in (1, 2, 3):
+            for topic in ("durable", "plain"):
+                assert client.produce(topic, [(1, None, b"v", ())]).error_code == 0
+            assert (disk.synced["durable-0"], disk.synced["plain-0"]) == (number, 0)
 
 
 def test_syncing_stops_nobody_else(logd: Running, disk: Disk) -> None:

@@ -93,15 +93,6 @@ def test_the_log_start_survives_a_kill_once_it_is_in_a_checkpoint(tmp_path: Path
             assert client.fetch("t", 7).log_start_offset == 7
 
 
-def test_flush_messages_1_forces_every_write(tmp_path: Path) -> None:
-    with LogdProcess(tmp_path, QUICK) as logd, RawClient(logd.port) as client:
-        make(client, flush_messages="1", segment_bytes="1000000")
-        for _ in range(3):
-            client.produce("t", [(1, b"k", b"v", ())])
-        checkpoint = tmp_path / "data" / "recovery-point-offset-checkpoint"
-        wait_until(lambda: checkpoint.exists() and "t 0 3" in checkpoint.read_text())
-
-
 def checkpointed(folder: Path, topic: str) -> int:
     """The recovery point in the checkpoint file, 0 without one."""
     return read_offsets(folder / "data" / "recovery-point-offset-checkpoint").get((topic, 0), 0)

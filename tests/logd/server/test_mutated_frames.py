@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,25 +14,42 @@ from hypothesis import strategies as st
 from logd.api.answer import Refused
 from logd.api.context import RequestContext
 from logd.api.dispatch import serve
-from logd.api.table import APIS
+from logd.api.table import APIS, PRODUCE
 from logd.broker.broker import Broker
 from logd.broker.delayed import Delayed
 from logd.config.listeners import Endpoint
 from logd.config.load import from_properties
 from logd.records import build_batch
-from logd.wire import encode_request, request_class
+from logd.storage.disk import read_slice
+from logd.wire import (
+    Message,
+    decode,
+    decode_response_header,
+    encode,
+    encode_request,
+    request_class,
+    response_class,
+)
 from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from logd.wire.messages.metadata import MetadataRequest
+from logd.wire.messages.produce import ProduceRequest
 from logd.wire.produce import encode_produce_request
 
 LATE = 0.02
-"""Seconds an answer is waited for; a request may rightly wait for longer."""
+"""Seconds the answer to a mutated request is waited for; such a request may rightly wait for longer."""
+ANSWER_SECONDS = 20.0
+"""What the answer to a plain request, which has no reason to wait, is given on any machine."""
+CORRELATION_ID = 7
+
+
+def plain(key: int) -> Message:
+    """A request with nothing in it that wants an answer."""
+    return ProduceRequest(acks=1) if key == PRODUCE else request_class(key)()
 
 
 def originals() -> list[bytes]:
     """One plain request of every API and version, and some with something in them."""
     found = [
-        encode_request(request_class(api.key)(), version, 7, "client")[4:]
+        encode_request(plain(api.key), version, CORRELATION_ID, "client")[4:]
         for api in APIS.values()
         for version in range(api.serves_from, api.last + 1)
     ]
@@ -39,9 +57,12 @@ def originals() -> list[bytes]:
     wanted = FetchTopic(topic="t", partitions=[FetchPartition(partition_max_bytes=1000)])
     for version in (3, 9, 13):
         topic = b"?" * 16 if version == 13 else "t"
-        chunks = encode_produce_request([(topic, [(0, batch)])], version, 7, "client")
+        chunks = encode_produce_request([(topic, [(0, batch)])], version, CORRELATION_ID, "client")
         found.append(b"".join(bytes(chunk) for chunk in chunks)[4:])
-    found += [encode_request(FetchRequest(topics=[wanted]), version, 7, "client")[4:] for version in (4, 12)]
+    found += [
+        encode_request(FetchRequest(topics=[wanted]), version, CORRELATION_ID, "client")[4:]
+        for version in (4, 12)
+    ]
     return found
 
 
@@ -68,6 +89,25 @@ class Served:
 
     def serve(self, request: bytes) -> None:
         self._runner.run(self._serve(request))
+
+    def answer(self, request: bytes) -> bytes:
+        """The answer, without its length; Refused, TimeoutError or whatever else comes instead."""
+        return self._runner.run(self._answer(request))
+
+    async def _answer(self, request: bytes) -> bytes:
+        answer = serve(memoryview(request), 0, len(request), self.context)
+        async with asyncio.timeout(ANSWER_SECONDS):
+            if isinstance(answer, Delayed):
+                came: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+                answer.start(came.set_result, came.set_exception)
+                answer = await came
+            elif inspect.iscoroutine(answer):
+                answer = await answer
+        pieces = [answer] if isinstance(answer, bytes) else answer
+        assert isinstance(pieces, list), f"{pieces!r} is no answer"
+        data = b"".join(piece if isinstance(piece, bytes) else read_slice(piece) for piece in pieces)
+        assert int.from_bytes(data[:4], "big") == len(data) - 4
+        return data[4:]
 
     async def _serve(self, request: bytes) -> None:
         try:
@@ -109,7 +149,22 @@ def test_random_bodies(served: Served, key: int, version: int, body: bytes) -> N
     served.serve(head + b"\0\0\0\7\xff\xff" + body)
 
 
-def test_every_version_of_every_api_is_answered(served: Served) -> None:
-    for request in ORIGINALS:
-        served.serve(request)
-    served.serve(encode_request(MetadataRequest(topics=None), 12, 7, "client")[4:])
+def named(request: bytes) -> tuple[int, int]:
+    """A request's API and version."""
+    return int.from_bytes(request[:2], "big"), int.from_bytes(request[2:4], "big")
+
+
+@pytest.mark.parametrize("key", [pytest.param(key, id=api.module) for key, api in APIS.items()])
+def test_every_version_of_every_api_is_answered(served: Served, key: int) -> None:
+    """By a response of its own shape, correlation id and version."""
+    requests = [request for request in ORIGINALS if named(request)[0] == key]
+    assert {named(request)[1] for request in requests} == set(
+        range(APIS[key].serves_from, APIS[key].last + 1)
+    )
+    for request in requests:
+        _, version = named(request)
+        answer = served.answer(request)
+        correlation_id, body = decode_response_header(key, version, answer)
+        assert correlation_id == CORRELATION_ID
+        response = decode(response_class(key), version, answer, body)
+        assert encode(response, version) == answer[body:], f"version {version}"
