@@ -24,7 +24,6 @@ from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint
 from logd.wire import Message, decode, decode_response_header, encode_request, response_class
 from logd.wire.produce import encode_produce_request
-from tests.faults.world import Broken
 from tests.support.power_loss import Crashed, PowerLossDisk
 
 T = TypeVar("T")
@@ -235,11 +234,15 @@ def new_disk(path: Path, rng: random.Random) -> PowerLossDisk:
 
 
 async def run_together(
-    works: Sequence[Coroutine[Any, Any, None]], disk: PowerLossDisk, *, lenient: bool = False
+    works: Sequence[Coroutine[Any, Any, None]],
+    disk: PowerLossDisk,
+    *,
+    refusal: type[BaseException],
+    lenient: bool = False,
 ) -> None:
-    """All of it at once; Crashed as soon as the machine dies, and whatever else goes wrong before that.
+    """All of it at once; Crashed as soon as the machine dies, and whatever else goes wrong.
 
-    `lenient`: somebody who is refused just ends.
+    Whoever ends by a `refusal` while the machine is dead, or any time where `lenient`, just ends.
     """
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
@@ -250,7 +253,7 @@ async def run_together(
                 error = task.exception()
                 if error is None or isinstance(error, Crashed):
                     continue
-                if isinstance(error, Broken) or not (disk.crashed or lenient):
+                if not (isinstance(error, refusal) and (disk.crashed or lenient)):
                     raise error
             if disk.crashed:
                 raise Crashed(disk.died_at)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.actors import Actor, Admin, Committer, Housekeeper, Reader
+from tests.faults.actors import Actor, Admin, Committer, Housekeeper, Reader, Unexpected
 from tests.faults.simulation import NOW, Life, SimulatedBroker, new_disk, repeatable, run_together
 from tests.faults.world import World
 from tests.faults.world_audit import audit, audit_files
@@ -67,7 +67,8 @@ class History:
 
         async def work(broker: SimulatedBroker) -> None:
             audit_files(self.world, broker, intact=self.intact)
-            await run_together([audit(self.world, broker, intact=self.intact)], self.disk)
+            look = audit(self.world, broker, intact=self.intact)
+            await run_together([look], self.disk, refusal=Unexpected)
             self.intact = True
             await broker.groups.ensure_topic()
             await broker.transactions.ensure_topic()
@@ -77,6 +78,7 @@ class History:
             await run_together(
                 [actor.run(steps) for actor in everybody(self.world, broker)],
                 self.disk,
+                refusal=Unexpected,
                 lenient=not self.durable,
             )
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("bystander")
 ENDS = [pytest.param(key, id=api.module) for key, api in APIS.items()]
 LARGEST = 104_857_600
 PATIENCE_S = 0.3
-"""A lie about how long to wait is kept waiting for: after this the client hangs up. Nothing is asserted by it."""
+"""How long an answer is waited for before the client hangs up: some lies are about how long to wait."""
 
 
 def exchange(logd: LogdProcess, sent: bytes) -> tuple[bytes, str]:
@@ -159,7 +159,7 @@ def test_lengths_out_of_bounds(logd: LogdProcess, size: int) -> None:
 
 @pytest.mark.parametrize("peak_growth_max", [3 * LARGEST + PEAK_GROWTH_MAX])
 def test_the_largest_frame_allowed_is_read_and_not_kept(logd: LogdProcess) -> None:
-    """100 MB of nothing that begins like a request of an API there is; it may be in memory three times over."""
+    """100 MB of nothing that begins like a request of an API there is; it may be in memory thrice."""
     head = struct.pack(">hhih", 3, 9, 7, -1)
     with RawClient(logd.port) as client:
         client.send(struct.pack(">i", LARGEST) + head)

@@ -16,7 +16,7 @@ from logd.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from tests.faults.actors import LATER, Actor, Unexpected
+from tests.faults.actors import LATER, Actor, Unexpected, granted
 from tests.faults.world import Outcome, Transaction, Where
 
 TXN_TIMEOUT_MS = 20_000
@@ -39,7 +39,7 @@ class Producer(Actor):
             await self._send(*unsure)
         self.world.unsure.pop(self.name, None)
         response = await self.until_taken(InitProducerIdRequest(transactional_id=None), 4)
-        assert response.error_code == 0
+        granted(response.error_code)
         self._identity = response.producer_id, response.producer_epoch
         self.world.identified(self.name, *self._identity)
         await super().run(steps)
@@ -89,7 +89,7 @@ class Transactor(Actor):
         """InitProducerId, which ends what was open."""
         request = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=TXN_TIMEOUT_MS)
         response = await self.until_taken(request, 4)
-        assert response.error_code == 0, ErrorCode(response.error_code).name
+        granted(response.error_code)
         self._become(response.producer_id, response.producer_epoch)
 
     def _become(self, producer_id: int, epoch: int) -> None:
@@ -178,7 +178,7 @@ class Transactor(Actor):
                 group_id=transaction.group,
             )
             response = await self.until_taken(request, 3)
-            assert response.error_code == 0, ErrorCode(response.error_code).name
+            granted(response.error_code)
         committed = self.world.commits(transaction.group, where)
         offset = max(committed.offsets, default=0) + 1
         committed.offsets.append(offset)
@@ -217,7 +217,7 @@ class Transactor(Actor):
         response = await self.until_taken(request, IMPLICIT_VERSION if self._implicit else 3)
         if response.error_code == ErrorCode.INVALID_TXN_STATE and not transaction.values:
             return  # nothing was in it
-        assert response.error_code == 0, ErrorCode(response.error_code).name
+        granted(response.error_code)
         transaction.outcome = Outcome.COMMITTED if commit else Outcome.ABORTED
         if commit:
             for where, offset in transaction.offsets.items():

@@ -2,7 +2,7 @@
 
 The programs in ``go`` and ``node`` produce, consume, run transactions and a group, administer, and print
 what they saw. What they need is fetched and built once, below the ignored folder ``build``; without Go, Node
-and npm, or without their packages, the tests are skipped.
+and npm, or without their packages, the tests are skipped. A program that does not compile is a failure.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def need(*programs: str) -> None:
 
 
 def fetch(command: list[str], folder: Path, **environment: str) -> None:
-    """Fetch and build; skip the test with the tool's own words where that is not possible."""
+    """Fetch packages; skip the test with the tool's own words where that is not possible."""
     try:
         done = subprocess.run(
             command,
@@ -50,6 +50,20 @@ def fetch(command: list[str], folder: Path, **environment: str) -> None:
         pytest.skip(f"{' '.join(command[:2])} took longer than {FETCH_SECONDS} s")
     if done.returncode != 0:
         pytest.skip(f"{' '.join(command[:2])}: {(done.stderr.strip() or 'failed')[-300:]}")
+
+
+def build(command: list[str], folder: Path, **environment: str) -> None:
+    """Compile a program of ours whose packages are there; AssertionError with what the compiler says."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=FETCH_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def seen_by(command: list[str | Path], **environment: str) -> Any:
@@ -71,12 +85,9 @@ def franz_go() -> Path:
     """The compiled program."""
     need("go")
     program = BUILT / "franz-go"
-    fetch(
-        ["go", "build", "-buildvcs=false", "-o", str(program), "."],
-        HERE / "go",
-        GOTOOLCHAIN="local",
-        CGO_ENABLED="0",
-    )
+    local = {"GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
+    fetch(["go", "mod", "download"], HERE / "go", **local)
+    build(["go", "build", "-buildvcs=false", "-o", str(program), "."], HERE / "go", **local)
     return program
 
 
