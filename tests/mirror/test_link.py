@@ -14,7 +14,6 @@ from logd.errors import ErrorCode, KafkaError, error_for
 from logd.records import Codec, iter_batches
 from mirror.errors import (
     ForeignWrite,
-    PositionUnprovable,
     RecordsLost,
     SourceRecreated,
     TargetNotEmpty,
@@ -389,39 +388,5 @@ def test_a_stop_does_not_wait_for_a_target_that_is_away(
             target.start()
             assert await there.copy(topic) == 10
             assert (await there.verify(topic)).equal
-
-    asyncio.run(main())
-
-
-@pytest.mark.parametrize("policy", ["compact", "delete"])
-def test_a_compacted_topic_goes_on_though_copied_records_cannot_be_counted(
-    pair: Pair, new_name: NewName, monkeypatch: pytest.MonkeyPatch, policy: str
-) -> None:
-    """A mirror was killed, and before it came back the source compacted what had been copied since the last
-    sync: its batches give fewer records than the target has.
-    """
-
-    async def unprovable(*arguments: object) -> None:
-        raise PositionUnprovable(TopicPartition(topic, 0), "the target holds 20 records since the last sync")
-
-    topic = new_name()
-
-    async def main() -> None:
-        await pair.create(topic, cleanup_policy=policy)
-        await produce(pair.dc1, topic, {0: [numbered(10)]})
-        assert await pair.copy(topic) == 10
-        await produce(pair.dc1, topic, {0: [numbered(10, 10)]})
-        async with Link(replace(pair.link(topic), emit_offset_syncs_interval_seconds=1e9)) as link:
-            running = asyncio.create_task(link.run())
-            await until_copied(link, TopicPartition(topic, 0), 10, running)
-            running.cancel()  # killed: no sync
-            await asyncio.gather(running, return_exceptions=True)
-        monkeypatch.setattr("mirror.placing.resume", unprovable)
-        if policy == "delete":
-            with pytest.raises(PositionUnprovable):
-                await pair.copy(topic)
-        else:
-            assert await pair.copy(topic) == 10
-            assert await pair.copy(topic) == 0
 
     asyncio.run(main())

@@ -1,0 +1,117 @@
+"""A mirror was killed, and before it came back the source compacted what had been copied since the last sync:
+its batches give fewer records than the target has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from logd.client import Admin, BatchFetcher, Client, TopicPartition
+from logd.records import NewRecord, Record
+from mirror.errors import PositionUnprovable
+from mirror.link import Link
+from tests.mirror.conftest import QUICK_CLEANER
+from tests.mirror.pair import Pair, produce
+from tests.support.logd_process import LogdProcess
+
+KEYS = 4
+SYNCED = 10
+"""Records copied before the last sync; as many again are copied after it."""
+CLEANED = {
+    "segment.ms": "1",  # each batch rolls the segment before it: its records are a minute apart
+    "min.cleanable.dirty.ratio": "0.01",
+    "retention.ms": "-1",
+}
+
+
+@pytest.fixture(scope="module")
+def cleaning(tmp_path_factory: pytest.TempPathFactory, pair: Pair) -> Iterator[Pair]:
+    """The source compacts at once."""
+    with LogdProcess(tmp_path_factory.mktemp("compacted"), QUICK_CLEANER) as source:
+        yield replace(pair, dc1=source.bootstrap)
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+def test_a_compacted_topic_goes_on_though_copied_records_cannot_be_counted(
+    cleaning: Pair, new_name: Callable[[], str], policy: str
+) -> None:
+    """One that is not compacted any more does not: what is missing there may have been any record."""
+    asyncio.run(killed_and_compacted(cleaning, new_name(), policy))
+
+
+async def killed_and_compacted(pair: Pair, topic: str, policy: str) -> None:
+    await pair.create(topic, **CLEANED)
+    await fill(pair, topic, range(SYNCED))
+    assert await pair.copy(topic) == SYNCED
+    await fill(pair, topic, range(SYNCED, 2 * SYNCED))
+    await copy_and_be_killed(pair, topic, SYNCED)
+    await configure(pair, topic, "compact")
+    await fill(pair, topic, [2 * SYNCED])  # which closes the segment before it
+    await until_compacted(pair.dc1, topic)
+    await configure(pair, topic, policy)
+    if policy == "delete":
+        with pytest.raises(PositionUnprovable, match="batches give"):
+            await pair.copy(topic)
+        return
+    here = await stored(pair.dc1, topic)
+    assert await pair.copy(topic) == sum(record[0] >= SYNCED for record in here)
+    assert await pair.copy(topic) == 0
+    there = await stored(pair.dc2, f"dc1.{topic}")
+    assert last_values(there) == last_values(here)
+
+
+async def fill(pair: Pair, topic: str, numbers: range | list[int]) -> None:
+    """A batch for each number, which is its value; the very last one's key is its own."""
+    await produce(pair.dc1, topic, {0: [[numbered(number)] for number in numbers]})
+
+
+def numbered(number: int) -> NewRecord:
+    key = b"last" if number == 2 * SYNCED else b"key-%d" % (number % KEYS)
+    return 1_700_000_000_000 + number * 60_000, key, b"%d" % number, ()
+
+
+async def copy_and_be_killed(pair: Pair, topic: str, records: int) -> None:
+    """No sync is written of what is copied now."""
+    settings = replace(pair.link(topic), emit_offset_syncs_interval_seconds=1e9)
+    async with Link(settings) as link:
+        running = asyncio.create_task(link.run())
+        async with asyncio.timeout(30):
+            while link.status()[TopicPartition(topic, 0)].records < records:
+                done, _ = await asyncio.wait([running], timeout=0.01)
+                assert not done, running.result()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def configure(pair: Pair, topic: str, policy: str) -> None:
+    async with Client(pair.dc1) as client:
+        await Admin(client).incremental_alter_configs(topic, {"cleanup.policy": policy})
+
+
+async def until_compacted(bootstrap: str, topic: str) -> None:
+    """Until every key is there once."""
+    deadline = time.monotonic() + 60
+    while len(found := await stored(bootstrap, topic)) > KEYS + 1:
+        assert time.monotonic() < deadline, found
+    assert len(last_values(found)) == len(found)
+
+
+def last_values(records: list[Record]) -> dict[bytes | None, bytes | None]:
+    return {record[2]: record[3] for record in records}
+
+
+async def stored(bootstrap: str, topic: str) -> list[Record]:
+    found: list[Record] = []
+    async with Client(bootstrap) as client, BatchFetcher(client) as fetcher:
+        tp = TopicPartition(topic, 0)
+        end = (await Admin(client).list_offsets({tp: "latest"}))[tp].offset
+        fetcher.add(tp, 0)
+        while fetcher.position(tp) < end:
+            for fetched in await fetcher.fetch():
+                found += fetched.records()
+    return found
