@@ -1,4 +1,4 @@
-"""What holds for every test: how deep it goes (`depth`)."""
+"""What holds for every test: how deep it goes (`depth`), and whether it may be skipped (`no_skips`)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from tests.support import depth, foreign_clients
+
+pytest_plugins = ["tests.support.no_skips"]
 
 depth.set_examples()
 
