@@ -2,7 +2,8 @@
 
 Only the header is read, except on compacted topics (every record needs a key), where
 ``message.timestamp.before.max.ms`` is set (the header does not tell the oldest record's time), where the
-header tells of a record too far ahead, and where the topic's ``compression.type`` asks for another codec.
+header tells of a record too far ahead, where it does not tell the newest record's time (sarama's do not),
+and where the topic's ``compression.type`` asks for another codec.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, RecordsRefuse
 from logd.records.build import Record, rebuild_batch
 from logd.records.compression import Codec
 from logd.records.decode import decode_records
-from logd.records.header import APPEND_TIME_BIT, CODEC_MASK, NO_TIMESTAMP, BatchHeader, read_header
+from logd.records.header import (
+    APPEND_TIME_BIT,
+    CODEC_MASK,
+    NO_TIMESTAMP,
+    BatchHeader,
+    assign_max_timestamp,
+    read_header,
+)
 from logd.records.validate import check_produced_records
 
 RECORD_ERRORS_MAX = 10_000
@@ -49,7 +57,7 @@ class BatchRules:
         self._codec = _codec(config)
 
     def admit(self, header: BatchHeader, batch: memoryview, now_ms: int) -> tuple[BatchHeader, memoryview]:
-        """The batch to append: this one, or the same records compressed with the topic's codec.
+        """The batch to append: this one, or the same records with the header or codec they are to have.
 
         Raises the KafkaError a batch deserves that is sound in itself but not allowed here.
         """
@@ -64,6 +72,8 @@ class BatchRules:
             raise KafkaError(
                 ErrorCode.INVALID_TIMESTAMP, f"{self._name}: only the broker may set the log append time"
             )
+        if header.max_timestamp < header.base_timestamp and self._times_are_clients:
+            header, batch = _with_max_timestamp(batch)
         is_ahead = self._times_are_clients and header.max_timestamp - now_ms > self._after_max
         if self._records_wanted or is_ahead:
             self._check_records(check_produced_records(batch), header.base_offset, now_ms)
@@ -122,6 +132,16 @@ class BatchRules:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self._name}: {error}") from None
         rebuilt = rebuild_batch(header, records, codec=codec, level=_level(self._config))
         return read_header(rebuilt), memoryview(rebuilt)
+
+
+def _with_max_timestamp(batch: memoryview) -> tuple[BatchHeader, memoryview]:
+    """The batch with its newest record's time in the header, as Apache Kafka mends it, too.
+
+    By it records are found by time, and segments expire.
+    """
+    mended = bytearray(batch)
+    assign_max_timestamp(mended, max(record[1] for record in check_produced_records(batch)))
+    return read_header(mended), memoryview(mended)
 
 
 def _codec(config: TopicConfig) -> Codec | None:

@@ -213,3 +213,10 @@ def assign_append_time(batch: bytearray | memoryview, now_ms: int, pos: int = 0)
     batch[pos + 22] |= APPEND_TIME_BIT
     _TIMES.pack_into(batch, pos + 35, now_ms)
     _CRC.pack_into(batch, pos + CRC_POSITION, compute_crc(batch, pos, size))
+
+
+def assign_max_timestamp(batch: bytearray | memoryview, newest_ms: int, pos: int = 0) -> None:
+    """Write the time of the newest record into the header of the batch at `pos`, in place, with a new CRC."""
+    size = LOG_OVERHEAD + int(_SIZE.unpack_from(batch, pos)[0])
+    _TIMES.pack_into(batch, pos + 35, newest_ms)
+    _CRC.pack_into(batch, pos + CRC_POSITION, compute_crc(batch, pos, size))

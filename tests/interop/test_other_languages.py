@@ -1,8 +1,9 @@
-"""Clients that share no code with the tested Python ones: franz-go and kafkajs, each a program of its own.
+"""Clients that share no code with the tested Python ones: franz-go, sarama and kafkajs, a program for each.
 
-The programs in ``go`` and ``node`` produce, consume, run transactions and a group, administer, and print
-what they saw. What they need is fetched and built once, below the ignored folder ``build``; without Go, Node
-and npm, or without their packages, the tests are skipped. A program that does not compile is a failure.
+The programs in ``go``, ``sarama`` and ``node`` produce, consume, run transactions and a group, administer,
+and print what they saw. What they need is fetched and built once, below the ignored folder ``build``; without
+Go, Node and npm, or without their packages, the tests are skipped. A program that does not compile is a
+failure.
 """
 
 from __future__ import annotations
@@ -80,15 +81,26 @@ def seen_by(command: list[str | Path], **environment: str) -> Any:
     return json.loads(done.stdout)
 
 
+def go_program(name: str, folder: Path) -> Path:
+    """A program, compiled."""
+    need("go")
+    program = BUILT / name
+    local = {"GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
+    fetch(["go", "mod", "download"], folder, **local)
+    build(["go", "build", "-buildvcs=false", "-o", str(program), "."], folder, **local)
+    return program
+
+
 @pytest.fixture(scope="session")
 def franz_go() -> Path:
     """The compiled program."""
-    need("go")
-    program = BUILT / "franz-go"
-    local = {"GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
-    fetch(["go", "mod", "download"], HERE / "go", **local)
-    build(["go", "build", "-buildvcs=false", "-o", str(program), "."], HERE / "go", **local)
-    return program
+    return go_program("franz-go", HERE / "go")
+
+
+@pytest.fixture(scope="session")
+def sarama() -> Path:
+    """The compiled program."""
+    return go_program("sarama", HERE / "sarama")
 
 
 @pytest.fixture(scope="session")
@@ -120,6 +132,32 @@ def test_franz_go(franz_go: Path, logd: LogdProcess, new_name: Callable[..., str
         "codecs": dict.fromkeys(["none", "gzip", "snappy", "lz4", "zstd"], with_null_header),
         "transactions": {"committed": COMMITTED, "all": 5, "fenced": True},
         "group": {"read": 40, "lag": 0, "protocol": "cooperative-sticky", "members": 2, "after": "Empty"},
+        "admin": {
+            "again": True,
+            "configs": ["max.message.bytes=2000"],
+            "large": True,
+            "after": 5,
+            "start": 4,
+            "partitions": 3,
+            "brokers": 1,
+            "deleted": True,
+            "absent": True,
+        },
+    }
+
+
+def test_sarama(sarama: Path, logd: LogdProcess, new_name: Callable[..., str]) -> None:
+    seen = seen_by([sarama, logd.bootstrap, new_name("sarama")])
+    assert seen == {
+        "codecs": dict.fromkeys(["none", "gzip", "snappy", "lz4", "zstd"], SENT),
+        "transactions": {"committed": COMMITTED, "all": 5, "fenced": True},
+        "group": {
+            "read": 40,
+            "state": "Stable",
+            "protocol": "range",
+            "members": 2,
+            "committed": [10, 10, 10, 10],
+        },
         "admin": {
             "again": True,
             "configs": ["max.message.bytes=2000"],

@@ -11,7 +11,7 @@ import pytest
 
 from logd.errors import ErrorCode
 from logd.records import Codec, NewRecord, build_batch, decode_records, iter_batches, read_header
-from logd.records.header import assign_append_time, compute_crc
+from logd.records.header import assign_append_time, assign_max_timestamp, compute_crc
 from logd.wire import Message, decode_response_header, encode_request
 from logd.wire.messages.delete_topics import DeleteTopicsRequest
 from logd.wire.messages.describe_configs import DescribeConfigsRequest
@@ -77,6 +77,22 @@ def test_a_batch_comes_back_as_it_was_sent(client: RawClient, make_topic: Make, 
     assert read_header(fetched).codec == codec
     assert offsets_in(fetched) == list(range(1, 101)), "a position inside a batch gives the whole batch"
     assert fetched[21:] == batch[21:], "only offset and leader epoch are written over"
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_a_header_without_the_newest_time_gets_it(client: RawClient, make_topic: Make, codec: Codec) -> None:
+    """As sarama sends it. Nothing was found by time, and no time kept the segment from retention."""
+    name = make_topic()
+    sent = bytearray(build_batch([(NOW + i % 3, None, b"%d" % i, ()) for i in range(5)], codec=codec))
+    whole = bytes(sent)
+    assign_max_timestamp(sent, -1)
+    assert client.produce(name, bytes(sent)).base_offset == 0
+    fetched = client.fetch(name).records
+    assert fetched[17:] == whole[17:], "CRC, and everything it covers"
+    assert read_header(fetched).max_timestamp == NOW + 2
+    ahead = bytearray(build_batch([(NOW + 86_400_000, None, b"", ())], codec=codec))
+    assign_max_timestamp(ahead, -1)
+    assert client.produce(name, bytes(ahead)).error_code == ErrorCode.INVALID_TIMESTAMP
 
 
 def test_the_leader_epoch_of_a_batch_is_overwritten(client: RawClient, make_topic: Make) -> None:
