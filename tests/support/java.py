@@ -25,6 +25,12 @@ needs_javac = pytest.mark.skipif(
 )
 """Marks tests that run the programs in tests/java."""
 
+needs_kafka_streams = pytest.mark.skipif(
+    not (LIBS and any(Path(LIBS).glob("kafka-streams-[0-9]*.jar")) and shutil.which("javac")),
+    reason="KAFKA_LIBS does not name a folder with Kafka Streams' jar, or no javac",
+)
+"""Marks tests that run programs of Kafka Streams."""
+
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8", "-Xmx512m")
 """Short-lived processes spend their time on starting."""
 
@@ -40,9 +46,14 @@ def run_tool(main: str, *arguments: str, cwd: Path | None = None) -> subprocess.
     return subprocess.run(line, capture_output=True, encoding="utf-8", timeout=100, cwd=cwd)
 
 
+def program(name: str, *arguments: str) -> list[str]:
+    """The command line of a program in tests/java."""
+    return ["java", *QUICK, "-cp", f"{LIBS}/*", str(PROGRAMS / f"{name}.java"), *arguments]
+
+
 def run_program(name: str, *arguments: str) -> str:
     """What a program in tests/java prints; CalledProcessError if it fails."""
-    line = ["java", *QUICK, "-cp", f"{LIBS}/*", str(PROGRAMS / f"{name}.java"), *arguments]
+    line = program(name, *arguments)
     return subprocess.run(line, stdout=subprocess.PIPE, encoding="utf-8", timeout=100, check=True).stdout
 
 
