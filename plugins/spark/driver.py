@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -28,13 +29,20 @@ from typing import Any, Self
 
 import msgspec
 
+from logd import errors
+from logd.errors import BROKER_AWAY
 from plugins.spark.calls import WriteRequest, WriteResult
 from plugins.spark.environment import worker_environment
-from plugins.spark.errors import DriverDied, JobFailed
+from plugins.spark.errors import DriverDied, JobBrokenOff, JobFailed
 from plugins.spark.settings import SparkSettings
 
 STOP_SECONDS = 10.0
 LOG_LINES_QUOTED = 25
+_AWAY = [
+    name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, BROKER_AWAY)
+]
+_BROKEN_OFF = re.compile(rf"Python worker exited unexpectedly|\blogd\.errors\.(?:{'|'.join(_AWAY)})\b")
+"""What Spark says of a task that deserves another try; with a local master it gives it none."""
 
 
 class SparkDriver:
@@ -86,7 +94,7 @@ class SparkDriver:
         return list(rows)
 
     def call(self, call: str, **arguments: Any) -> Any:
-        """One call. Raises JobFailed with Spark's words, DriverDied when there was no answer."""
+        """One call. Raises JobFailed or JobBrokenOff with Spark's words, DriverDied without an answer."""
         return self._running().call(call, arguments)
 
     def close(self) -> None:
@@ -194,7 +202,8 @@ def call_driver(path: Path | str, call: str, arguments: Mapping[str, Any]) -> An
         raise DriverDied(f"the Spark driver at {path} ended during {call}")
     answer = json.loads(line)
     if "error" in answer:
-        raise JobFailed(answer["error"])
+        error = answer["error"]
+        raise (JobBrokenOff if _BROKEN_OFF.search(error) else JobFailed)(error)
     return answer["result"]
 
 

@@ -8,7 +8,8 @@ ConnectError
 ├── VerificationFailed  what Spark wrote is not what was planned: nothing was committed
 ├── JobFailed           Spark refused or failed the job; says what Spark said
 └── RetriableError
-    └── DriverDied      the driver process ended: the same call starts a new one
+    ├── DriverDied      the driver process ended: the same call starts a new one
+    └── JobBrokenOff    a Python worker of Spark's ended, or the broker was away: the same call tries again
 """
 
 from __future__ import annotations
@@ -84,3 +85,7 @@ class JobFailed(ConnectError):
 
 class DriverDied(RetriableError):
     """The driver process, or its JVM, ended before it answered."""
+
+
+class JobBrokenOff(RetriableError):
+    """A call failed inside Spark because something it needs was killed or restarted meanwhile."""

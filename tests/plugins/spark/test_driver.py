@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from connect.api import RetriableError
 from plugins.spark.driver import SparkDriver, acquire_driver, call_driver, release_driver
 from plugins.spark.environment import java_found
-from plugins.spark.errors import DriverDied, JobFailed
+from plugins.spark.errors import DriverDied, JobBrokenOff, JobFailed
 from plugins.spark.settings import SparkSettings
 
 PARENT = """
@@ -41,6 +45,47 @@ def test_other_processes_may_query_through_the_socket(driver: SparkDriver) -> No
 def test_nobody_at_the_socket_is_a_driver_that_died(tmp_path: Path) -> None:
     with pytest.raises(DriverDied, match="no Spark driver answers"):
         call_driver(tmp_path / "nothing", "version", {})
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        (
+            "Py4JJavaError: An error occurred while calling o184.parquet.\n: "
+            "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed).",
+            JobBrokenOff,
+        ),
+        (
+            "AnalysisException: [PYTHON_DATA_SOURCE_ERROR] Failed to generate Python data source read "
+            "partitions: logd.errors.RequestTimedOut: broker:9 did not answer within 10 s\n SQLSTATE: 38000",
+            JobBrokenOff,
+        ),
+        ("Py4JJavaError: … plugins.spark.errors.DataLost: t-0: offset 1 is wanted, the log has 2", JobFailed),
+    ],
+)
+def test_what_was_killed_or_away_meanwhile_is_worth_another_try(
+    tmp_path: Path, said: str, kind: type[Exception]
+) -> None:
+    """Spark's words as it said them when its Python worker was killed, and when the broker stood still.
+
+    The connector failed for good.
+    """
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "driver"))
+        listener.listen()
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection, connection.makefile("rw") as lines:
+                lines.readline()
+                lines.write(json.dumps({"error": said}) + "\n")
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        with pytest.raises(kind):
+            call_driver(tmp_path / "driver", "write", {})
+        answering.join()
+    assert issubclass(JobBrokenOff, RetriableError)
 
 
 def test_connectors_with_equal_settings_share_a_driver_and_the_last_one_ends_it() -> None:

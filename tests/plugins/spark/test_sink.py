@@ -1,62 +1,25 @@
-"""The sink's coordinator against a real log and a real Spark: every record once, whatever dies when."""
+"""The sink's coordinator against a real log and a real Spark; what dies is in `test_kills.py`."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from connect.api import ConfigError, RangeSinkContext, RetriableError
-from logd.records import NewRecord
+from connect.api import ConfigError
 from plugins.spark.driver import SparkDriver
 from plugins.spark.environment import java_found
 from plugins.spark.errors import DataLost, Fenced, JobFailed, PartitionGone, TopicRecreated
-from plugins.spark.sink import SparkSinkTask
 from plugins.spark.table import ParquetTable
 from tests.plugins.spark.log import Log
+from tests.plugins.spark.sink_task import SCHEMA, counts, delays, start_task
 
 pytestmark = [
     pytest.mark.skipif(not java_found(), reason="Spark needs Java: none on the path, no JAVA_HOME"),
     pytest.mark.timeout(300),
 ]
 NewName = Callable[[], str]
-MONTH = 31 * 86_400_000
-SCHEMA = {"value.schema": "carrier STRING, delay DOUBLE", "key.format": "string"}
-
-
-def delays(start: int, count: int) -> list[NewRecord]:
-    """An update of one of three airlines each, a month apart."""
-    return [
-        (
-            i * MONTH,
-            b"A%d" % (i % 3),
-            json.dumps({"carrier": f"A{i % 3}", "delay": i / 2}).encode(),
-            (),
-        )
-        for i in range(start, start + count)
-    ]
-
-
-def start_task(log: Log, topic: str, path: Path, **settings: str) -> SparkSinkTask:
-    task = SparkSinkTask()
-    task.context = RangeSinkContext(
-        connector="sink", task_id=0, group_id="connect-sink", bootstrap_servers=log.bootstrap, topics=(topic,)
-    )
-    given = {key.replace("_", "."): value for key, value in settings.items()}
-    task.start({"name": "sink", "connector.class": "SparkSink", "topics": topic, "path": str(path), **given})
-    return task
-
-
-def counts(driver: SparkDriver, path: Path) -> dict[str, Any]:
-    query = "SELECT count(*) AS n, count(DISTINCT partition, offset) AS offsets FROM t"
-    (row,) = driver.sql(query, {"t": str(path)})
-    return row
 
 
 def test_records_become_rows_of_a_partitioned_table(
@@ -105,50 +68,6 @@ def test_records_become_rows_of_a_partitioned_table(
     assert any(folders in file.path for file in ParquetTable(path).files())
     with pytest.raises(ConfigError, match="named by month, topic, partition"):
         start_task(log, topic, path, **SCHEMA, **{"partition.by": "topic"})
-
-
-def test_a_crash_after_any_step_leaves_every_record_once(
-    driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path
-) -> None:
-    """The steps are in the sink's docstring; each crash is followed by a new task, as by a new worker."""
-
-    class Crash(BaseException):
-        pass
-
-    def dies_before(*args: Any, **kwargs: Any) -> Any:
-        raise Crash
-
-    def dies_after(step: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            step(*args, **kwargs)
-            raise Crash
-
-        return call
-
-    topic = new_name()
-    log.create(topic)
-    produced = 0
-    for crash in ("before write", "after write", "before commit", "after commit"):
-        log.produce(topic, 0, delays(produced, 5))
-        produced += 5
-        task = start_task(log, topic, tmp_path, **SCHEMA)
-        when, step = crash.split()
-        with pytest.MonkeyPatch.context() as patch:
-            target: Any = driver if step == "write" else task.table
-            patch.setattr(
-                target, step, dies_before if when == "before" else dies_after(getattr(target, step))
-            )
-            with pytest.raises(Crash):
-                task.run_once(log.ends(topic))
-        task.stop()
-    task = start_task(log, topic, tmp_path, **SCHEMA)
-    try:
-        assert task.run_once(log.ends(topic)) == {(topic, 0): produced}
-        assert counts(driver, tmp_path) == {"n": produced, "offsets": produced}
-        kept = {Path(file.path).parts[1] for file in task.table.files()}
-        assert {folder.name for folder in task.table.data_path.iterdir()} == kept
-    finally:
-        task.stop()
 
 
 def test_a_writer_that_was_taken_over_stops(
@@ -276,32 +195,6 @@ def test_fewer_records_than_wanted_wait_for_more_or_for_their_time(
         assert task.run_once(log.ends(topic)) == {(topic, 0): 4}
         log.produce(topic, 0, delays(4, 10))
         assert task.run_once(log.ends(topic)) == {(topic, 0): 14}
-    finally:
-        task.stop()
-
-
-def test_spark_killed_is_started_again(
-    driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path
-) -> None:
-    topic = new_name()
-    log.create(topic)
-    log.produce(topic, 0, delays(0, 5))
-    task = start_task(log, topic, tmp_path, **SCHEMA)
-    try:
-        driver.wait_ready()
-        starts = driver.starts
-        assert driver.pid is not None
-        os.kill(driver.pid, signal.SIGKILL)
-        ends = log.ends(topic)
-        deadline = time.monotonic() + 200
-        while True:
-            try:
-                assert task.run_once(ends) == {(topic, 0): 5}
-                break
-            except RetriableError:
-                assert time.monotonic() < deadline
-        assert driver.starts == starts + 1
-        assert counts(driver, tmp_path) == {"n": 5, "offsets": 5}
     finally:
         task.stop()
 

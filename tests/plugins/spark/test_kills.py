@@ -1,0 +1,151 @@
+"""SIGKILL of the sink's worker, of Spark's driver process and of its JVM.
+
+Fault model: a process ends at once, between any two of its steps or in the midst of a file of Spark's; the
+disk keeps what was written. Whoever comes next has to find every record once, nothing of the dead one in the
+table, and nothing it left behind in its folder.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from connect.api import RetriableError
+from plugins.spark.driver import SparkDriver
+from plugins.spark.environment import java_found
+from plugins.spark.sink import SparkSinkTask
+from plugins.spark.table import ParquetTable
+from tests.plugins.spark import dying
+from tests.plugins.spark.log import Log
+from tests.plugins.spark.sink_task import SCHEMA, counts, delays, start_task
+from tests.support.waiting import wait_for
+
+pytestmark = [
+    pytest.mark.skipif(not java_found(), reason="Spark needs Java: none on the path, no JAVA_HOME"),
+    pytest.mark.timeout(400),
+]
+NewName = Callable[[], str]
+SPARK_SECONDS = 120.0
+MANY = 20_000
+"""Records that Spark is at for a while: the kill hits their file."""
+
+
+def run_worker(step: str, log: Log, topic: str, path: Path, socket: object) -> None:
+    """See `dying`: it has to have died at the step, and of nothing else."""
+    arguments = [step, log.bootstrap, topic, str(path), str(socket)]
+    command = [sys.executable, "-m", "tests.plugins.spark.dying", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=SPARK_SECONDS)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+
+
+def only_the_tables_own(table: ParquetTable) -> bool:
+    """Whether the table's folders hold what its manifests name, and nothing else."""
+    kept = {Path(file.path).parts[1] for file in table.files()}
+    manifests = {f"{number:08d}.json" for number in table.numbers()}
+    return kept == set(os.listdir(table.data_path)) and manifests == set(
+        os.listdir(table.path / "_manifests")
+    )
+
+
+def test_a_worker_killed_at_any_step_leaves_every_record_once(
+    driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path
+) -> None:
+    """Each dies in the next one's way: its claim, its folder or its manifest is there."""
+    topic, table = new_name(), ParquetTable(tmp_path)
+    log.create(topic)
+    driver.wait_ready()
+    produced = in_table = 0
+    for step, is_in_table in dying.STEPS.items():
+        log.produce(topic, 0, delays(produced, 5))
+        produced += 5
+        run_worker(step, log, topic, tmp_path, driver.socket_path)
+        in_table = produced if is_in_table else in_table
+        latest = table.latest()
+        assert (0 if latest is None else latest.rows) == in_table, step
+    # And one with Spark of its own, which has to go with it: the next one removes the folder it wrote to.
+    log.produce(topic, 0, *[delays(0, 100) * 20] * (MANY // 2000))
+    run_worker(dying.WRITING, log, topic, tmp_path, "")
+    produced += MANY
+    task = start_task(log, topic, tmp_path, **SCHEMA)
+    try:
+        assert task.run_once(log.ends(topic)) == {(topic, 0): produced}
+        assert counts(driver, tmp_path) == {"n": produced, "offsets": produced}
+        assert only_the_tables_own(table)
+    finally:
+        task.stop()
+
+
+def java_of(driver: SparkDriver) -> int:
+    """The JVM's process."""
+    assert driver.pid is not None
+    children = Path(f"/proc/{driver.pid}/task/{driver.pid}/children").read_text().split()
+    (java,) = [child for child in map(int, children) if Path(f"/proc/{child}/comm").read_text() == "java\n"]
+    return java
+
+
+def kill_while_written(pid: int, path: Path) -> threading.Thread:
+    """A thread that waits for Spark to be at a file, and kills."""
+
+    def kill() -> None:
+        wait_for(lambda: dying.being_written(path), SPARK_SECONDS)
+        os.kill(pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    return thread
+
+
+def run_until_done(task: SparkSinkTask, log: Log, topic: str, end: int) -> None:
+    """As the worker does: what may be tried again is."""
+    ends = log.ends(topic)
+
+    def done() -> bool:
+        try:
+            return task.run_once(ends) == {(topic, 0): end}
+        except RetriableError:
+            return False
+
+    wait_for(done, SPARK_SECONDS)
+
+
+def test_spark_killed_is_started_again(
+    driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path
+) -> None:
+    """The JVM in the midst of a file, and the driver process between files and commit, which goes through."""
+    topic = new_name()
+    log.create(topic)
+    log.produce(topic, 0, *[delays(0, 100) * 20] * (MANY // 2000))
+    task = start_task(log, topic, tmp_path, **SCHEMA)
+    try:
+        driver.wait_ready()
+        starts = driver.starts
+        killing = kill_while_written(java_of(driver), tmp_path)
+        with pytest.raises(RetriableError, match="ended during write"):
+            task.run_once(log.ends(topic))
+        killing.join()
+        run_until_done(task, log, topic, MANY)
+        assert driver.starts == starts + 1
+
+        log.produce(topic, 0, delays(0, 5))
+        commit = task.table.commit
+
+        def kill_and_commit(manifest: object) -> None:
+            assert driver.pid is not None
+            os.kill(driver.pid, signal.SIGKILL)
+            commit(manifest)  # type: ignore[arg-type]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(task.table, "commit", kill_and_commit)
+            assert task.run_once(log.ends(topic)) == {(topic, 0): MANY + 5}
+        wait_for(lambda: driver.pid is None)
+        assert counts(driver, tmp_path) == {"n": MANY + 5, "offsets": MANY + 5}
+        assert driver.starts == starts + 2
+    finally:
+        task.stop()
