@@ -41,25 +41,41 @@ def test_worker_killed_while_reading(kit, rows, topic, at):
     assert kit.committed_line() == ROWS + 1
 
 
-def test_worker_killed_while_writing_files(kit, rows, topic, tmp_path):
-    """Killed several times between files written and offsets committed: every record is there once."""
+def numbers_in(path):
+    """Field `n` of a whole file; the reader's error for a torn one."""
+    if path.suffix == ".parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        return parquet.read_table(path, partitioning=None)["n"].to_pylist()
+    return [json.loads(line)["n"] for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_worker_killed_while_writing_files(kit, rows, topic, tmp_path, suffix):
+    """Killed several times between files written and offsets committed: every record is there exactly once.
+
+    Whatever has a file's name is whole, at any moment.
+    """
     kit.finish(kit.source(rows(ROWS), topic))
     out = tmp_path / "out"
     sink = kit.sink(out, topic) | {"consumer.override.max.partition.fetch.bytes": "20000"}
+    sink |= {"format": "parquet" if suffix == "parquet" else "json"}
     # A dead member's partitions are to be free soon.
     kit.settings |= {"consumer.session.timeout.ms": "3000", "consumer.heartbeat.interval.ms": "200"}
 
-    def written() -> int:
-        return len(list(out.glob("[!.]*/*.jsonl")))
+    def files():
+        return list(out.glob(f"[!.]*/*.{suffix}"))
 
     for _ in range(depth.times(3)):
-        before = written()
+        before = len(files())
         process = kit.spawn(sink)
-        kit.wait_until(lambda before=before: written() > before, process)
+        kit.wait_until(lambda before=before: len(files()) > before, process)
         kit.kill(process)
+        for path in files():
+            numbers_in(path)
     kit.finish(sink)
-    lines = [line for path in out.glob("[!.]*/*.jsonl") for line in path.read_text().splitlines()]
-    assert sorted(int(json.loads(line)["n"]) for line in lines) == list(range(ROWS))
+    assert sorted(int(n) for path in files() for n in numbers_in(path)) == list(range(ROWS))
+    assert {path.name for path in out.iterdir()} <= {topic, ".claims"}
+    assert all(path.suffix == f".{suffix}" for path in (out / topic).iterdir())
 
 
 def test_broker_killed_while_reading(make_kit, rows, topic, tmp_path):
