@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import Admin, BatchProducer, Client, GroupMember, TopicPartition
+from logd.client import Admin, BatchProducer, Client
 from logd.client.group.membership import Membership
 from logd.errors import ConnectionClosed
 from streams import Materialized, State, StreamsBuilder, StreamsError, Topology
@@ -224,48 +224,6 @@ def test_output_that_waits_for_room_at_the_end_is_not_lost(
         async with copy(logd.bootstrap, name, tmp_path) as app:
             await app.wait_until_caught_up()
         assert set(await read_last(logd.bootstrap, f"{name}-out", partitions=1)) == {b"a", b"b"}
-
-    run(case)
-
-
-def test_a_member_that_was_thrown_out_writes_nothing(
-    logd: LogdProcess, tmp_path: Path, new_name: NewName
-) -> None:
-    """It stood still (SIGSTOP, a suspended laptop) beyond its session: others have its tasks, and may have
-    written newer results than those it woke up with.
-    """
-    name = new_name("zombie")
-    builder = StreamsBuilder(key_serde=str, value_serde=int)
-    builder.stream(f"{name}-in").group_by_key().count(store="counts").to_stream().to(f"{name}-out")
-    out = TopicPartition(f"{name}-out", 0)
-
-    async def throw_out(client: Client, member: GroupMember) -> None:
-        place = Membership(
-            client,
-            name,
-            protocol_type="consumer",
-            session_timeout_ms=1000,
-            rebalance_timeout_ms=1000,
-            group_instance_id=None,
-        )
-        place.member_id = member.member_id
-        await place.leave()
-        await place.close()
-        member._heard_at -= 100  # seconds: as after a stop
-
-    async def case() -> None:
-        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
-        await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
-        # No heartbeat comes, or it would be the one to find out.
-        patient: dict[str, Any] = {"commit_interval_ms": 3_600_000, "heartbeat_interval_ms": 30_000}
-        app = start(builder.build(), logd.bootstrap, name, tmp_path, **patient)
-        async with app, Client(logd.bootstrap) as client:
-            await until(lambda: app.summary()["records_in"] == 1)
-            await throw_out(client, app._member)
-            await until(lambda: app.summary()["records_in"] == 2)  # it has its task again
-            assert (await Admin(client).list_offsets({out: "latest"}))[out].offset == 0
-            await app.wait_until_caught_up()
-            assert await read_last(logd.bootstrap, out.topic, partitions=1) == {b"a": (1).to_bytes(8, "big")}
 
     run(case)
 

@@ -1,0 +1,138 @@
+"""Two instances of an application, each a process: one is killed, or stands still beyond its session."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from logd.client import Admin, Client
+from tests.streams import regrouping
+from tests.support.logd_process import LogdProcess
+from tests.support.waiting import wait_for
+
+NewName = Callable[[str], str]
+SECONDS = 60.0
+
+
+class Instance:
+    """The program in `regrouping`, and what it has said."""
+
+    def __init__(self, bootstrap: str, prefix: str, folder: Path, *settings: str) -> None:
+        self._output = folder.with_suffix(".out")
+        command = [sys.executable, regrouping.__file__, bootstrap, prefix, str(folder), *settings]
+        with self._output.open("wb") as output:
+            root = Path(regrouping.__file__).parents[2]
+            self.process = subprocess.Popen(command, stdout=output, cwd=root)
+
+    @property
+    def records(self) -> int:
+        """How many it has taken."""
+        return self._output.read_text().count("record\n")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(SECONDS)
+
+
+@contextmanager
+def started(instance: Instance) -> Iterator[Instance]:
+    try:
+        yield instance
+    finally:
+        instance.kill()
+
+
+def wait_until_written(bootstrap: str, prefix: str, events: list[regrouping.Event]) -> None:
+    """Until the last of every key in the output topics is what the oracle says."""
+    wanted = regrouping.expected(events)
+    wait_for(lambda: asyncio.run(regrouping.written(bootstrap, prefix)) == wanted, SECONDS)
+
+
+def assert_restored(bootstrap: str, prefix: str, folder: Path, events: list[regrouping.Event]) -> None:
+    """Stores made of the changelogs alone agree with the oracle."""
+
+    async def run() -> None:
+        async with regrouping.application(bootstrap, prefix, str(folder), tells=False) as app:
+            async with asyncio.timeout(SECONDS):
+                await app.wait_until_caught_up()
+            counts = {key: count for store in app.stores("counts") for key, count in store.all()}  # type: ignore[attr-defined]
+            groups = {key: value["seen"] for store in app.stores("groups") for key, value in store.all()}  # type: ignore[attr-defined]
+        assert (counts, groups) == regrouping.expected(events)
+
+    asyncio.run(run())
+
+
+@pytest.mark.timeout(5 * SECONDS)
+def test_the_other_takes_over_from_a_killed_one(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+    """They share the tasks on either side of the repartition topic; one dies amid the records."""
+    prefix, events = new_name("killed"), regrouping.make_events(6000)
+    asyncio.run(regrouping.prepare(logd.bootstrap, prefix))
+    with (
+        started(Instance(logd.bootstrap, prefix, tmp_path / "first")) as first,
+        started(Instance(logd.bootstrap, prefix, tmp_path / "second")) as second,
+    ):
+        asyncio.run(regrouping.send(logd.bootstrap, prefix, events[:1000]))
+        wait_for(lambda: asyncio.run(has_members(logd.bootstrap, f"{prefix}-app", 2)), SECONDS)
+        asyncio.run(regrouping.send(logd.bootstrap, prefix, events[1000:]))
+        wait_for(lambda: first.records + second.records >= 2000, SECONDS)
+        first.kill()
+        wait_until_written(logd.bootstrap, prefix, events)
+        second.process.send_signal(signal.SIGTERM)
+        assert second.process.wait(SECONDS) == 0
+    assert_restored(logd.bootstrap, prefix, tmp_path / "elsewhere", events)
+
+
+async def has_members(bootstrap: str, group: str, count: int) -> bool:
+    """Whether so many share the tasks."""
+    async with Client(bootstrap) as client:
+        described = (await Admin(client).describe_groups([group]))[group]
+    return described.state == "Stable" and len(described.members) == count
+
+
+async def ends(bootstrap: str, prefix: str) -> dict[str, int]:
+    """The ends of everything the application writes."""
+    async with Client(bootstrap) as client:
+        admin = Admin(client)
+        names = [name for name in await admin.list_topics() if name.startswith(prefix)]
+        tps = (await client.metadata(names)).partitions(names)
+        listed = await admin.list_offsets(dict.fromkeys(tps, "latest"))
+        return {str(tp): end.offset for tp, end in listed.items()}
+
+
+@pytest.mark.timeout(5 * SECONDS)
+def test_one_that_stood_still_writes_nothing(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+    """SIGSTOP beyond its session, as of a suspended laptop: others have its tasks, and have written newer
+    results than those it wakes up with and means to commit.
+    """
+    prefix, events = new_name("still"), regrouping.make_events(500)
+    asyncio.run(regrouping.prepare(logd.bootstrap, prefix))
+    asyncio.run(regrouping.send(logd.bootstrap, prefix, events[:200]))
+    # It commits at its end, and no heartbeat comes to find out before.
+    patient = ("commit_interval_ms=3600000", "session_timeout_ms=10000", "heartbeat_interval_ms=3600000")
+
+    def sent_on() -> int:
+        found = asyncio.run(ends(logd.bootstrap, prefix))
+        return sum(end for tp, end in found.items() if "-repartition-" in tp)
+
+    with started(Instance(logd.bootstrap, prefix, tmp_path / "first", *patient)) as first:
+        wait_for(lambda: sent_on() >= 200, SECONDS)  # what its producer has not sent yet, it may send
+        os.kill(first.process.pid, signal.SIGSTOP)
+        asyncio.run(regrouping.send(logd.bootstrap, prefix, events[200:]))
+        with started(Instance(logd.bootstrap, prefix, tmp_path / "second")) as second:
+            wait_until_written(logd.bootstrap, prefix, events)
+            second.process.send_signal(signal.SIGTERM)
+            assert second.process.wait(SECONDS) == 0
+        before = asyncio.run(ends(logd.bootstrap, prefix))
+        os.kill(first.process.pid, signal.SIGTERM)
+        os.kill(first.process.pid, signal.SIGCONT)
+        first.process.wait(SECONDS)
+        assert asyncio.run(ends(logd.bootstrap, prefix)) == before
+    assert_restored(logd.bootstrap, prefix, tmp_path / "elsewhere", events)
