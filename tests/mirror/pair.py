@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from logd.client import Admin, BatchProducer, Client, NewTopic
@@ -52,6 +55,14 @@ class Pair:
             await Admin(client).create_topics([NewTopic(topic, partitions, 1, settings)])
 
 
+def start_mirror(config: Path, *options: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", "from mirror.cli import app; app()", "run", str(config), *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
 async def produce(
     bootstrap: str, topic: str, batches: dict[int, Sequence[Sequence[NewRecord]]], **options: Any
 ) -> None:
@@ -77,3 +88,13 @@ def numbered(count: int, start: int = 0, **changes: bytes) -> list[NewRecord]:
         )
         for i in range(start, start + count)
     ]
+
+
+async def target_ends(pair: Pair, topic: str) -> dict[int, int]:
+    async with Client(pair.dc2) as client:
+        found = await client.metadata([f"dc1.{topic}"], allow_missing=True)
+        tps = found.partitions([f"dc1.{topic}"])
+        if not tps:
+            return {}
+        listed = await Admin(client).list_offsets(dict.fromkeys(tps, "latest"))
+        return {tp.partition: end.offset for tp, end in listed.items()}

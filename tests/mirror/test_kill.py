@@ -11,24 +11,15 @@ from __future__ import annotations
 import asyncio
 import random
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from logd.client import Admin, BatchProducer, Client
-from tests.mirror.pair import Pair, numbered
+from logd.client import BatchProducer, Client
+from tests.mirror.pair import Pair, numbered, start_mirror, target_ends
 
 PARTITIONS, RECORDS = 2, 4_000
 KILLS = 4
-
-
-def start_mirror(config: Path, *options: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-c", "from mirror.cli import app; app()", "run", str(config), *options],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
 
 
 def test_a_mirror_killed_again_and_again_copies_every_record_once(
@@ -79,13 +70,3 @@ async def wait_for(pair: Pair, topic: str, records: int, process: subprocess.Pop
     while (await target_ends(pair, topic)).get(0, 0) < records:
         assert process.poll() is None, "the mirror ended by itself"
         assert time.monotonic() < deadline
-
-
-async def target_ends(pair: Pair, topic: str) -> dict[int, int]:
-    async with Client(pair.dc2) as client:
-        found = await client.metadata([f"dc1.{topic}"], allow_missing=True)
-        tps = found.partitions([f"dc1.{topic}"])
-        if not tps:
-            return {}
-        listed = await Admin(client).list_offsets(dict.fromkeys(tps, "latest"))
-        return {tp.partition: end.offset for tp, end in listed.items()}
