@@ -68,7 +68,11 @@ class Housekeeping:
         every(config.log_retention_check_interval_ms, self.apply_retention)
         every(min(config.log_flush_scheduler_interval_ms, FLUSH_CHECK_MS), self.flush_due)
         every(config.millstream_open_files_idle_ms, self.close_idle_files)
-        every(max(config.log_flush_offset_checkpoint_interval_ms, 1), self.write_checkpoints)
+        checkpoint_ms = min(
+            config.log_flush_offset_checkpoint_interval_ms,
+            config.log_flush_start_offset_checkpoint_interval_ms,
+        )
+        every(max(checkpoint_ms, 1), self.write_checkpoints)
         every(PRODUCER_CHECK_MS, self.expire_producers)
         self._rounds.whenever(self._flush_is_due, self.flush_all)
 

@@ -177,7 +177,10 @@ class BrokerConfig:
         allowed=_NOT_NEGATIVE,
     )
     log_flush_start_offset_checkpoint_interval_ms: int = setting(
-        I, 60_000, "How often log start offsets are written.", allowed=_NOT_NEGATIVE
+        I,
+        60_000,
+        "How often log start offsets are written, and recovery points with them.",
+        allowed=_NOT_NEGATIVE,
     )
     num_replica_alter_log_dirs_threads: int | None = setting(
         I,
@@ -267,9 +270,11 @@ class BrokerConfig:
         L, 600_000, "How often expired offsets are looked for.", allowed=_POSITIVE
     )
     offsets_load_buffer_size: int = setting(
-        I, 5_242_880, "Bytes read at a time to load groups.", allowed=_POSITIVE
+        I, 5_242_880, "Without effect: groups are loaded 1 MiB at a time.", allowed=_POSITIVE
     )
-    offsets_commit_timeout_ms: int = setting(I, 5_000, "How long a commit may take.", allowed=_POSITIVE)
+    offsets_commit_timeout_ms: int = setting(
+        I, 5_000, "Without effect: a commit waits for no other replica.", allowed=_POSITIVE
+    )
     offset_metadata_max_bytes: int = setting(I, 4_096, "Longest metadata of a committed offset.")
     group_initial_rebalance_delay_ms: int = setting(
         I, 3_000, "How long a new group waits for more members.", allowed=_NOT_NEGATIVE

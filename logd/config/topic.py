@@ -124,14 +124,14 @@ class TopicConfig:
     local_retention_bytes: int = setting(
         Kind.LONG,
         -2,
-        "Bytes kept locally with tiered storage; -2 follows retention.bytes.",
+        "Bytes kept locally with tiered storage; without effect, there is none.",
         allowed=at_least(-2),
         broker_keys=("log.local.retention.bytes",),
     )
     local_retention_ms: int = setting(
         Kind.LONG,
         -2,
-        "Time kept locally with tiered storage; -2 follows retention.ms.",
+        "Time kept locally with tiered storage; without effect, there is none.",
         allowed=at_least(-2),
         broker_keys=("log.local.retention.ms",),
     )

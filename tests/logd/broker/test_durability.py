@@ -11,7 +11,7 @@ import os
 import select
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +65,9 @@ class Disk:
 class Running:
     """A broker in a thread."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
         self.port = 0
+        self._settings = settings or {}
         self.broker: Broker
         self._folder = folder
         self._started = threading.Event()
@@ -80,6 +81,7 @@ class Running:
                 "log.dirs": str(self._folder),
                 "listeners": "PLAINTEXT://127.0.0.1:0",
                 "millstream.flush.interval.ms": "3600000",
+                **self._settings,
             }
         )
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
@@ -97,6 +99,10 @@ class Running:
     def end_of(self, topic: str) -> int:
         """How much has been appended, whether it may be read or not."""
         return self.broker.catalog.partitions[topic, 0].log_end_offset
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """In the broker's loop, to its end."""
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
 
     def __enter__(self) -> Running:
         self._thread.start()
