@@ -125,10 +125,16 @@ async def _report(links: Sequence[KeptLink]) -> None:
     before = ""
     while True:
         await asyncio.sleep(REPORT_SECONDS)
-        said = "".join(f"{link.failure} {_totals(link)}" for link in links)
+        said = "".join(_news(link) for link in links)
         if said != before:
             _print_summary(links)
         before = said
+
+
+def _news(kept: KeptLink) -> str:
+    """What a line is for when it has changed; how old the lag is always changes."""
+    lag = sum(s.lag_records for s in kept.link.status().values()) if kept.link is not None else -1
+    return f"{lag} {kept.failure} {_totals(kept)}"
 
 
 def _totals(kept: KeptLink) -> tuple[int, int, int]:
