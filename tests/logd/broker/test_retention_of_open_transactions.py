@@ -1,0 +1,140 @@
+"""Retention where a transaction is open: what goes, and where the last stable offset is then.
+
+As Apache Kafka has it, an open transaction keeps no segment: its records go with their segment, and nobody
+reads past the log start offset before it has ended. Each step is held to Kafka itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from logd.broker.configs import Operation
+from logd.records import decode_records, iter_batches
+from logd.wire.messages.find_coordinator import FindCoordinatorRequest
+from logd.wire.messages.init_producer_id import InitProducerIdRequest
+from tests.logd.api.test_configs import TOPIC, alter
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.java import needs_kafka
+from tests.support.logd_process import LogdProcess
+from tests.support.raw_client import RawClient
+from tests.support.raw_transaction import Writer
+from tests.support.topics import create_topic
+from tests.support.waiting import wait_for
+
+QUICK = {
+    "log.retention.check.interval.ms": 50,
+    "log.initial.task.delay.ms": 10,
+    "log.segment.delete.delay.ms": 10,
+    "transaction.state.log.num.partitions": 1,
+    "offsets.topic.num.partitions": 2,
+}
+NOW = 1_700_000_000_000
+COMMITTED = 1
+SEGMENT = 1 << 20
+"""The smallest there is in Apache Kafka."""
+RECORDS = 6
+END = RECORDS + 1
+
+
+class Offsets(NamedTuple):
+    """Log start, last stable offset and high watermark."""
+
+    start: int
+    stable: int
+    high: int
+
+
+def offsets(client: RawClient, topic: str) -> Offsets:
+    found = client.fetch(topic, RECORDS, max_wait_ms=1, isolation_level=COMMITTED)
+    assert found.error_code == 0
+    return Offsets(found.log_start_offset, found.last_stable_offset, found.high_watermark)
+
+
+def committed(client: RawClient, topic: str) -> list[int]:
+    """Offsets that a consumer of committed records is given, from the log's start on."""
+    given, position = [], offsets(client, topic).start
+    while True:
+        found: Any = client.fetch(topic, position, max_wait_ms=1, isolation_level=COMMITTED)
+        assert found.error_code == 0
+        if not found.records:
+            return given
+        for at, header in iter_batches(found.records):
+            if not header.is_control:
+                given += [record[0] for record in decode_records(found.records, at)]
+            position = header.next_offset
+
+
+def filled(client: RawClient, topic: str) -> Writer:
+    """An open transaction's record, then `RECORDS` others that take more than half a segment each."""
+    wait_until_coordinated(client)
+    writer = Writer.begin(client, f"writer-of-{topic}")
+    writer.add_partition(topic, 0)
+    assert writer.produce(topic, 0) == 0
+    for number in range(1, RECORDS + 1):
+        record = (NOW + number, b"k%d" % number, b"x" * (SEGMENT // 2), ())
+        assert client.produce(topic, [record]).error_code == 0
+    return writer
+
+
+def wait_until_coordinated(client: RawClient) -> None:
+    """Apache Kafka makes the coordinator's topic first, and loads it."""
+    find = FindCoordinatorRequest(key_type=1, coordinator_keys=["any"])
+    wait_for(lambda: client.request(find, 6).coordinators[0].error_code == 0)
+    begin = InitProducerIdRequest(transactional_id="any", transaction_timeout_ms=60_000)
+    wait_for(lambda: client.request(begin, 4).error_code == 0)
+
+
+def check(broker: LogdProcess | ApacheKafka, again: Callable[[], None] = lambda: None) -> None:
+    """`again` is called where the broker may be started again."""
+    for commit in (True, False):
+        check_ending(broker, f"t-{commit}".lower(), again, commit=commit)
+
+
+def check_ending(
+    broker: LogdProcess | ApacheKafka, topic: str, again: Callable[[], None], *, commit: bool
+) -> None:
+    with RawClient(broker.port) as client:
+        create_topic(broker, topic, {"segment.bytes": str(SEGMENT), "retention.ms": "-1"})
+        writer = filled(client, topic)
+        assert offsets(client, topic) == Offsets(0, 0, END)
+        assert committed(client, topic) == []
+        alter(client, TOPIC, topic, ("retention.bytes", Operation.SET, str(2 * SEGMENT)))
+        wait_for(lambda: offsets(client, topic).start > 0)
+        alter(client, TOPIC, topic, ("retention.bytes", Operation.SET, "-1"))
+        found = offsets(client, topic)
+        assert 0 < found.start == found.stable < found.high == END
+        assert committed(client, topic) == []
+    again()
+    with RawClient(broker.port) as client:
+        assert offsets(client, topic) == found
+        wait_until_coordinated(client)
+        writer._replace(client=client).end(commit=commit)
+        wait_for(lambda: offsets(client, topic).stable == END + 1)
+        assert offsets(client, topic) == Offsets(found.start, END + 1, END + 1)
+        assert committed(client, topic) == list(range(found.start, END))
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
+    with ApacheKafka(tmp_path_factory.mktemp("kafka"), QUICK) as broker:
+        yield broker
+
+
+@needs_kafka
+def test_what_is_expected_is_what_kafka_does(kafka: ApacheKafka) -> None:
+    check(kafka)
+
+
+@pytest.mark.parametrize("ending", ["kill", "stop"])
+def test_an_open_transaction_keeps_no_segment(tmp_path: Path, ending: str) -> None:
+    with LogdProcess(tmp_path, QUICK) as logd:
+
+        def again() -> None:
+            logd.kill() if ending == "kill" else logd.stop()
+            logd.start()
+
+        check(logd, again)
