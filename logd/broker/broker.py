@@ -20,8 +20,8 @@ from logd.broker.internal_topics import overrides_of, partitions_of
 from logd.broker.journal_folder import journal_folder
 from logd.broker.known_answers import KnownAnswers
 from logd.broker.log_dirs import LogDirs
+from logd.broker.log_dirs_opening import LogDirsOpening
 from logd.broker.moves import Moves
-from logd.broker.opening import Opening
 from logd.broker.partition import Partition
 from logd.broker.pool import JobPool, to_its_end
 from logd.broker.producer_ids import ProducerIds
@@ -118,7 +118,7 @@ class Broker:
         Raises StorageError when a folder cannot be used, ConfigError for settings that do not fit.
         """
         self.loop = asyncio.get_running_loop()
-        opening = Opening(self.log_dirs)
+        opening = LogDirsOpening(self.log_dirs)
         try:
             home = self._lock_folders(opening)
             self.cluster_id = opening.identify(home)
@@ -140,7 +140,7 @@ class Broker:
         self._start_coordinators()
         self._start_background()
 
-    def _lock_folders(self, opening: Opening) -> LogFolder:
+    def _lock_folders(self, opening: LogDirsOpening) -> LogFolder:
         """Lock the log folders; the one with the journal of the metadata."""
         unusable = opening.lock(
             map(Path, self.config.log_dirs),

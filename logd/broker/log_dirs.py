@@ -29,8 +29,8 @@ class Space(NamedTuple):
 
 
 class LogDirs:
-    """``folders`` were opened at the start (`opening`), in the order of ``paths``; ``unusable`` says why the
-    others were not.
+    """``folders`` were opened at the start (`log_dirs_opening`), in the order of ``paths``; ``unusable`` says
+    why the others were not.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:

@@ -242,6 +242,19 @@ def test_a_deleted_log_waits_for_no_garbage_collection(store: Any) -> None:
     assert store.log_path not in folders
 
 
+def test_a_log_deleted_in_the_middle_of_a_flush_is_not_flushing_any_more(store: Any) -> None:
+    """The story: a move waits for the log's flush to end, and that of a deleted log never did."""
+    store.append("x")
+    deleted = store.log
+    flush = deleted.flusher.start_flush()
+    assert deleted.flusher.is_flushing
+    store.folder.delete_log("t", 0)
+    flush.run()
+    deleted.flusher.finish_flush(flush)
+    assert not deleted.flusher.is_flushing
+    assert store.folder.failure is None
+
+
 def test_a_deleted_log_touches_nothing_any_more(store: Any, batch: Any) -> None:
     """The story: retention met a log deleted a moment before, found no file, and the folder went offline."""
     store.configure(segment_bytes=200, retention_ms=0)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("logd.broker")
 
 
-class Opening:
+class LogDirsOpening:
     """What ``log_dirs`` goes through at the start; folders that cannot be used are left out."""
 
     def __init__(self, log_dirs: LogDirs) -> None:
