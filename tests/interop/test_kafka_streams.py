@@ -26,7 +26,7 @@ LINES = ["To be or not to be", "that is the question", "to sleep perchance to dr
 PARTITIONS = 2
 SECONDS = 60.0
 
-pytestmark = [java.needs_kafka_streams, pytest.mark.timeout(6 * SECONDS)]
+pytestmark = [java.needs_jar("kafka-streams"), pytest.mark.timeout(6 * SECONDS)]
 
 
 def expected(lines: list[str]) -> Counter[str]:

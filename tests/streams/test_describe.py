@@ -1,10 +1,12 @@
 """``Topology.describe()`` against what Apache Kafka 4.1's StreamsBuilder prints for the same programs.
 
-The golden files were printed by Java programs of the same calls, in the same order.
+The golden files are printed by tests/java/Describe.java, the same calls in the same order; with REWRITE=1 in
+the environment they are written anew.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -14,8 +16,9 @@ import pytest
 
 from streams import Grouped, Materialized, StreamsBuilder, TimeWindows
 from streams.serdes import TimeWindowed
+from tests.support import java
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parent / "golden" / "describe"
 PROGRAMS: dict[str, Callable[[StreamsBuilder], object]] = {}
 
 
@@ -99,7 +102,16 @@ def named(b: StreamsBuilder) -> None:
     counts.to_stream(name="back").to("out", name="sink")
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in GOLDEN.glob("*.txt")))
+@java.needs_jar("kafka-streams")
+def test_kafka_describes_them_so() -> None:
+    described = java.run_sections("Describe")
+    if os.environ.get("REWRITE"):
+        for name, text in described.items():
+            (GOLDEN / f"{name}.txt").write_text(text)
+    assert described == {path.stem: path.read_text() for path in GOLDEN.glob("*.txt")}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_description_is_kafkas(name: str) -> None:
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     PROGRAMS[name](builder)

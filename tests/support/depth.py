@@ -61,7 +61,6 @@ def leave_out(items: list[pytest.Item]) -> list[pytest.Item]:
 
 def is_deep(item: pytest.Item) -> bool:
     """Whether a test is run at depth 1 only."""
-    needs = (java.needs_kafka.mark, java.needs_javac.mark)
     return item.get_closest_marker("deep") is not None or any(
-        mark in needs for mark in item.iter_markers("skipif")
+        str(mark.kwargs.get("reason", "")).startswith(java.NEEDS) for mark in item.iter_markers("skipif")
     )

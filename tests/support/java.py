@@ -11,25 +11,31 @@ from pathlib import Path
 import pytest
 
 LIBS = os.environ.get("KAFKA_LIBS", "")
+NEEDS = "KAFKA_LIBS does not name a folder"
+"""How the reasons begin why such a test is skipped."""
 PROGRAMS = Path(__file__).parent.parent / "java"
 
 needs_kafka = pytest.mark.skipif(
     not (LIBS and shutil.which("java")),
-    reason="KAFKA_LIBS does not name a folder of Kafka's jars, or no java",
+    reason=f"{NEEDS} of Kafka's jars, or no java",
 )
 """Marks tests that run Kafka's tools or brokers."""
 
 needs_javac = pytest.mark.skipif(
     not (LIBS and shutil.which("javac")),
-    reason="KAFKA_LIBS does not name a folder of Kafka's jars, or no javac",
+    reason=f"{NEEDS} of Kafka's jars, or no javac",
 )
 """Marks tests that run the programs in tests/java."""
 
-needs_kafka_streams = pytest.mark.skipif(
-    not (LIBS and any(Path(LIBS).glob("kafka-streams-[0-9]*.jar")) and shutil.which("javac")),
-    reason="KAFKA_LIBS does not name a folder with Kafka Streams' jar, or no javac",
-)
-"""Marks tests that run programs of Kafka Streams."""
+
+def needs_jar(name: str) -> pytest.MarkDecorator:
+    """Marks tests that run programs in tests/java which use this one of Kafka's jars."""
+    is_there = bool(LIBS) and any(Path(LIBS).glob(f"{name}-[0-9]*.jar"))
+    return pytest.mark.skipif(
+        not (is_there and shutil.which("javac")),
+        reason=f"{NEEDS} with {name}'s jar (see .ci/kafka-pom.xml), or no javac",
+    )
+
 
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8", "-Xmx512m")
 """Short-lived processes spend their time on starting."""
@@ -48,13 +54,24 @@ def run_tool(main: str, *arguments: str, cwd: Path | None = None) -> subprocess.
 
 def program(name: str, *arguments: str) -> list[str]:
     """The command line of a program in tests/java."""
-    return ["java", *QUICK, "-cp", f"{LIBS}/*", str(PROGRAMS / f"{name}.java"), *arguments]
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+    return ["java", *QUICK, quiet, "-cp", f"{LIBS}/*", str(PROGRAMS / f"{name}.java"), *arguments]
 
 
 def run_program(name: str, *arguments: str) -> str:
     """What a program in tests/java prints; CalledProcessError if it fails."""
     line = program(name, *arguments)
     return subprocess.run(line, stdout=subprocess.PIPE, encoding="utf-8", timeout=100, check=True).stdout
+
+
+def run_sections(name: str, *arguments: str) -> dict[str, str]:
+    """What a program prints behind each line `== NAME`."""
+    printed = run_program(name, *arguments)
+    assert printed.startswith("== ")
+    pairs = (section.partition("\n") for section in printed.removeprefix("== ").split("\n== "))
+    sections = {title: text for title, _, text in pairs}
+    last = next(reversed(sections))
+    return {title: text if title == last else text + "\n" for title, text in sections.items()}
 
 
 def dump_log_segments(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,136 @@
+// Prints what Kafka's StreamsBuilder describes of the programs in tests/streams/test_describe.py: the
+// same calls, in the same order.
+//
+//     java -cp "$KAFKA_LIBS/*" tests/java/Describe.java
+//
+// What it prints is kept in tests/streams/golden/describe; the test writes it anew with REWRITE=1.
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.Consumer;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.state.WindowStore;
+
+public class Describe {
+    private static final Map<String, Consumer<StreamsBuilder>> PROGRAMS = new TreeMap<>();
+
+    static {
+        PROGRAMS.put("stateless", Describe::stateless);
+        PROGRAMS.put("wordcount", Describe::wordcount);
+        PROGRAMS.put("count-by-key", Describe::countByKey);
+        PROGRAMS.put("flights", Describe::flights);
+        PROGRAMS.put("table-ops", Describe::tableOps);
+        PROGRAMS.put("merge", Describe::merge);
+        PROGRAMS.put("to-table", Describe::toTable);
+        PROGRAMS.put("to-table-repartition", Describe::toTableRepartition);
+        PROGRAMS.put("join-repartition", Describe::joinRepartition);
+        PROGRAMS.put("shared-group", Describe::sharedGroup);
+        PROGRAMS.put("named", Describe::named);
+    }
+
+    /** All programs, each behind a line with its name. */
+    public static void main(String[] arguments) {
+        PROGRAMS.forEach((name, program) -> {
+            StreamsBuilder builder = new StreamsBuilder();
+            program.accept(builder);
+            System.out.println("== " + name);
+            System.out.print(builder.build().describe());
+        });
+    }
+
+    private static void stateless(StreamsBuilder b) {
+        KStream<String, String> stream = b.stream("in");
+        stream.filter((k, v) -> true)
+            .filterNot((k, v) -> true)
+            .map((k, v) -> KeyValue.pair(k, v))
+            .mapValues(v -> v)
+            .flatMap((k, v) -> List.<KeyValue<String, String>>of())
+            .flatMapValues(v -> List.of(v))
+            .selectKey((k, v) -> k)
+            .peek((k, v) -> { })
+            .to("out");
+    }
+
+    private static void wordcount(StreamsBuilder b) {
+        KStream<String, String> stream = b.stream("in");
+        stream.flatMapValues(v -> List.of(v.split(" ")))
+            .groupBy((k, v) -> v)
+            .count(Materialized.as("counts"))
+            .toStream()
+            .to("out");
+    }
+
+    private static void countByKey(StreamsBuilder b) {
+        b.<String, String>stream("in").groupByKey().count().toStream().to("out");
+    }
+
+    private static void flights(StreamsBuilder b) {
+        KTable<String, String> airlines = b.table("airlines");
+        KStream<String, String> joined = b.<String, String>stream("flights").join(airlines, (f, a) -> f + a);
+        Materialized<String, String, WindowStore<Bytes, byte[]>> delays =
+            Materialized.<String, String, WindowStore<Bytes, byte[]>>as("delays")
+                .withRetention(Duration.ofDays(401));
+        joined.groupByKey()
+            .windowedBy(TimeWindows.ofSizeAndGrace(Duration.ofDays(1), Duration.ofDays(400)))
+            .aggregate(() -> "", (k, v, a) -> a, delays)
+            .toStream()
+            .map((k, v) -> KeyValue.pair(k.key(), v))
+            .to("airline-delays");
+    }
+
+    private static void tableOps(StreamsBuilder b) {
+        KTable<String, String> table = b.table("t", Materialized.as("store"));
+        table.filter((k, v) -> true).mapValues(v -> v).toStream().to("out");
+    }
+
+    private static void merge(StreamsBuilder b) {
+        KStream<String, String> first = b.stream("a");
+        KStream<String, String> second = b.stream("b");
+        first.merge(second).foreach((k, v) -> { });
+    }
+
+    private static void toTable(StreamsBuilder b) {
+        b.<String, String>stream("a").toTable().toStream().to("o");
+    }
+
+    private static void toTableRepartition(StreamsBuilder b) {
+        b.<String, String>stream("a").selectKey((k, v) -> v).toTable().toStream((k, v) -> k).to("o");
+    }
+
+    private static void joinRepartition(StreamsBuilder b) {
+        KTable<String, String> table = b.table("t");
+        b.<String, String>stream("a")
+            .map((k, v) -> KeyValue.pair(v, k))
+            .leftJoin(table, (x, y) -> x)
+            .to("o");
+    }
+
+    private static void sharedGroup(StreamsBuilder b) {
+        KGroupedStream<String, String> grouped = b.<String, String>stream("in").groupBy((k, v) -> v);
+        grouped.count().toStream().to("c");
+        grouped.reduce((x, y) -> y).toStream().to("r");
+    }
+
+    private static void named(StreamsBuilder b) {
+        b.<String, String>stream("in", Consumed.as("source"))
+            .filter((k, v) -> true, Named.as("keep"))
+            .groupBy((k, v) -> v, Grouped.as("by-value"))
+            .count(Named.as("counter"), Materialized.as("counts"))
+            .toStream(Named.as("back"))
+            .to("out", Produced.as("sink"));
+    }
+}

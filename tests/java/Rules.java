@@ -1,0 +1,150 @@
+// Runs scripts by Kafka's TopologyTestDriver, and prints each with what comes out: the rules of streams in
+// tests/streams/golden/rules, to which tests/streams/test_rules.py holds ours, and which it writes anew with
+// REWRITE=1.
+//
+//     java -cp "$KAFKA_LIBS/*" tests/java/Rules.java FOLDER SCRIPT...
+//
+// State is kept in the folder. A script's name is that of its program below. `pipe TOPIC KEY VALUE TIMESTAMP` pipes a record in, `-` is
+// null; `wall MS` moves the wall clock, which begins at 3. Behind each step come the records written by it, as
+// `-> KEY VALUE TIMESTAMP`. Other lines are comments.
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.Map;
+import java.util.Properties;
+import java.util.TreeMap;
+import java.util.function.Consumer;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.serialization.StringDeserializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.TestOutputTopic;
+import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.processor.PunctuationType;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.test.TestRecord;
+
+public class Rules {
+    private static final Map<String, Consumer<StreamsBuilder>> PROGRAMS = new TreeMap<>();
+
+    static {
+        PROGRAMS.put("punctuation", b -> b.<String, String>stream("in").process(Sums::new).to("out"));
+        PROGRAMS.put("count", Rules::count);
+        PROGRAMS.put("reduce", Rules::reduce);
+        PROGRAMS.put("windows", Rules::windows);
+        PROGRAMS.put("join", Rules::join);
+        PROGRAMS.put("left-join", Rules::leftJoin);
+        PROGRAMS.put("table", Rules::table);
+    }
+
+    private static void count(StreamsBuilder b) {
+        b.<String, String>stream("in").groupByKey().count().toStream().mapValues(String::valueOf).to("out");
+    }
+
+    private static void reduce(StreamsBuilder b) {
+        b.<String, String>stream("in").groupBy((k, v) -> k).reduce((x, y) -> x + y).toStream().to("out");
+    }
+
+    private static void windows(StreamsBuilder b) {
+        b.<String, String>stream("in")
+            .groupByKey()
+            .windowedBy(TimeWindows.ofSizeAndGrace(Duration.ofMillis(10), Duration.ofMillis(5)))
+            .count()
+            .toStream()
+            .map((k, v) -> KeyValue.pair(k.key() + "@" + k.window().start(), String.valueOf(v)))
+            .to("out");
+    }
+
+    private static void join(StreamsBuilder b) {
+        KTable<String, String> table = b.table("t");
+        b.<String, String>stream("in").join(table, (x, y) -> x + "+" + y).to("out");
+    }
+
+    private static void leftJoin(StreamsBuilder b) {
+        KTable<String, String> table = b.table("t");
+        b.<String, String>stream("in").leftJoin(table, (x, y) -> x + "+" + y).to("out");
+    }
+
+    private static void table(StreamsBuilder b) {
+        KTable<String, String> table = b.table("in");
+        table.filter((k, v) -> !v.startsWith("x")).mapValues(v -> v + "!").toStream().to("out");
+    }
+
+    /** As `Sums` in tests/streams/test_rules.py. */
+    private static class Sums implements Processor<String, String, String, String> {
+        private int total;
+
+        @Override
+        public void init(ProcessorContext<String, String> context) {
+            context.schedule(Duration.ofMillis(10), PunctuationType.STREAM_TIME,
+                now -> context.forward(new Record<>("stream", String.valueOf(total), now)));
+            context.schedule(Duration.ofMillis(100), PunctuationType.WALL_CLOCK_TIME,
+                now -> context.forward(new Record<>("wall", String.valueOf(total), now)));
+        }
+
+        @Override
+        public void process(Record<String, String> record) {
+            total += Integer.parseInt(record.value());
+        }
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        for (int i = 1; i < arguments.length; i++) {
+            Path path = Path.of(arguments[i]);
+            String name = path.getFileName().toString().replace(".txt", "");
+            System.out.println("== " + name);
+            StreamsBuilder builder = new StreamsBuilder();
+            PROGRAMS.get(name).accept(builder);
+            try (TopologyTestDriver driver =
+                     new TopologyTestDriver(builder.build(), settings(arguments[0]), Instant.ofEpochMilli(3))) {
+                play(driver, path);
+            }
+        }
+    }
+
+    private static Properties settings(String folder) {
+        Properties settings = new Properties();
+        settings.put(StreamsConfig.STATE_DIR_CONFIG, folder);
+        settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
+        settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
+        return settings;
+    }
+
+    private static void play(TopologyTestDriver driver, Path script) throws Exception {
+        TestOutputTopic<String, String> out =
+            driver.createOutputTopic("out", new StringDeserializer(), new StringDeserializer());
+        for (String line : Files.readAllLines(script)) {
+            if (line.startsWith("->")) {
+                continue;
+            }
+            System.out.println(line);
+            String[] words = line.split(" ");
+            if (words[0].equals("pipe")) {
+                driver.createInputTopic(words[1], new StringSerializer(), new StringSerializer())
+                    .pipeInput(read(words[2]), read(words[3]), Long.parseLong(words[4]));
+            } else if (words[0].equals("wall")) {
+                driver.advanceWallClockTime(Duration.ofMillis(Long.parseLong(words[1])));
+            }
+            for (TestRecord<String, String> record : out.readRecordsToList()) {
+                System.out.println("-> " + told(record.key()) + " " + told(record.value()) + " " + record.timestamp());
+            }
+        }
+    }
+
+    private static String read(String word) {
+        return word.equals("-") ? null : word;
+    }
+
+    private static String told(String value) {
+        return value == null ? "-" : value;
+    }
+}
