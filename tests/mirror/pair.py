@@ -56,11 +56,13 @@ class Pair:
 
 
 def start_mirror(config: Path, *options: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-c", "from mirror.cli import app; app()", "run", str(config), *options],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    """Its output goes to `mirror.log` beside the properties."""
+    with config.with_name("mirror.log").open("ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-c", "from mirror.cli import app; app()", "run", str(config), *options],
+            stdout=output,
+            stderr=output,
+        )
 
 
 async def produce(

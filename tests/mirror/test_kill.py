@@ -17,6 +17,7 @@ from pathlib import Path
 
 from logd.client import BatchProducer, Client
 from tests.mirror.pair import Pair, numbered, start_mirror, target_ends
+from tests.support.tracebacks import assert_no_tracebacks
 
 PARTITIONS, RECORDS = 2, 4_000
 KILLS = 4
@@ -47,6 +48,7 @@ def test_a_mirror_killed_again_and_again_copies_every_record_once(
             copied.append(sum((await target_ends(pair, topic)).values()))
         assert 0 < copied[0] < PARTITIONS * RECORDS, "no kill hit the copying"
         assert start_mirror(config, "--until-caught-up").wait(60) == 0
+        assert_no_tracebacks(config.with_name("mirror.log").read_text())
         compared = await pair.verify(topic)
         assert compared.equal, compared
         assert compared.records == PARTITIONS * RECORDS

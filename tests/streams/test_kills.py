@@ -21,15 +21,20 @@ from streams.serdes import Json, Long
 from tests.streams import counting
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
+from tests.support.tracebacks import assert_no_tracebacks
 
 PROGRAM = Path(counting.__file__)
 
 
-def start_program(*arguments: str) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, str(PROGRAM), *arguments], stdout=subprocess.PIPE, text=True, cwd=PROGRAM.parents[2]
-    )
-    return process
+def start_program(log: Path, *arguments: str) -> subprocess.Popen[str]:
+    with log.open("ab") as errors:
+        return subprocess.Popen(
+            [sys.executable, str(PROGRAM), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            cwd=PROGRAM.parents[2],
+        )
 
 
 async def assert_exact(bootstrap: str, prefix: str, state_dir: Path, events: list[counting.Event]) -> None:
@@ -52,12 +57,12 @@ def test_counts_are_exact_over_kills(tmp_path: Path, new_name: Callable[[str], s
     seed = random.randrange(10**6)
     print("seed", seed)
     chance = random.Random(seed)
-    prefix, state = new_name("kills"), tmp_path / "state"
+    prefix, state, log = new_name("kills"), tmp_path / "state", tmp_path / "streams.log"
     events = counting.make_events(12_000, seed=seed)
     with LogdProcess(tmp_path / "logd") as logd:
         asyncio.run(counting.prepare(logd.bootstrap, prefix, events))
         for turn in range(6):
-            process = start_program(logd.bootstrap, prefix, str(state))
+            process = start_program(log, logd.bootstrap, prefix, str(state))
             try:
                 assert process.stdout is not None
                 assert process.stdout.readline() == "running\n"
@@ -67,6 +72,7 @@ def test_counts_are_exact_over_kills(tmp_path: Path, new_name: Callable[[str], s
             finally:
                 process.kill()
                 process.communicate()
+            assert_no_tracebacks(log.read_text())
             if turn == 4:
                 shutil.rmtree(state)  # what is left is the changelogs
         asyncio.run(assert_exact(logd.bootstrap, prefix, state, events))

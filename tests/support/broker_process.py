@@ -45,13 +45,18 @@ class BrokerProcess(ABC):
         assert self._process is not None
         if self.is_running:
             self._process.terminate()
-        return self._process.wait(seconds)
+        return self.wait(seconds)
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(STOP_SECONDS)
+            self.wait()
+
+    def wait(self, seconds: float = STOP_SECONDS) -> int:
+        """Wait until it ends by itself; the exit status."""
+        assert self._process is not None
+        return self._process.wait(seconds)
 
     def __enter__(self) -> Self:
         return self.start()

@@ -21,6 +21,7 @@ from typing import Self
 
 from tests.support.broker_process import STOP_SECONDS, BrokerProcess
 from tests.support.ports import free_port
+from tests.support.tracebacks import assert_no_tracebacks
 
 READY_SECONDS = 30.0
 _READY = re.compile(r"^logd ready at (?P<host>.+):(?P<port>\d+) \(", re.MULTILINE)
@@ -35,7 +36,8 @@ class LogdProcess(BrokerProcess):
     """A broker in ``folder``: data in ``folder/data``, its output in ``folder/logd.log``.
 
     ``overrides`` are Kafka's keys; ``node_id`` is 1 unless overridden. As a context manager it is started,
-    and killed in the end if it still runs.
+    and killed in the end if it still runs. Whenever it has ended its output is searched for tracebacks;
+    ``tracebacks`` names the errors of those a test expects.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class LogdProcess(BrokerProcess):
         *,
         config: Path | None = None,
         python: Sequence[str] = (),
+        tracebacks: Sequence[str] = (),
     ) -> None:
         super().__init__(folder, "logd.log")
         self.overrides: dict[str, object] = {
@@ -53,6 +56,7 @@ class LogdProcess(BrokerProcess):
             **NO_RETENTION,
             **(overrides or {}),
         }
+        self.tracebacks = tuple(tracebacks)
         self._command = [sys.executable, *python, "-m", "logd"]
         if config is not None:
             self._command += ["--config", str(config)]
@@ -96,8 +100,9 @@ class LogdProcess(BrokerProcess):
 
     def wait(self, seconds: float = STOP_SECONDS) -> int:
         """Wait until it ends by itself; the exit status."""
-        assert self._process is not None
-        return self._process.wait(seconds)
+        status = super().wait(seconds)
+        assert_no_tracebacks(self.log, self.tracebacks)
+        return status
 
     def wait_for_log(self, text: str, seconds: float = 10.0) -> None:
         """Wait until ``text`` stands in the output."""

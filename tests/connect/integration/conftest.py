@@ -17,6 +17,7 @@ import pytest
 from connect.runtime import WorkerConfig
 from logd.client import Admin, BatchFetcher, Client
 from tests.support.logd_process import LogdProcess
+from tests.support.tracebacks import assert_no_tracebacks
 
 SECONDS = 60.0
 _numbers = itertools.count()
@@ -157,9 +158,12 @@ class WorkerKit:
             time.sleep(0.005)
 
     def end(self) -> None:
+        """Kill what still runs; AssertionError if a worker has ever written a traceback of its own."""
         for process in self._processes:
             if process.poll() is None:
                 self.kill(process)
+        if self.output.exists():
+            assert_no_tracebacks(self.output.read_text())
 
 
 @pytest.fixture
