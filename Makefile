@@ -3,14 +3,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# As many workers as cores, four at most: each starts brokers of its own.
+WORKERS ?= auto
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test check venv format docs bench clean
+.PHONY: demo test test-all check venv format docs bench clean
 
 demo: venv
 	$(BIN)/millstream demo
 
+# A sample of everything: fewer examples and histories, nothing that needs Apache Kafka, Go or Node.
 test: venv
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	MILLSTREAM_DEPTH=$${MILLSTREAM_DEPTH:-0.2} $(PYTEST) $(PYTEST_ARGS)
+
+test-all: venv
+	$(PYTEST) $(PYTEST_ARGS)
 
 check: venv
 	$(BIN)/ruff format --check .

@@ -1,4 +1,7 @@
-"""What holds for every test: how deep it goes (`depth`), and whether it may be skipped (`no_skips`)."""
+"""What holds for every test.
+
+How deep it goes (`depth`), which worker runs it (`distribution`), whether it may be skipped (`no_skips`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import depth, foreign_clients
+from tests.support import depth, distribution, foreign_clients
 
 pytest_plugins = ["tests.support.no_skips"]
 
@@ -22,13 +25,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left = depth.leave_out(items)
     config.hook.pytest_deselected(items=left)
     config.stash[_left_out] = len(left)
+    if hasattr(config, "workeroutput"):  # in a worker of pytest-xdist
+        config.workeroutput["left_out"] = len(left)
+        distribution.distribute(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A worker of pytest-xdist ends: what it was told to leave out, all were."""
+    node.config.stash[_left_out] = getattr(node, "workeroutput", {}).get("left_out", 0)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     if count := config.stash.get(_left_out, 0):
         terminalreporter.write_line(
             f"{count} tests deselected, and fewer examples of others: MILLSTREAM_DEPTH is {depth.DEPTH:g}. "
-            "At 1 everything runs."
+            "`make test-all` runs everything."
         )
 
 

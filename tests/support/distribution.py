@@ -1,0 +1,86 @@
+"""Which tests run together in one worker of pytest-xdist (`--dist loadgroup`), and which groups begin first.
+
+A file is a group: its module's and its package's brokers are started once. Spark's driver takes a core of its
+own and half a gigabyte, so everything that starts one is one group; a file that would outlast all others is
+several. xdist hands groups out in the order of collection, and what takes long has to begin early.
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent.parent
+SPARK = ("plugins/spark/", "millstream/demo/test_demo.py")
+"""What starts Spark, by the beginnings of paths."""
+SHARDS = {"faults/test_model.py": 4, "logd/wire/test_messages.py": 4}
+"""Files in several groups, each test by its name's checksum."""
+SECONDS = {
+    "spark": 100,
+    "interop/test_truncated_logs.py": 100,
+    "faults/test_model.py": 50,
+    "logd/storage/test_kafka_folders.py": 50,
+    "faults/test_crash_points.py": 30,
+    "interop/transactions/test_copying.py": 20,
+    "interop/test_kafka_takes_over.py": 20,
+    "mirror/test_late_batches.py": 20,
+    "interop/test_other_languages.py": 20,
+    "mirror/test_delete_horizon.py": 10,
+    "mirror/test_quarantine.py": 10,
+    "interop/test_restart.py": 10,
+    "logd/broker/test_journal_folder.py": 10,
+    "fuzz/test_decoders.py": 10,
+    "logd/broker/test_log_dirs_moves.py": 10,
+    "faults/test_kill.py": 10,
+    "logd/wire/test_messages.py": 10,
+    "interop/transactions/test_java.py": 10,
+    "connect/integration/test_kills.py": 10,
+    "logd/broker/test_compaction.py": 10,
+    "interop/transactions/test_semantics.py": 10,
+    "streams/test_kills.py": 10,
+    "mirror/test_link.py": 10,
+    "logd/broker/test_log_dirs.py": 10,
+    "mirror/test_links.py": 10,
+    "interop/test_groups.py": 10,
+    "connect/integration/test_standing_still.py": 10,
+    "faults/test_frames.py": 10,
+    "interop/test_cleaners_agree.py": 10,
+    "interop/test_faust.py": 5,
+    "faults/test_power_loss.py": 5,
+    "interop/test_compacted.py": 5,
+    "logd/broker/test_producer_ids.py": 5,
+    "faults/test_batches.py": 5,
+    "logd/broker/test_housekeeping.py": 5,
+    "connect/integration/test_worker.py": 5,
+    "interop/test_round_trip.py": 5,
+    "mirror/test_kill.py": 5,
+    "logd/storage/test_transaction_history.py": 5,
+    "interop/test_truncation.py": 5,
+    "logd/groups/test_histories.py": 5,
+    "fuzz/test_targets.py": 5,
+    "logd/groups/test_txn_histories.py": 5,
+    "plugins/files/test_files_sink.py": 5,
+    "logd/client/test_interop.py": 5,
+    "logd/storage/test_kafka_tools.py": 5,
+}
+"""How long groups take, roughly and on two cores, from five seconds on; those not listed come last."""
+
+
+def distribute(items: list[pytest.Item]) -> None:
+    """Mark every test with its group, and bring the groups into the order in which they begin."""
+    groups = {item: group(item) for item in items}
+    for item, name in groups.items():
+        item.add_marker(pytest.mark.xdist_group(name))
+    items.sort(key=lambda item: (-SECONDS.get(groups[item].partition("#")[0], 0), groups[item]))
+
+
+def group(item: pytest.Item) -> str:
+    """The name of a test's group: its file's, from `tests` on."""
+    path = item.path.relative_to(TESTS).as_posix()
+    if path.startswith(SPARK):
+        return "spark"
+    if (shards := SHARDS.get(path)) is not None:
+        return f"{path}#{zlib.crc32(item.name.encode()) % shards}"
+    return path
