@@ -1,8 +1,8 @@
 """Ports for servers that are stopped and started again: below those the kernel gives away by itself.
 
-A port of the kernel's own range may become an outgoing connection's while its server is down. A client that
-tries to come back may even be given it, and then talks to itself: the server's start fails. Workers of
-pytest-xdist take theirs from different parts, so that none takes what another has found free.
+A port of the kernel's own range may be given to another server, or to an outgoing connection, while its
+server is down, and the next start fails. Workers of pytest-xdist take theirs from different parts, so that
+none takes what another has found free.
 """
 
 from __future__ import annotations
