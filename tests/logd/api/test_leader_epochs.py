@@ -45,17 +45,24 @@ def lose(logd: LogdProcess, kept: int) -> None:
     logd.start()
 
 
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[RawClient]:
-    """Of a broker whose records 7, 8 and 9 were lost, and 7 and 8 written again."""
-    with LogdProcess(tmp_path, {"log.flush.offset.checkpoint.interval.ms": "3600000"}) as logd:
+@pytest.fixture(scope="module")
+def bereft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
+    """A broker whose records 7, 8 and 9 were lost, and 7 and 8 written again; for tests that only ask."""
+    settings = {"log.flush.offset.checkpoint.interval.ms": "3600000"}
+    with LogdProcess(tmp_path_factory.mktemp("bereft"), settings) as logd:
         create_topic(logd, "t", {"retention.ms": "-1"})
         with RawClient(logd.port) as before:
             put(before, 10)
         lose(logd, 7)
-        with RawClient(logd.port) as client:
-            put(client, 2)
-            yield client
+        with RawClient(logd.port) as after:
+            put(after, 2)
+        yield logd
+
+
+@pytest.fixture
+def client(bereft: LogdProcess) -> Iterator[RawClient]:
+    with RawClient(bereft.port) as client:
+        yield client
 
 
 def end_of(client: RawClient, epoch: int, current: int = -1) -> Any:
