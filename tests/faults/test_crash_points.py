@@ -151,6 +151,8 @@ ACTIONS: list[Callable[[Ledger], None]] = [
     new_epoch,
     recovery,
 ]
+LONG = (second_compaction, compaction_to_nothing)
+"""Hundreds of operations each."""
 
 
 def prepared(path: Path, seed: int, *, compacted: bool) -> Ledger:
@@ -170,7 +172,13 @@ def prepared(path: Path, seed: int, *, compacted: bool) -> Ledger:
     return ledger
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.__name__)
+@pytest.mark.parametrize(
+    "action",
+    [
+        pytest.param(action, marks=[depth.deep] if action in LONG else [], id=action.__name__)
+        for action in ACTIONS
+    ],
+)
 def test_a_crash_at_every_operation(action: Callable[[Ledger], None], tmp_path: Path) -> None:
     for point in itertools.count():
         compacted = action in (compaction_swap, second_compaction, compaction_to_nothing)

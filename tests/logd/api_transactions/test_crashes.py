@@ -19,6 +19,7 @@ from logd.wire.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from tests.logd.api_transactions.producers import LOADING, RawProducer, committed_values, make_topic
+from tests.support import depth
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
@@ -75,12 +76,13 @@ DECIDED = 9
 END = 18
 
 CASES = [
-    *((step, True, 2) for step in range(4, END + 1)),
+    *((step, True, 2) for step in (DECIDED - 1, DECIDED, 12)),
     *((step, False, 0) for step in (DECIDED - 1, DECIDED, 12, END - 2)),
+    *((step, True, 2) for step in range(4, END + 1) if step not in (DECIDED - 1, DECIDED, 12)),
 ]
 
 
-@pytest.mark.parametrize(("step", "commit", "version"), CASES)
+@pytest.mark.parametrize(("step", "commit", "version"), depth.first(6, CASES))
 def test_killed(folder: Path, step: int, commit: bool, version: int) -> None:
     dying = LogdProcess(folder, SETTINGS, python=("-m", "tests.logd.api_transactions.dying", str(step)))
     try:
