@@ -37,6 +37,7 @@ from tests.support.java import needs_kafka
 from tests.support.kafka_metadata import hand_over
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
+from tests.support.waiting import wait_for
 
 SETTINGS = {
     "log.cleaner.backoff.ms": 50,
@@ -45,6 +46,11 @@ SETTINGS = {
 }
 
 View = dict[str, Served]
+
+
+def internal_logs(folder: Path) -> int:
+    """How many partitions of the two internal topics, of five each, have their files."""
+    return len([*folder.glob("__consumer_offsets-?"), *folder.glob("__transaction_state-?")])
 
 
 def view(reader: Reader, prefix: str) -> View:
@@ -151,6 +157,7 @@ def test_kafka_takes_over(tmp_path: Path) -> None:
                 left_open = reader.served(f"{prefix}-all").records[-2][0]
                 reader.wait_for_markers(f"{prefix}-all", left_open)
                 views[prefix] = view(reader, prefix)
+            wait_for(lambda folder=folder: internal_logs(folder) == 10)  # type: ignore[misc]
             if prefix == "clean":
                 assert logd.stop() == 0
         check_contents(views[prefix], prefix)

@@ -8,9 +8,11 @@ import pytest
 
 from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest
+from logd.wire.messages.list_groups import ListGroupsRequest
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
+from tests.support.waiting import wait_for
 
 
 @pytest.fixture
@@ -18,6 +20,7 @@ def client(logd: LogdProcess) -> Iterator[RawClient]:
     with RawClient(logd.port) as raw:
         found = raw.request(FindCoordinatorRequest(coordinator_keys=["any"]), 6).coordinators[0]
         assert found.error_code == 0
+        wait_for(lambda: raw.request(ListGroupsRequest(), 4).error_code == 0)  # all partitions are loaded
         yield raw
 
 

@@ -132,7 +132,8 @@ class Twins:
         self.bench.runner.run(catalog.grow(topic.name, min(5, len(topic.partitions) + 1)))
 
     def ask(self) -> None:
-        """Both ask, and are told the same."""
+        """Both ask, and are told the same: nothing of a topic changes between the two."""
+        self.bench.runner.run(self.bench.broker.catalog.disk_work_ended())
         chance = self.random.random
         changed = {self.where(): 0 for _ in range(self.random.randrange(3))} if chance() < 0.3 else {}
         changed = {where: self.positions.get(where, 0) + (chance() < 0.1) for where in changed}
