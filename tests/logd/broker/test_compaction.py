@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -28,7 +29,7 @@ from logd.wire.messages.incremental_alter_configs import (
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
-from tests.support.waiting import wait_for
+from tests.support.waiting import SECONDS, wait_for
 
 QUICK = {
     "log.cleaner.backoff.ms": "20",
@@ -159,10 +160,11 @@ def cleaner_pid(logd: LogdProcess) -> int | None:
 
 def running_cleaner(logd: LogdProcess) -> int:
     """The cleaner process, as soon as there is one."""
-    found: list[int | None] = []
-    wait_for(lambda: found.append(cleaner_pid(logd)) or found[-1] is not None)  # type: ignore[func-returns-value]
-    assert found[-1] is not None
-    return found[-1]
+    deadline = time.monotonic() + SECONDS
+    while (pid := cleaner_pid(logd)) is None:
+        assert time.monotonic() < deadline, "no cleaner"
+        time.sleep(0.005)
+    return pid
 
 
 def is_alive(pid: int) -> bool:
