@@ -164,7 +164,7 @@ class KafkaStreams:
             ) from error
 
     async def close(self) -> None:
-        """Commit, leave the group, close everything; raises nothing of what ended the application before."""
+        """Commit, leave the group, close everything; what ended the application before is not raised."""
         if self._running is None:
             return
         running, self._running = self._running, None
@@ -175,11 +175,16 @@ class KafkaStreams:
         self._cleaning.cancel()
         await asyncio.gather(running, self._watching, self._cleaning, return_exceptions=True)
         if self._failure is not None:
-            self._loop.drop()
+            await self._loop.drop()
         try:
             await self._member.close()
         finally:
+            await self._close_all()
+
+    async def _close_all(self) -> None:
+        try:
             await self._loop.close()
+        finally:
             await self._producer.close(timeout_ms=self.config.poll_ms if self._failure else None)
             await self._client.close()
             self._worker.close()

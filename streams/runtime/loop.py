@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 
 from logd.client import (
     Admin,
@@ -38,7 +38,7 @@ from streams.runtime.output import Output
 from streams.runtime.purge import RepartitionPurge
 from streams.runtime.queue import InputQueue
 from streams.runtime.resets import position_after_loss
-from streams.runtime.running import RunningTask
+from streams.runtime.running import RunningTask, close_all
 from streams.runtime.task import Clock, TaskId
 from streams.runtime.turns import Turns
 from streams.runtime.worker import Worker
@@ -110,7 +110,7 @@ class TaskLoop:
             epoch = self._epoch
             async with self._lock:
                 busy = False
-                with self._dropped_on_error():
+                async with self._dropped_on_error():
                     if lost is not None:
                         self._go_on_after(lost)
                     for each in fetched:
@@ -182,8 +182,8 @@ class TaskLoop:
             for running in changed:
                 self._purge.committed(running.task.committed)
 
-    @contextmanager
-    def _dropped_on_error(self) -> Iterator[None]:
+    @asynccontextmanager
+    async def _dropped_on_error(self) -> AsyncIterator[None]:
         """Drop all tasks if the body raises: one may be in the middle of a record, or of a commit of unknown
         outcome, and neither may be committed later. After a retriable error the member joins the group again,
         which restores the tasks; other errors are raised.
@@ -191,7 +191,7 @@ class TaskLoop:
         try:
             yield
         except Exception as error:
-            self.drop()
+            await self.drop()
             if not _is_retriable(error):
                 raise
             log.warning("tasks are restored: %s", error)
@@ -208,9 +208,9 @@ class TaskLoop:
         async with self._lock:
             if self._stopping:
                 return False
-            with self._dropped_on_error():
-                for id in self.tasks.keys() - wanted:
-                    self._close(self.tasks.pop(id), clean=True)
+            async with self._dropped_on_error():
+                gone = [self.tasks.pop(id) for id in self.tasks.keys() - wanted]
+                await self._close(gone, clean=True)
                 self._opening = asyncio.create_task(self._opener.open(sorted(wanted - self.tasks.keys())))
                 try:
                     opened = await self._opening
@@ -227,26 +227,29 @@ class TaskLoop:
         """The group rebalances: commit and stand still; `assigned` says which tasks stay."""
         async with self._lock:
             self._working = False
-            with self._dropped_on_error():
+            async with self._dropped_on_error():
                 await self._commit()
 
     async def lost(self) -> None:
         """The tasks are somebody else's already: nothing of theirs may be committed."""
         async with self._lock:
-            self.drop()
+            await self.drop()
 
-    def drop(self) -> None:
+    async def drop(self) -> None:
         """Close all tasks without a commit."""
         self._working = False
-        for running in self.tasks.values():
-            self._close(running, clean=False)
+        dropped = list(self.tasks.values())
         self.tasks.clear()
         self._assign_inputs()
+        await self._close(dropped, clean=False)
 
-    def _close(self, running: RunningTask, *, clean: bool) -> None:
-        for name, metrics in running.task.metrics.items():
-            self.totals.setdefault(name, NodeMetrics()).add(metrics)
-        running.close(clean=clean)
+    async def _close(self, tasks: Sequence[RunningTask], *, clean: bool) -> None:
+        """Close tasks that were taken out of `tasks`, in the worker: their stores are flushed to the disk."""
+        for running in tasks:
+            for name, metrics in running.task.metrics.items():
+                self.totals.setdefault(name, NodeMetrics()).add(metrics)
+        if tasks:
+            await self._worker.run(close_all, tasks, clean=clean)
 
     def _assign_inputs(self) -> None:
         """Fetch what the tasks held now need, each input from where it stands."""
@@ -274,9 +277,9 @@ class TaskLoop:
         await self._purge.close()
         await self._fetcher.close()
         async with self._lock:
-            for running in self.tasks.values():
-                self._close(running, clean=True)
+            closed = list(self.tasks.values())
             self.tasks.clear()
+            await self._close(closed, clean=True)
 
     async def set_aside_idle_state(self, folder: StateFolder, idle_ms: int) -> list[TaskId]:
         """Have state set aside of tasks that run elsewhere; none while it is not known where tasks run."""

@@ -23,7 +23,7 @@ from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.positions import Cut, read_cut
 from streams.runtime.protocol import count_partitions
 from streams.runtime.restore import restore_stores
-from streams.runtime.running import RunningTask
+from streams.runtime.running import RunningTask, close_all
 from streams.runtime.task import Clock, Task, TaskId
 from streams.runtime.topics import TopicNames
 from streams.runtime.worker import Worker
@@ -69,8 +69,7 @@ class TaskOpener:
             for id in ids:
                 opened.append(await self._open(id, self._inputs(id, counts)))
         except BaseException:
-            for running in opened:
-                running.close(clean=False)
+            await self._worker.run(close_all, opened, clean=False)
             raise
         return opened
 
@@ -94,7 +93,7 @@ class TaskOpener:
         stores: dict[str, CachedStore] = {}
         try:
             for name in subtopology.stores:
-                stores[name] = self._store(name, id)
+                await self._worker.run(self._open_store, name, id, stores)
             cuts, ends = await restore_stores(
                 self._client,
                 {changelogs[name]: stores[name] for name in changelogs},
@@ -105,13 +104,17 @@ class TaskOpener:
             )
             task = await self._task(id, stores, inputs, cut, committed)
         except BaseException:
-            for store in stores.values():
-                store.close()
+            await self._worker.run(_close_stores, stores)
             raise
         return RunningTask(task, changelogs, cuts, ends, released=partial(self._folder.touch, id))
 
-    def _store(self, name: str, id: TaskId) -> CachedStore:
-        return open_store(self._topology.stores[name], self._folder.task(id))
+    def _open_store(self, name: str, id: TaskId, stores: dict[str, CachedStore]) -> None:
+        """Put the store into ``stores``, where it is found to be closed even if nobody waits for it any more.
+
+        RocksDB reads and writes files to open. rocksdict keeps the GIL meanwhile (0.3.29), so the event loop
+        has its turn between two stores.
+        """
+        stores[name] = open_store(self._topology.stores[name], self._folder.task(id))
 
     async def _task(
         self,
@@ -162,6 +165,11 @@ class TaskOpener:
             return {}
         found = await Admin(self._client).list_offsets(wanted, isolation_level=self._config.isolation_level)
         return {tp: OffsetAndMetadata(each.offset) for tp, each in found.items()}
+
+
+def _close_stores(stores: Mapping[str, CachedStore]) -> None:
+    for store in stores.values():
+        store.close()
 
 
 def _may_be_there(committed: OffsetAndMetadata, end: ListedOffset) -> bool:

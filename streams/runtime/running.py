@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from logd.client import TopicPartition
@@ -27,5 +27,19 @@ class RunningTask:
 
     def close(self, *, clean: bool) -> None:
         """Close the task (see there), which is to run here no longer."""
-        self.task.close(clean=clean)
-        self.released()
+        try:
+            self.task.close(clean=clean)
+        finally:
+            self.released()
+
+
+def close_all(tasks: Iterable[RunningTask], *, clean: bool) -> None:
+    """Close all of these tasks, then raise the first one's error, if any. Blocks: run it in the worker."""
+    failure: Exception | None = None
+    for running in tasks:
+        try:
+            running.close(clean=clean)
+        except Exception as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure

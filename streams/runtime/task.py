@@ -304,9 +304,11 @@ class Task:
 
     def close(self, *, clean: bool = True) -> None:
         """Close processors (if ``clean``) and stores. What was not committed is forgotten."""
-        if clean:
-            self._program.close()
-        for queue in self.queues.values():
-            queue.drop()
-        for store in self.stores.values():
-            store.close()
+        try:
+            if clean:
+                self._program.close()
+        finally:
+            for queue in self.queues.values():
+                queue.drop()
+            for store in self.stores.values():
+                store.close()
