@@ -31,6 +31,9 @@ from logd.errors import BROKER_AWAY, RebalanceNeeded
 
 _log = logging.getLogger(__name__)
 _WAIT_SECONDS_MAX = 0.5
+_CONVERTED_BYTES = 64 * 1024
+_CONVERTED_RECORDS = 1000
+"""Converted at once, as they were fetched; a batch that is larger by itself is not divided."""
 _FENCED_MAX = 5
 """How often in a row, without a commit between, the target may fence a task before the task fails."""
 
@@ -105,7 +108,7 @@ class WorkerSinkTask(WorkerTask):
 
     async def _deliver(self, fetched: Fetched) -> None:
         """Put until the plugin takes it, with a backoff between; rebalances may come between the attempts."""
-        records = self._conversion.from_log(fetched)
+        records = await self._converted(fetched)
         backoff = new_backoff()
         while True:
             async with self._turn:
@@ -122,6 +125,20 @@ class WorkerSinkTask(WorkerTask):
             while (seconds := again_at - time.monotonic()) > 0:
                 await self._rest(min(seconds, self._seconds_to_commit()))
                 await self._between_puts()
+
+    async def _converted(self, fetched: Fetched) -> list[SinkRecord]:
+        """The records as the plugin takes them; the event loop has its turn between parts of them.
+
+        A piece of 1 MB may hold a hundred times as much when it is decompressed.
+        """
+        records: list[SinkRecord] = []
+        part, rest = fetched.cut(_CONVERTED_BYTES, _CONVERTED_RECORDS)
+        while rest is not None:
+            records += self._conversion.from_log(part)
+            await asyncio.sleep(0)
+            part, rest = rest.cut(_CONVERTED_BYTES, _CONVERTED_RECORDS)
+        converted = self._conversion.from_log(part)
+        return records + converted if records else converted
 
     async def _put(self, fetched: Fetched, records: Sequence[SinkRecord]) -> None:
         tp = fetched.tp

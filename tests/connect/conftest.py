@@ -162,6 +162,14 @@ class FakeFetched:
         self.next_offset = position + len(values)
         self._values = values
 
+    def cut(self, max_bytes, max_records):
+        if len(self._values) <= max_records:
+            return self, None
+        first, rest = self._values[:max_records], self._values[max_records:]
+        return FakeFetched(self.tp, self.position, first), FakeFetched(
+            self.tp, self.position + max_records, rest
+        )
+
     def records(self):
         return [(self.position + i, 0, b"k", v, ()) for i, v in enumerate(self._values)]
 

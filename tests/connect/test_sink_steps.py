@@ -9,6 +9,7 @@ import asyncio
 import pytest
 
 from connect.api import RetriableError
+from connect.runtime.conversion import Conversion
 from connect.runtime.states import State
 from tests.connect.test_sink_task import A, B, Target, started
 
@@ -150,3 +151,47 @@ def test_a_flush_that_fails_between_the_parts_skips_none_of_them(harness, fake_c
         await task.stop()
 
     asyncio.run(run())
+
+
+def test_others_have_their_turn_while_what_was_fetched_is_converted(harness, fake_consumer, monkeypatch):
+    """A compressed MB was decoded in one go, for as long as that takes; it still comes in one `put`."""
+    count, original, turns, seen = 3500, Conversion.from_log, 0, []
+
+    def noting(conversion, fetched):
+        records = original(conversion, fetched)
+        seen.append((len(records), turns))
+        return records
+
+    monkeypatch.setattr(Conversion, "from_log", noting)
+
+    class Counting(Target):
+        puts = ()
+
+        def put(self, records):
+            self.puts += (len(records),)
+            super().put(records)
+
+    async def tick():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def run():
+        ticking = asyncio.create_task(tick())
+        plugin = Counting()
+        task, consumer = await started(harness, plugin)
+        consumer.per_fetch, consumer.parts = count, 1
+        consumer.write(A, *(b"%d" % n for n in range(count)))
+        await consumer.assign(A)
+        await harness.until(lambda: consumer.committed_offsets == {A: count})
+        assert plugin.durable == {A: list(range(count))}
+        assert plugin.puts == (count,)
+        await task.stop()
+        ticking.cancel()
+
+    asyncio.run(run())
+    sizes, at = zip(*seen, strict=True)
+    assert sum(sizes) % count == 0, "what came before the assignment is converted, dropped and fetched again"
+    assert max(sizes) <= 1000
+    assert len(set(at)) == len(at), "each in a turn of its own"
