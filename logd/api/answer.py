@@ -1,4 +1,4 @@
-"""What comes of a request: an answer, or a refusal."""
+"""The results of serving a request: an answer, or a refusal."""
 
 from __future__ import annotations
 

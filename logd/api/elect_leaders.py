@@ -1,5 +1,6 @@
-"""ElectLeaders, 0 to 2 (KIP-183, KIP-460): the one broker leads every partition already, but for those in a
-log folder that is offline, which nobody can lead.
+"""ElectLeaders, 0 to 2 (KIP-183, KIP-460): the one broker leads every partition already.
+
+Except for those in a log folder that is offline, which cannot have a leader.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SaslAuthenticate, 0 to 2: no listener has SASL, so whoever asks is authenticated already (KIP-152)."""
+"""SaslAuthenticate, 0 to 2: refused, since no listener has SASL: clients need not authenticate (KIP-152)."""
 
 from __future__ import annotations
 

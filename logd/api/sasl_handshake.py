@@ -1,4 +1,4 @@
-"""SaslHandshake, 0 to 1: no listener has SASL, so whoever asks is authenticated already (KIP-43)."""
+"""SaslHandshake, 0 to 1: refused, since no listener has SASL: clients need not authenticate (KIP-43)."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from logd.records.header import (
 from logd.records.validate import check_produced_records
 
 RECORD_ERRORS_MAX = 10_000
-"""Records of a batch that an answer names; of more at fault the rest is told what its batch is told."""
+"""An answer names so many bad records of a batch; the rest gets the error of the whole batch."""
 
 
 class BatchRules:

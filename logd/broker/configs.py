@@ -173,7 +173,7 @@ def _listed(key: str, operation: int, value: str, before: str | None, settings: 
 def check_dynamic(broker: str, configs: Mapping[str, str]) -> None:
     """Raise KafkaError unless all of these can be set for ``broker`` (a node id, or all) while it runs.
 
-    INVALID_REQUEST for a key, INVALID_CONFIG for a value of one without effect; a key nobody declares passes.
+    INVALID_REQUEST for a key, INVALID_CONFIG for a value of one without effect; an undeclared key passes.
     """
     for key, value in configs.items():
         declared = BROKER_KEYS.get(key)

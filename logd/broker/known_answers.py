@@ -1,6 +1,6 @@
 """Encoded answers that hold until the catalog changes, so that asking again costs no more than sending.
 
-What an answer depends on besides the catalog belongs into its key.
+Everything else that an answer depends on has to be in its key.
 """
 
 from __future__ import annotations

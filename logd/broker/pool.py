@@ -50,9 +50,10 @@ async def run_job(executor: Executor, job: Callable[[], Result]) -> Result:
 
 
 async def to_its_end(work: Awaitable[Result]) -> Result:
-    """Await work that goes on when this call is cancelled: the cancelling takes effect behind its end.
+    """Await work that goes on to its end when this call is cancelled; only then is CancelledError raised.
 
-    A KafkaError is an answer, which nobody waits for then; any other failure is logged.
+    A KafkaError of the work is dropped then, because it was the answer to the cancelled request; any other
+    failure is logged.
     """
     running = asyncio.ensure_future(work)
     try:

@@ -11,7 +11,7 @@ from logd.metadata.image import PRODUCER_ID_BLOCK, ClusterImage
 from logd.metadata.store import MetadataStore
 
 WAIT_S = 1.0
-"""How long who asks for an id waits for ``__transaction_state`` to be read, before it is told to ask again.
+"""How long a request for an id waits for ``__transaction_state`` to be read, before its client has to retry.
 """
 
 log = logging.getLogger("logd.broker")
@@ -50,7 +50,7 @@ class ProducerIds:
         self._all_met.set()
 
     async def take(self) -> int:
-        """A producer id nobody had before.
+        """A producer id that was never given.
 
         KafkaError: COORDINATOR_NOT_AVAILABLE when none can be stored, COORDINATOR_LOAD_IN_PROGRESS.
         """
@@ -70,7 +70,7 @@ class ProducerIds:
                     await self._allocate()
 
     def take_reserved(self) -> int:
-        """A producer id nobody had before, right after `reserve`."""
+        """A producer id that was never given; call it right after `reserve`."""
         assert self._next < self._end, "no producer id was reserved"
         taken = self._next
         self._next += 1

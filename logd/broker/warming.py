@@ -1,4 +1,4 @@
-"""Reads that would wait for the disk, done in threads: pages are read in, and whoever wants them asks again.
+"""Reads that would wait for the disk, done in threads: pages are read in, and then the request tries again.
 
     want a page ──> not in memory ──> job queued ──> run in the pool ──> want it again
 

@@ -46,7 +46,7 @@ def read_properties(path: Path, name: str = "file") -> dict[str, str]:
 
 
 def read_text(path: Path, name: str = "file") -> str:
-    """A config file's text, which is UTF-8; a byte order mark, as some editors leave one, is none of it."""
+    """A config file's text, which is UTF-8; a byte order mark, as some editors leave one, is left out."""
     try:
         return path.read_text("utf-8-sig")
     except OSError as e:

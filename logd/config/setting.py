@@ -24,7 +24,7 @@ class Kind(IntEnum):
     """Kafka's ConfigDef types, numbered as DescribeConfigs reports them."""
 
     UNKNOWN = 0
-    """Nobody knows the key: its value is kept and, as it may be a secret, never shown."""
+    """Of an undeclared key: its value is kept and, as it may be a secret, never shown."""
     BOOLEAN = 1
     STRING = 2
     INT = 3

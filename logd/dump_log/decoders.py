@@ -117,7 +117,7 @@ def _value_json(cls: type[Message], value: bytes) -> dict[str, Any]:
 
 
 def _embedded(cls: type[Message], data: bytes, otherwise: str) -> Any:
-    """What a consumer said or was told, which is a message of its own; as it was if it is not."""
+    """A consumer's subscription or assignment, a message of its own; the bytes if it does not parse."""
     try:
         version = _version(data)
         return as_json(decode(cls, version, data, 2), version)

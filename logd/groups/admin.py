@@ -1,5 +1,4 @@
-"""DescribeGroups, ListGroups, DeleteGroups, and what ends without anybody asking: expired offsets, deleted
-topics.
+"""DescribeGroups, ListGroups, DeleteGroups, and what ends without a request: expired offsets, deleted topics.
 
 Version notes: DescribeGroups 6 answers GROUP_ID_NOT_FOUND for an unknown group, earlier versions a dead one
 (KIP-1043); ListGroups filters by state from 4 on (KIP-518) and by type from 5 on (KIP-848).
@@ -92,7 +91,7 @@ class AdminHandler:
         return DeletableGroupResult(group_id=group_id, error_code=error)
 
     def topics_deleted(self, topics: Iterable[str], now_ms: int) -> ErrorCode:
-        """Offsets of deleted topics mean nothing any more, whoever committed them."""
+        """Forget the offsets of deleted topics."""
         doomed = self._store.offsets_of_topics(frozenset(topics))
         return self._write([tombstone(group_id, where) for group_id, where in doomed], now_ms)
 

@@ -215,7 +215,7 @@ class Rebalancer:
             self._complete_early(group, now_ms)
 
     def _complete_early(self, group: Group, now_ms: int) -> None:
-        # While the first members are waited for, the delay stands unless nobody is left to wait with.
+        # During the initial delay the deadline stays, unless no member is left.
         if group.previous_state is not GroupState.EMPTY or not group.members:
             self.complete(group, now_ms)
 

@@ -68,7 +68,7 @@ class GroupShard:
                 self._rebalancer.prepare(group, "more members than group.max.size", now_ms)
 
     def unload(self, now_ms: int) -> list[Answer]:
-        """This node is not the coordinator any more: whoever waits is told to look for it again."""
+        """This node is not the coordinator any more: waiting requests are answered NOT_COORDINATOR."""
         for group in self.store.groups.values():
             group.become(GroupState.DEAD, now_ms)
             for member in group.members.values():

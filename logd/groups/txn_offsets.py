@@ -84,8 +84,8 @@ def txn_commit_refused(request: TxnOffsetCommitRequest, error: ErrorCode) -> Txn
 def _check(group: Group | None, request: TxnOffsetCommitRequest) -> ErrorCode:
     """Whether this member, or somebody without membership, may commit now.
 
-    Who says nothing of itself may always, as clients before version 3 cannot; unlike for OffsetCommit, a
-    rebalance does not stop a member of the current generation.
+    A request without member and generation may always, as clients before version 3 send neither; unlike for
+    OffsetCommit, a rebalance does not stop a member of the current generation.
     """
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
@@ -106,7 +106,7 @@ def _check(group: Group | None, request: TxnOffsetCommitRequest) -> ErrorCode:
 
 
 def _told(failure: KafkaError, version: int) -> ErrorCode:
-    """The error in words that clients of the version understand, and retry where that helps."""
+    """An error that clients of the version understand, and retry where that helps."""
     if failure.code is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if failure.code is ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_FROM:

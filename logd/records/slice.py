@@ -1,6 +1,6 @@
 """A piece of a file: what storage returns for a read, and what a server sends with `sendfile`.
 
-The bytes in it are whole or cut batches; nobody has looked at them.
+The bytes in it are whole or cut batches, and were not checked.
 """
 
 from __future__ import annotations

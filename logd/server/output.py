@@ -107,7 +107,7 @@ class Output:
             self._socket.close()
 
     def _advance(self) -> None:
-        """Send until nothing is left, the socket takes no more, or it is somebody else's turn."""
+        """Send until nothing is left, the socket takes no more, or this turn's share was sent."""
         budget = TURN_BYTES
         parts = self._parts
         try:

@@ -84,8 +84,9 @@ class ReceiveBuffers:
         return self._note_lent(found)
 
     def give_back(self, buffer: mmap.mmap, *, outgrown: bool = False) -> None:
-        """Take a lent buffer back; the caller keeps no view of it. An ``outgrown`` one is not kept: whoever
-        sends the like again is lent the larger one.
+        """Take a lent buffer back; the caller keeps no view of it.
+
+        An ``outgrown`` one is not kept: the next request of its size is lent the larger one.
         """
         size = len(buffer)
         self._lent -= size

@@ -1,4 +1,4 @@
-"""The files of a new log, made behind the answer to whoever asked for it."""
+"""The files of a new log, made behind the answer to CreateTopics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from logd.storage.names import LOG_SUFFIX, PARTITION_METADATA, offset_name
 class Placement:
     """Makes a log's folder with the files an empty log has, at once or at the first use of one of them.
 
-    Nothing is forced to the disk: whoever keeps the topics creates the log again if a power loss took it.
+    Nothing is forced to the disk: the next start creates the log again, from the cluster's metadata, if a
+    power loss took it.
     """
 
     __slots__ = ("_disk", "_folder", "_topic_id", "is_done")

@@ -106,7 +106,7 @@ class GroupPartition:
             self._ended_transactions.append(TransactionEnd(producer_id, committed))
 
     def close(self) -> None:
-        """Stop coordinating; whoever waits is told to look for the coordinator again."""
+        """Stop coordinating; waiting requests are answered that the client look for the coordinator again."""
         self._loader.close()
         if self._timer is not None:
             self._timer.cancel()

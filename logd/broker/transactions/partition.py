@@ -1,9 +1,9 @@
 """One coordinator partition of transactions at work: the core, its log, and the markers it owes.
 
 Everything runs in the event loop. Once its outcome is in the log a transaction has ended for its producer, as
-in Apache Kafka; markers are written in the loop's next turn, behind the answer, or before anybody asks for
-that transactional id again, whichever comes first. What takes more than a few markers, or does not work for
-now, a task of the partition's goes on with.
+in Apache Kafka; markers are written in the loop's next turn, behind the answer, or before the next request
+for that transactional id, whichever comes first. A task of the partition writes them where there are many, or
+where the first attempt fails.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class AdminBase:
 
 
 def _check_controller(response: Any) -> None:
-    """Raise StaleMetadata if whoever was asked is not the controller (any more)."""
+    """Raise StaleMetadata if the broker that was asked is not the controller (any more)."""
     results = [result for name in _RESULTS for result in getattr(response, name, ())]
     if any(result.error_code == ErrorCode.NOT_CONTROLLER for result in results):
         raise error_for(ErrorCode.NOT_CONTROLLER, "the controller moved")

@@ -155,7 +155,7 @@ def _alterable(key: str, change: str | tuple[ConfigOp, str] | None) -> Alterable
 
 
 def _broker_of(name: str, type: ResourceType) -> int | None:
-    """Brokers answer for their own configs only; anybody answers for the cluster's default ("")."""
+    """Each broker answers for its own configs only, and any broker for the cluster's defaults ("")."""
     return int(name) if type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and name else None
 
 

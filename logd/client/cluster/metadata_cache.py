@@ -18,7 +18,7 @@ _NEVER = float("-inf")
 
 
 class _Refresh:
-    """A question not yet asked; whoever comes before it is asked adds topics to it."""
+    """A request that is not sent yet; callers until then add topics to it."""
 
     def __init__(self) -> None:
         self.topics: set[str] | None = set()

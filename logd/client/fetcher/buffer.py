@@ -75,7 +75,7 @@ class FetchBuffer:
             drained.append(held)
             if full:
                 break
-        # Whoever was served goes to the end, so that a busy partition cannot keep others waiting.
+        # A partition that was served goes to the end, so that a busy one cannot keep others waiting.
         for held in drained:
             self.partitions[held.tp] = self.partitions.pop(held.tp)
         return taken, {held.node for held in drained}

@@ -49,7 +49,7 @@ class Director:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def fail(self, error: BaseException) -> None:
-        """Let whoever waits for records get `error` instead, for good."""
+        """Have every `fetch` raise `error` from now on."""
         self.failure = error
         self.ready.set()
 
@@ -243,7 +243,7 @@ class Director:
             self.ready.set()
 
     async def _log_range(self, held: FetchPosition) -> tuple[int, int]:
-        """The log's start and end now, -1 for what nobody says."""
+        """The log's start and end now, -1 for what is not known."""
         start = end = -1
         try:
             start = (await list_offsets(self._client, {held.tp: EARLIEST}))[held.tp].offset

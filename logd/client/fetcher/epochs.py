@@ -15,7 +15,7 @@ ENTRIES_MAX = 32
 class ReadEpochs:
     """(first offset, epoch) pairs, oldest first: from that offset on records of that epoch were read.
 
-    Epoch -1 is one that is not known: nobody says what stands before an offset that was looked up.
+    Epoch -1 is not known: that of the record before an offset that was looked up by time or as an end.
     """
 
     __slots__ = ("_entries",)

@@ -39,7 +39,7 @@ class FetchSettings:
 
 
 class FetchDirector(Protocol):
-    """Who is told what a broker's answers mean for a partition."""
+    """Takes what a broker's answers mean for a partition."""
 
     def made_ready(self) -> None:
         """Something can be handed out, or raised."""
@@ -57,7 +57,7 @@ class FetchDirector(Protocol):
 class NodeFetch:
     """Asks one broker again and again, one request at a time, while there is room in the buffer.
 
-    Partitions stand in a row; whoever got data goes to its end, since a broker fills an answer in the
+    Partitions stand in a row, and one that got data goes to its end, since a broker fills an answer in the
     order it was asked.
     """
 

@@ -18,7 +18,7 @@ from logd.topic_partition import TopicPartition
 
 
 class TruncationHandler(Protocol):
-    """Who decides what becomes of a position in a log that was truncated."""
+    """Decides what becomes of a position in a log that was truncated."""
 
     def diverged(self, held: FetchPosition, epoch: int, end_offset: int) -> None:
         """The leader's log is not the one that was read: `epoch`, the last of ours it has, ends there."""

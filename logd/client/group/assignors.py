@@ -65,8 +65,8 @@ def assign_roundrobin(members: Members, counts: PartitionCounts) -> Assignment:
 def assign_cooperative_sticky(members: Members, counts: PartitionCounts) -> Assignment:
     """As even as can be with as few moves as can be; what moves is given up first, handed over next time.
 
-    A partition that changes hands is in nobody's new assignment: its owner sees that it is gone, gives it up
-    and joins again, and the rebalance after that hands it out (KIP-429).
+    A partition that is to move is first in no member's assignment: its owner sees that it is gone, gives it
+    up and joins again, and that rebalance assigns it (KIP-429).
     """
     owners = _owners(members, counts)
     assignment = _balance(members, counts, owners)
@@ -118,7 +118,7 @@ def _balance(
     assignment: Assignment = {member: [] for member in sorted(members)}
     for tp, member in sorted(owners.items()):
         assignment[member].append(tp)
-    # Those with few takers first, else somebody else may have filled up on what all can take.
+    # Partitions with few subscribed members first, before those members are full of what all subscribe to.
     free = [
         TopicPartition(topic, partition)
         for topic in sorted(subscribers, key=lambda topic: len(subscribers[topic]))

@@ -233,7 +233,7 @@ class Consumer:
         return whole._replace(leader_epoch=self._fetcher.leader_epoch(tp, whole.offset))
 
     async def confirm(self) -> None:
-        """Make sure that the partitions are still this member's, before what must not be done by two.
+        """Make sure that the partitions are still this member's, before work that only their owner may do.
 
         A request only if the coordinator has not been heard of for a session timeout, as after a process was
         stopped. RebalanceNeeded: they are somebody else's; `on_lost` is called as well.

@@ -202,8 +202,9 @@ class GroupMember:
     async def confirm(self) -> None:
         """Return if the coordinator has heard of this member within the session timeout; else ask it.
 
-        A process that was stopped, or starved, finds out here that others have its place by now:
-        RebalanceNeeded. Call it before what must not be done twice; it costs nothing as long as all is well.
+        A process that was suspended or starved learns here that its partitions were given to others:
+        RebalanceNeeded. Call it before work that must not be done twice; it sends nothing while heartbeats
+        are answered.
         """
         generation = self._place.generation
         if generation != NO_GENERATION and self._now() - self._heard_at < self._session_timeout:

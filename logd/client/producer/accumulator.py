@@ -196,7 +196,7 @@ class PartitionQueue:
         self.halted: MillstreamError | None = None
         """Why nothing is sent any more, in a queue that halts on failure."""
         self.halts = 0
-        """How often that came to be: who waited for memory meanwhile has missed his turn."""
+        """How often it has halted: a send that waited for memory meanwhile must not queue its records."""
         self._halting = halts
         self.identity: Identity | None = identity
         """None while a new producer id is asked for."""

@@ -11,7 +11,7 @@ from logd.topic_partition import TopicPartition
 
 
 class Backlog:
-    """`memory` is taken by whoever fills `queues`, and given back here when a batch is done with."""
+    """The producer takes `memory` when it fills `queues`; here it is given back when a batch is done with."""
 
     def __init__(self, memory_bytes: int, *, halts: bool = False) -> None:
         self._halts = halts
@@ -51,7 +51,7 @@ class Backlog:
             self.drop(queue, queue.halted)
 
     def abandon(self, error: MillstreamError) -> None:
-        """Fail everything that is queued or under way, and whoever waits for room."""
+        """Fail everything that is queued or under way, and every `send` that waits for room."""
         for queue in self.queues.values():
             self.drop(queue, error)
         self.memory.fail(error)

@@ -36,7 +36,7 @@ class Memory:
             raise
 
     def free(self, size: int) -> None:
-        """Give `size` bytes back; whoever waits first and fits now goes on."""
+        """Give `size` bytes back; those who wait go on in their order, as far as they fit now."""
         self.taken -= size
         while self._waiting and self._fits(self._waiting[0][0]):
             wanted, turn = self._waiting.popleft()
@@ -45,7 +45,7 @@ class Memory:
                 turn.set_result(None)
 
     def fail(self, error: Exception) -> None:
-        """Nobody waits any longer: their `take` raises `error`."""
+        """End all waiting: every waiting `take` raises `error`."""
         while self._waiting:
             _, turn = self._waiting.popleft()
             if not turn.done():

@@ -43,7 +43,7 @@ class ProduceSettings:
 
 
 class ProduceDirector(Protocol):
-    """Who is told of what sending alone cannot mend."""
+    """Takes what sending alone cannot mend."""
 
     def look_up(self, queue: PartitionQueue) -> None:
         """The partition's leader is not where it was."""
@@ -258,7 +258,7 @@ class ProduceNode:
         queue.retry(batch, error)
 
     def _lost(self, sent: Sent, error: MillstreamError) -> None:
-        """No answer: whether the broker has the batches is not known. With acks=0 nobody asks."""
+        """No answer: whether the broker has the batches is not known, and with acks=0 does not matter."""
         for queue, batch in sent:
             if self._settings.acks == 0 or not is_retriable(error):
                 queue.give_up(batch, error)
