@@ -1,0 +1,164 @@
+"""Random histories of a broker with two log folders, and partitions that move between them, on a machine that
+loses its power again and again.
+
+The clients are those of `test_broker_power_loss`, and one more moves partitions, the coordinators' too, to
+and fro (AlterReplicaLogDirs). All is flushed before it is acknowledged (`log.flush.interval.messages=1`), so
+wherever the machine dies, in the middle of a move or of the exchange at its end: nothing that was
+acknowledged or read is lost, each partition is in one folder, and a move that was asked for ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from logd.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from tests.faults.actors import Actor
+from tests.faults.simulation import NOW, Life, SimulatedBroker, repeatable, run_together
+from tests.faults.test_broker_power_loss import everybody
+from tests.faults.world import World
+from tests.faults.world_audit import audit, audit_files
+from tests.support.power_loss import Crashed, PowerLossDisk
+
+HISTORIES = 8
+LOSSES = 4
+STEPS = 7
+OPERATIONS_MAX = 900
+"""On the disk, in one life."""
+FOLDERS = ("a", "b")
+
+
+class Mover(Actor):
+    """Moves any partition there is to any folder, also where it is already, which calls a move off."""
+
+    name = "mover"
+
+    async def step(self) -> None:
+        for _ in range(2):
+            keys = sorted(self.broker.catalog.partitions)
+            if not keys:
+                return
+            topic, index = self.rng.choice(keys)
+            target = self.rng.choice(self.broker.folders).path
+            moved = AlterReplicaLogDirTopic(name=topic, partitions=[index])
+            asked = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=str(target), topics=[moved])])
+            await self.client.request(asked, 2)  # the topic may be gone meanwhile
+            await asyncio.sleep(self.rng.choice((0, 0.001, 0.05)))
+
+
+class History:
+    """One broker's lives, one after another."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.world = World(self.rng, durable=True)
+        self.folder = folder
+        for name in FOLDERS:  # mount points: no power loss takes them away
+            (folder / "0" / name).mkdir(parents=True)
+        self.disk = PowerLossDisk(folder / "0", self.rng)
+        self.ended_ms = NOW
+        self.intact = True
+        self.deaths: list[str] = []
+        self.moved = 0
+
+    def play(self) -> None:
+        """All of it; the last life has to end every move."""
+        for loss in range(1, LOSSES + 1):
+            early = self.rng.random() < 0.3
+            self.live(len(self.disk.done) + self.rng.randint(0, 150 if early else OPERATIONS_MAX))
+            self.lose(self.folder / str(loss))
+        self.live(None, steps=1)
+
+    def live(self, crash_at: int | None, *, steps: int = STEPS) -> None:
+        """One life, which ends at an operation on the disk, or by a clean stop."""
+        self.disk.crashed, self.disk.crash_at = False, crash_at
+        paths = [self.disk.root / name for name in FOLDERS]
+        life = Life(
+            self.disk,
+            self.rng,
+            began_ms=self.ended_ms,
+            **{"log.flush.interval.messages": "1", "log.dirs": ",".join(map(str, paths))},
+        )
+
+        async def work(broker: SimulatedBroker) -> None:
+            audit_files(self.world, broker, intact=self.intact)
+            audit_homes(broker)
+            await run_together([audit(self.world, broker, intact=self.intact)], self.disk)
+            self.intact = True
+            await broker.groups.ensure_topic()
+            await broker.transactions.ensure_topic()
+            self.world.internal = {
+                name: topic.topic_id for name, topic in broker.catalog.topics.items() if topic.is_internal
+            }
+            mover = Mover(self.world, broker, random.Random(self.rng.random()))
+            homes = places(broker)
+            await run_together(
+                [actor.run(steps) for actor in (*everybody(self.world, broker), mover)], self.disk
+            )
+            if crash_at is None:
+                await until_moved(broker)
+            self.moved += sum(homes.get(key) != path for key, path in places(broker).items())
+
+        try:
+            life.run(work)
+            self.deaths.append("a clean stop")
+        except Crashed as crash:
+            self.deaths.append(str(crash))
+        finally:
+            self.ended_ms = life.ended_ms
+
+    def lose(self, target: Path) -> None:
+        """A kill, after which the same disk is used, or a power loss."""
+        if self.rng.random() < 0.25:
+            return
+        self.intact = False
+        self.disk = PowerLossDisk(self.disk.after_power_loss(target), self.rng)
+
+
+def places(broker: SimulatedBroker) -> dict[tuple[str, int], Path]:
+    return {key: partition.folder.path for key, partition in broker.catalog.partitions.items()}
+
+
+def audit_homes(broker: SimulatedBroker) -> None:
+    """Each partition is in one folder, and its files are there."""
+    for (topic, index), partition in broker.catalog.partitions.items():
+        homes = [folder.path for folder in broker.folders if (topic, index) in folder.logs]
+        assert homes == [partition.folder.path], f"{topic}-{index} is in {homes}"
+        assert partition.log.folder.parent == partition.folder.path
+
+
+async def until_moved(broker: SimulatedBroker) -> None:
+    """Every move ends, by the loop's time."""
+    until = broker.loop.time() + 600
+    while broker.moves.futures:
+        assert broker.loop.time() < until, f"moves that do not end: {list(broker.moves.futures)}"
+        await asyncio.sleep(0.5)
+
+
+def play(seed: int, folder: Path) -> History:
+    """One history."""
+    history = History(folder, seed)
+    with repeatable(seed):
+        try:
+            history.play()
+        except BaseException as error:
+            error.add_note(f"seed {seed}; deaths: {history.deaths}")
+            raise
+    return history
+
+
+@pytest.mark.parametrize("seed", range(HISTORIES))
+def test_history(seed: int, tmp_path: Path) -> None:
+    play(seed, tmp_path / "disk")
+
+
+def test_partitions_do_move(tmp_path: Path) -> None:
+    history = play(1000, tmp_path / "disk")
+    assert history.moved or play(1001, tmp_path / "another").moved
