@@ -54,8 +54,9 @@ class Log:
         self.last.update(puts)
 
     def _put(self) -> tuple[bytes, bytes | None]:
-        key = b"key-%d" % self._random.randrange(KEYS)
+        """Every tenth key comes never again: its record has to stay in what is cleaned."""
         number = next(self._numbers)
+        key = b"key-%d" % self._random.randrange(KEYS) if self._random.random() < 0.9 else b"once-%d" % number
         return key, None if self._random.random() < 0.05 else b"%d-" % number + b"x" * 300
 
 
