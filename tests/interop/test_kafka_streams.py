@@ -24,7 +24,7 @@ from tests.support.waiting import wait_for
 
 LINES = ["To be or not to be", "that is the question", "to sleep perchance to dream"]
 PARTITIONS = 2
-SECONDS = 60.0
+SECONDS = 120.0
 
 pytestmark = [java.needs_jar("kafka-streams"), pytest.mark.timeout(6 * SECONDS)]
 

@@ -33,7 +33,7 @@ pytestmark = [
 ]
 NewName = Callable[[], str]
 SPARK_SECONDS = 120.0
-MANY = 20_000
+MANY = 60_000
 """Records that Spark is at for a while: the kill hits their file."""
 
 
