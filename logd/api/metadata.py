@@ -2,7 +2,8 @@
 
 All topics: an empty list in version 0, null from version 1 on. Topics that do not exist are created when the
 client (from version 4 on) and ``auto.create.topics.enable`` allow it, and are answered as created at once.
-Topic ids may be asked for from version 10 on, with a null name from 12 on.
+Topics may be asked for by their ids, with a null name, from version 12 on. Versions 10 and 11 can be written
+so already, and are answered INVALID_REQUEST for all topics, as Kafka does.
 
 The same request gets the same bytes until the catalog changes, but for the correlation id: they are kept.
 """
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 REQUEST = MetadataRequest
 
+IDS_FROM = 12
+"""The first version in which a topic's id counts."""
 LARGE_BYTES = 32 * 1024
 """A body of so many bytes is not copied behind its head."""
 
@@ -87,11 +90,17 @@ def _to_create(message: MetadataRequest, context: RequestContext) -> Collection[
     may_create = broker.config.auto_create_topics_enable and (
         message.allow_auto_topic_creation or context.version < 4
     )
-    if not may_create or message.topics is None:
+    if not may_create or message.topics is None or _asks_too_early_by_id(message, context.version):
         return ()
     names = (asked.name for asked in message.topics if asked.topic_id == NO_UUID)
     return dict.fromkeys(
         name for name in names if name is not None and name not in broker.catalog.topics and _is_valid(name)
+    )
+
+
+def _asks_too_early_by_id(message: MetadataRequest, version: int) -> bool:
+    return version < IDS_FROM and any(
+        asked.name is None or asked.topic_id != NO_UUID for asked in message.topics or ()
     )
 
 
@@ -108,6 +117,8 @@ def _answer(message: MetadataRequest, context: RequestContext, refusals: Refusal
     operations = TOPIC_OPERATIONS if message.include_topic_authorized_operations else NOT_ASKED
     if message.topics is None or (context.version == 0 and not message.topics):
         described = [_described(broker, topic, operations) for topic in broker.catalog.topics.values()]
+    elif _asks_too_early_by_id(message, context.version):
+        described = [_invalid(asked) for asked in message.topics]
     else:
         described = [_asked(broker, asked, operations, refusals) for asked in message.topics]
     return MetadataResponse(
@@ -128,6 +139,13 @@ def _answer(message: MetadataRequest, context: RequestContext, refusals: Refusal
     )
 
 
+def _invalid(asked: MetadataRequestTopic) -> MetadataResponseTopic:
+    """The response may not say null before version 12."""
+    return MetadataResponseTopic(
+        error_code=ErrorCode.INVALID_REQUEST, name=asked.name or "", topic_id=asked.topic_id
+    )
+
+
 def _asked(
     broker: Broker, asked: MetadataRequestTopic, operations: int, refusals: Refusals
 ) -> MetadataResponseTopic:
@@ -142,7 +160,7 @@ def _asked(
     except KafkaError as error:
         return MetadataResponseTopic(
             error_code=error.code,
-            name=asked.name,  # null only from version 12 on, which the decoder has seen to
+            name=asked.name,
             topic_id=asked.topic_id,
             is_internal=asked.name in INTERNAL_TOPICS,
         )

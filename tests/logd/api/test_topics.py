@@ -179,6 +179,23 @@ def test_metadata_creates_a_topic_when_asked_to(client: RawClient, new_name: Nam
     assert metadata(client, "no spaces", create=True).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
+@pytest.mark.parametrize("version", [10, 11])
+def test_a_topic_asked_for_by_id_too_early_spoils_the_request(
+    client: RawClient, new_name: Name, version: int
+) -> None:
+    """A null name was to be answered by a null name, which these versions cannot write: no answer came."""
+    names = [new_name(), new_name()]
+    known = client.request(MetadataRequest(topics=[MetadataRequestTopic(name=names[0])]), 12).topics[0]
+    for asked in (MetadataRequestTopic(topic_id=known.topic_id), MetadataRequestTopic(name=None)):
+        other = MetadataRequestTopic(name=names[1])
+        found = client.request(MetadataRequest(topics=[asked, other]), version).topics
+        assert [(topic.error_code, topic.name, topic.topic_id) for topic in found] == [
+            (ErrorCode.INVALID_REQUEST, "", asked.topic_id),
+            (ErrorCode.INVALID_REQUEST, names[1], bytes(16)),
+        ]
+    assert names[1] not in [topic.name for topic in client.request(MetadataRequest(topics=None), 12).topics]
+
+
 def test_which_topics_an_empty_or_a_null_list_means(client: RawClient, new_name: Name) -> None:
     name = new_name()
     create(client, new_topic(name))
