@@ -75,14 +75,14 @@ class Liar:
         self.closed: Counter[str] = Counter()
         """By our address, how often the broker closed the connection; the system may give a port again."""
 
-    def say(self, sent: bytes) -> None:
+    def say(self, sent: bytes, patience_s: float = PATIENCE_S) -> None:
         """AssertionError unless it is answered by a response of its kind, refused, or waited for."""
         if self._client is None:
             self._client = RawClient(self._logd.port)
             self._peer = "{}:{}: ".format(*self._client.socket.getsockname())
         try:
             self._client.send(sent)
-            if not select.select((self._client.socket,), (), (), PATIENCE_S)[0]:
+            if not select.select((self._client.socket,), (), (), patience_s)[0]:
                 return self._hang_up()
             frame = self._client.receive_frame()
         except ConnectionError:
@@ -122,7 +122,7 @@ def test_lying_lengths(logd: LogdProcess, key: int) -> None:
         before = len(logd.log)
         frame = sample_frame(key, version)
         with closing(Liar(logd, key, version)) as liar:
-            liar.say(frame)
+            liar.say(frame, patience_s=30)
             assert liar.answered == 1, "what is no lie"
             for lie in lies(frame, flexible=is_flexible(key, version)):
                 liar.say(lie)
