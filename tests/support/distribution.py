@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent.parent
-SPARK = ("plugins/spark/", "millstream/demo/test_demo.py")
+SPARK = ("plugins/spark/", "millstream/demo/test_demo.py", "interop/test_any_kafka.py")
 """What starts Spark, by the beginnings of paths."""
 SHARDS = {"faults/test_model.py": 4, "logd/wire/test_messages.py": 4}
 """Files in several groups, each test by its name's checksum."""
