@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.support import depth, distribution
+
+
+def kept(parameters: list[object]) -> list[object]:
+    return [each.values[0] for each in parameters if not each.marks]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("at", "expected", "of"), [(0.2, 2, 10), (0.01, 1, 10), (1, 10, 10), (2, 20, 20)])
+def test_seeds_that_a_depth_takes(monkeypatch: pytest.MonkeyPatch, at: float, expected: int, of: int) -> None:
+    monkeypatch.setattr(depth, "DEPTH", at)
+    seeds = depth.seeds(10)
+    assert kept(seeds) == list(range(expected))
+    assert len(seeds) == of, "the others are told as deselected"
+
+
+def test_all_but_the_first_cases_are_deep() -> None:
+    assert kept(depth.first(2, ["a", "b", "c"])) == ["a", "b"]
+    assert [each.values for each in depth.first(1, [("a", 1), ("b", 2)])] == [("a", 1), ("b", 2)]
+
+
+@pytest.mark.parametrize(("at", "left"), [(0.5, 1), (1, 0)])
+@pytest.mark.parametrize("mark", [depth.deep, depth.java.needs_kafka], ids=["deep", "needs Kafka"])
+def test_what_is_deep_is_left_out(
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    mark: pytest.MarkDecorator,
+    at: float,
+    left: int,
+) -> None:
+    monkeypatch.setattr(depth, "DEPTH", at)
+    item = pytest.Function.from_parent(request.node.parent, name="one", callobj=lambda: None)
+    item.add_marker(mark)
+    items: list[pytest.Item] = [item]
+    assert len(depth.leave_out(items)) == left
+    assert len(items) == 1 - left
+
+
+def test_the_files_that_are_weighed_are_there() -> None:
+    named = {*distribution.SECONDS, *distribution.SHARDS} - {"spark"}
+    assert [name for name in named if not (distribution.TESTS / name).exists()] == []
+
+
+def test_a_file_is_a_group(request: pytest.FixtureRequest) -> None:
+    assert distribution.group(request.node) == "suite/test_depth.py"
