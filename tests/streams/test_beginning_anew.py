@@ -121,8 +121,10 @@ def test_full_caches_are_committed_before_their_time(
         settings = {"commit_interval_ms": HOUR_MS, "statestore_cache_max_bytes": 20_000}
         async with start(counts(name), logd.bootstrap, name, tmp_path, **settings):
             # Not `wait_until_caught_up`: that commits.
-            while not (await committed() and await read_last(logd.bootstrap, f"{name}-out", partitions=1)):
-                await asyncio.sleep(0.01)  # noqa: ASYNC110 - there is no event to wait for
+            while not (  # noqa: ASYNC110 - there is no event to wait for
+                await committed() and await read_last(logd.bootstrap, f"{name}-out", partitions=1)
+            ):
+                await asyncio.sleep(0.01)
         found = await read_last(logd.bootstrap, f"{name}-out", partitions=1)
         assert len(found) == 500
 
