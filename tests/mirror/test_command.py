@@ -105,7 +105,7 @@ def filled(bootstrap: str, *topics: str, count: int = 10, start: int = 0, **conf
     async def fill() -> None:
         for topic in topics:
             if start == 0:
-                await Pair(bootstrap, "").create(topic, **configs)
+                await Pair(bootstrap, "").create(topic, 1, **configs)
             await produce(bootstrap, topic, {0: [numbered(count, start)]})
 
     asyncio.run(fill())
