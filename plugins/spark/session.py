@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from plugins.spark.settings import SparkSettings
+from plugins.spark.source import MillstreamDataSource
 
 LOG4J2 = """\
 status = error
@@ -73,4 +75,18 @@ def build_session(settings: SparkSettings, folder: Path) -> SparkSession:
     builder = SparkSession.builder.appName("millstream").master(settings.master)
     for key, value in conf.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    register_source(session)
+    return session
+
+
+def register_source(session: SparkSession) -> None:
+    """Have `format("millstream")` found, also where the Python worker that looks for sources was killed.
+
+    Spark looks once, on the way of this call, and what it has not found then it would never find.
+    """
+    try:
+        session.dataSource.register(MillstreamDataSource)
+    except AnalysisException as e:
+        if e.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise

@@ -7,6 +7,7 @@ table, and nothing it left behind in its folder.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -82,12 +83,41 @@ def test_a_worker_killed_at_any_step_leaves_every_record_once(
         task.stop()
 
 
+def children(pid: int, command: str) -> list[int]:
+    """A process's children that run `command`."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
+            if name.startswith(command) and int(rest.split()[1]) == pid:
+                found.append(int(stat.parent.name))
+    return found
+
+
 def java_of(driver: SparkDriver) -> int:
     """The JVM's process."""
     assert driver.pid is not None
-    children = Path(f"/proc/{driver.pid}/task/{driver.pid}/children").read_text().split()
-    (java,) = [child for child in map(int, children) if Path(f"/proc/{child}/comm").read_text() == "java\n"]
+    (java,) = children(driver.pid, "java")
     return java
+
+
+def start_without_python(driver: SparkDriver) -> None:
+    """Start the driver, and kill its JVM's Python until it is up: there data sources are looked for."""
+    is_up = threading.Event()
+
+    def kill() -> None:
+        while not is_up.wait(0.01):
+            for java in children(driver.pid or 0, "java"):
+                for python in children(java, "python"):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(python, signal.SIGKILL)
+
+    driver.start()
+    killing = threading.Thread(target=kill, daemon=True)
+    killing.start()
+    driver.wait_ready()
+    is_up.set()
+    killing.join()
 
 
 def kill_while_written(pid: int, path: Path) -> threading.Thread:
@@ -118,7 +148,10 @@ def run_until_done(task: SparkSinkTask, log: Log, topic: str, end: int) -> None:
 def test_spark_killed_is_started_again(
     driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path
 ) -> None:
-    """The JVM in the midst of a file, and the driver process between files and commit, which goes through."""
+    """The JVM in the midst of a file, and the driver process between files and commit, which goes through.
+
+    The next one starts while the process that looks for data sources is killed: ours was not found for good.
+    """
     topic = new_name()
     log.create(topic)
     log.produce(topic, 0, *[delays(0, 100) * 20] * (MANY // 2000))
@@ -145,7 +178,10 @@ def test_spark_killed_is_started_again(
             patch.setattr(task.table, "commit", kill_and_commit)
             assert task.run_once(log.ends(topic)) == {(topic, 0): MANY + 5}
         wait_for(lambda: driver.pid is None)
-        assert counts(driver, tmp_path) == {"n": MANY + 5, "offsets": MANY + 5}
+        start_without_python(driver)
+        log.produce(topic, 0, delays(0, 5))
+        run_until_done(task, log, topic, MANY + 10)
+        assert counts(driver, tmp_path) == {"n": MANY + 10, "offsets": MANY + 10}
         assert driver.starts == starts + 2
     finally:
         task.stop()
