@@ -20,11 +20,12 @@ from logd.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from tests.faults.actors import Actor
+from tests.faults.actors import Actor, Unexpected
 from tests.faults.simulation import NOW, Life, SimulatedBroker, repeatable, run_together
 from tests.faults.test_broker_power_loss import everybody
 from tests.faults.world import World
 from tests.faults.world_audit import audit, audit_files
+from tests.support import depth
 from tests.support.power_loss import Crashed, PowerLossDisk
 
 HISTORIES = 8
@@ -90,7 +91,8 @@ class History:
         async def work(broker: SimulatedBroker) -> None:
             audit_files(self.world, broker, intact=self.intact)
             audit_homes(broker)
-            await run_together([audit(self.world, broker, intact=self.intact)], self.disk)
+            look = audit(self.world, broker, intact=self.intact)
+            await run_together([look], self.disk, refusal=Unexpected)
             self.intact = True
             await broker.groups.ensure_topic()
             await broker.transactions.ensure_topic()
@@ -100,7 +102,9 @@ class History:
             mover = Mover(self.world, broker, random.Random(self.rng.random()))
             homes = places(broker)
             await run_together(
-                [actor.run(steps) for actor in (*everybody(self.world, broker), mover)], self.disk
+                [actor.run(steps) for actor in (*everybody(self.world, broker), mover)],
+                self.disk,
+                refusal=Unexpected,
             )
             if crash_at is None:
                 await until_moved(broker)
@@ -154,7 +158,7 @@ def play(seed: int, folder: Path) -> History:
     return history
 
 
-@pytest.mark.parametrize("seed", range(HISTORIES))
+@pytest.mark.parametrize("seed", depth.seeds(HISTORIES))
 def test_history(seed: int, tmp_path: Path) -> None:
     play(seed, tmp_path / "disk")
 

@@ -27,7 +27,7 @@ class Instance:
 
     def __init__(self, bootstrap: str, prefix: str, folder: Path, *settings: str) -> None:
         self._output = folder.with_suffix(".out")
-        command = [sys.executable, regrouping.__file__, bootstrap, prefix, str(folder), *settings]
+        command = [sys.executable, "-m", regrouping.__name__, bootstrap, prefix, str(folder), *settings]
         with self._output.open("wb") as output:
             root = Path(regrouping.__file__).parents[2]
             self.process = subprocess.Popen(command, stdout=output, cwd=root)

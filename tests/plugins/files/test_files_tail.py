@@ -86,7 +86,6 @@ def test_more_files_than_descriptors(tmp_path):
         import sys
         from connect.testing import SourceRun
         from plugins.files import FilesSource
-from tests.support.waiting import wait_for
         run = SourceRun(FilesSource, {"files": sys.argv[1] + "/*.txt", "topic": "t"}, max_tasks=2)
         found = set()
         while len(found) < 300:
