@@ -121,8 +121,9 @@ class Broker:
         opening = LogDirsOpening(self.log_dirs)
         try:
             home = self._lock_folders(opening)
-            self.cluster_id = opening.identify(home)
+            opening.check(home)
             self._load_metadata(home)
+            self.cluster_id = opening.identify(home)
             opening.open_logs(home, self._config_at_start, self.now_ms())
             self._make_keepers()
             self.housekeeping.discard(opening.delete_logs_of(self.image.deleted))

@@ -52,15 +52,21 @@ class LogDirsOpening:
                 self._dirs.folders.append(folder)
         return unusable
 
+    def check(self, home: LogFolder) -> None:
+        """FolderMismatch where one of the folders is another node's, or another cluster's than the others."""
+        ordered = self._from(home)
+        cluster_id = _cluster_of(ordered)
+        for folder in ordered:
+            folder.identity.check(folder.path, node_id=folder.node_id, cluster_id=cluster_id)
+
     def identify(self, home: LogFolder) -> str:
         """Have all folders say that they are of one cluster, whose journal is in ``home``; the cluster's id.
 
-        Nothing is written where one of them is another cluster's: FolderMismatch. Blocks.
+        Once they are checked, and the journal is on the disk: a folder that says so without one is refused.
+        Blocks.
         """
-        ordered = [home, *(folder for folder in self._dirs.folders if folder is not home)]
-        cluster_id = next((folder.cluster_id for folder in ordered if folder.cluster_id), None)
-        for folder in ordered:
-            folder.identity.check(folder.path, node_id=folder.node_id, cluster_id=cluster_id)
+        ordered = self._from(home)
+        cluster_id = _cluster_of(ordered)
         for folder in ordered:
             try:
                 folder.identify(cluster_id or home.cluster_id, journal_id=home.directory_id)
@@ -71,6 +77,9 @@ class LogDirsOpening:
                 self._dirs.folders.remove(folder)
                 self._dirs.leave_out(error)
         return home.cluster_id
+
+    def _from(self, home: LogFolder) -> list[LogFolder]:
+        return [home, *(folder for folder in self._dirs.folders if folder is not home)]
 
     def open_logs(self, home: LogFolder, config_for: Callable[[str], TopicConfig], now_ms: int) -> None:
         """Open every log, with recovery after an unclean stop. StorageError when ``home`` cannot be used."""
@@ -128,3 +137,7 @@ class LogDirsOpening:
                 if is_nameless and ((found.folder / PARTITION_METADATA).exists() or not found.log_end_offset):
                     place = folder.set_aside(*key)
                     log.error("%s-%d is of no topic that is known: it is left in %s", *key, place)
+
+
+def _cluster_of(folders: Iterable[LogFolder]) -> str | None:
+    return next((folder.cluster_id for folder in folders if folder.cluster_id), None)

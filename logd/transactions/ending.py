@@ -100,6 +100,7 @@ def completed(current: Transaction, now_ms: int) -> Transaction:
         producer_id=producer_id,
         producer_epoch=epoch,
         next_producer_id=NO_PRODUCER_ID,
+        may_be_behind=current.may_be_behind and producer_id == current.producer_id,
         partitions=frozenset(),
         updated_ms=now_ms,
     )

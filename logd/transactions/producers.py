@@ -57,7 +57,7 @@ def initialised(
         raise producer_fenced(current, expected)
     if expected is None or expected.epoch == epoch:
         last_epoch = NO_EPOCH if expected is None else epoch
-        if current.is_epoch_exhausted:
+        if current.needs_new_producer_id:
             producer_id, epoch = new_producer_id(), 0
         else:
             epoch += 1
@@ -67,6 +67,7 @@ def initialised(
         producer_id=producer_id,
         producer_epoch=epoch,
         last_producer_epoch=last_epoch,
+        may_be_behind=False,
         timeout_ms=timeout_ms,
         partitions=frozenset(),
         started_ms=-1,
@@ -84,7 +85,7 @@ def fenced(current: Transaction, new_producer_id: Callable[[], int], now_ms: int
         current.become(TransactionState.PREPARE_EPOCH_FENCE),
         commit=False,
         client_version=EPOCH_BUMP_VERSION,
-        next_producer_id=new_producer_id if current.is_epoch_exhausted else None,
+        next_producer_id=new_producer_id if current.needs_new_producer_id else None,
         now_ms=now_ms,
     )
 
@@ -92,5 +93,6 @@ def fenced(current: Transaction, new_producer_id: Callable[[], int], now_ms: int
 def _may_continue(current: Transaction, expected: ProducerIdentity) -> bool:
     """Whether the identity has this id's producer id, or, in a repeated request, the one before it."""
     return expected.producer_id == current.producer_id or (
-        expected.producer_id == current.previous_producer_id and expected.epoch >= EPOCH_MAX - 1
+        expected.producer_id == current.previous_producer_id
+        and (expected.epoch >= EPOCH_MAX - 1 or expected.epoch == current.last_producer_epoch)
     )

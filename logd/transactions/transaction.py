@@ -66,6 +66,9 @@ class Transaction:
     updated_ms: int
     client_version: int = 0
     """Transaction version of the client that made the last transition (KIP-890)."""
+    may_be_behind: bool = False
+    """Whether it was loaded from what was written before an unclean stop, after which later transitions may
+    be missing: epochs above `producer_epoch` may have been given out, and used. It is not in the log."""
 
     @property
     def identity(self) -> ProducerIdentity:
@@ -81,6 +84,15 @@ class Transaction:
     def is_epoch_exhausted(self) -> bool:
         """Whether the producer id has no epoch left to give to a client."""
         return self.producer_epoch >= EPOCH_MAX - 1
+
+    @property
+    def needs_new_producer_id(self) -> bool:
+        """Whether a new client must not be given the next epoch of this producer id.
+
+        Records of an epoch that was used before would be taken for those from then: acknowledged as repeated,
+        and not stored.
+        """
+        return self.is_epoch_exhausted or self.may_be_behind
 
     @property
     def bumps_epoch(self) -> bool:

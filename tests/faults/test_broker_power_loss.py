@@ -134,6 +134,18 @@ def test_history(seed: int, tmp_path: Path) -> None:
     play(seed, tmp_path / "disk")
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(1025, id="a first start that got no further than saying whose the folder is"),
+        pytest.param(1064, id="a first start that died before its journal was on the disk"),
+        pytest.param(2042, id="an epoch of a transactional id that was forgotten, not its records"),
+    ],
+)
+def test_histories_that_were_found(seed: int, tmp_path: Path) -> None:
+    play(seed, tmp_path / "disk")
+
+
 def test_a_seed_gives_the_same_history_again(tmp_path: Path) -> None:
     first, second = (play(4, tmp_path / name) for name in ("first", "second"))
     assert first.deaths == second.deaths and first.disk.done == second.disk.done

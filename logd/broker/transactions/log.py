@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from logd.broker.coordinator_log import CoordinatorLog
@@ -71,8 +72,20 @@ class TxnLog:
         return self._log.is_empty
 
     def read(self) -> Iterator[TransactionRecord]:
-        """Everything there is, in order. A record that cannot be read is reported and left out."""
+        """Everything there is, in order. A record that cannot be read is reported and left out.
+
+        An unclean stop begins a leader epoch: what was written before it may lack what came after.
+        """
         for header, records in self._log.batches():
-            if not header.is_control:
-                for _, record in self._log.decoded(records, decode_record):
-                    yield record
+            if header.is_control:
+                continue
+            is_behind = header.partition_leader_epoch < self.leader_epoch
+            for _, record in self._log.decoded(records, decode_record):
+                yield _behind(record) if is_behind else record
+
+
+def _behind(record: TransactionRecord) -> TransactionRecord:
+    transactional_id, transaction = record
+    if transaction is None:
+        return record
+    return TransactionRecord(transactional_id, replace(transaction, may_be_behind=True))

@@ -48,10 +48,12 @@ class Script:
         self.out: list[str] = []
         self.shard = self.loaded()
 
-    def loaded(self) -> TransactionShard:
+    def loaded(self, *, behind: bool = False) -> TransactionShard:
         shard = TransactionShard(0, self.log, TransactionSettings(), lambda: next(self.ids))
-        for record in self.log.read():
-            shard.load(record)
+        for transactional_id, transaction in self.log.read():
+            if transaction is not None:
+                transaction = dataclasses.replace(transaction, may_be_behind=behind)
+            shard.load(TransactionRecord(transactional_id, transaction))
         return shard
 
     def run(self, line: str) -> list[str]:
@@ -139,7 +141,8 @@ class Script:
             self.shard.complete(transactional_id, self.now_ms)
 
     def do_restart(self, plain: list[str], options: Options) -> None:
-        self.shard = self.loaded()
+        """`restart`; `restart unclean` behind a stop that may have taken the log's last records."""
+        self.shard = self.loaded(behind="unclean" in plain)
         self.out += [f"{transactional_id}: to be finished" for transactional_id in self.shard.undone]
 
     def do_wait(self, plain: list[str], options: Options) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from struct import Struct
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +29,10 @@ def record(transactional_id: str, producer_id: int = 1) -> TransactionRecord:
     )
 
 
+LEADER_EPOCH = Struct(">i")
+LEADER_EPOCH_POSITION = 12
+
+
 class PaperPartition:
     """`batches` are what it holds; appending raises `failure` if there is one."""
 
@@ -49,7 +54,9 @@ class PaperPartition:
     def append(self, batch: bytes, now_ms: int) -> Any:
         if self.failure is not None:
             raise self.failure
-        self.batches.append(batch)
+        stamped = bytearray(batch)
+        LEADER_EPOCH.pack_into(stamped, LEADER_EPOCH_POSITION, self.leader_epoch)
+        self.batches.append(bytes(stamped))
         return SimpleNamespace(base_offset=len(self.batches) - 1)
 
     def read_all(self) -> Iterator[memoryview]:
@@ -82,10 +89,23 @@ def test_a_record_that_cannot_be_read_is_left_out(
     key, value = encode_record(record("a"))
     assert value is not None
     unreadable = [(0, key, value[:-3], ()), (0, None, value, ()), (0, b"\0\7later", value, ())]
-    partition.batches.append(build_batch([*unreadable, (0, *encode_record(record("b")), ())]))
+    partition.append(build_batch([*unreadable, (0, *encode_record(record("b")), ())]), 5)
     with caplog.at_level(logging.WARNING):
         assert list(log.read()) == [record("b")]
     assert "__transaction_state-0, offset 0 cannot be read" in caplog.text
+
+
+def test_what_was_written_before_an_unclean_stop_may_lack_what_came_after(
+    log: TxnLog, partition: PaperPartition
+) -> None:
+    log.append([record("a")])
+    log.append([TransactionRecord("c", None)])
+    partition.leader_epoch += 1
+    log.append([record("b")])
+    found = {read.transactional_id: read.transaction for read in log.read()}
+    assert found["a"] is not None and found["a"].may_be_behind
+    assert found["b"] is not None and not found["b"].may_be_behind
+    assert found["c"] is None
 
 
 @pytest.mark.parametrize(
