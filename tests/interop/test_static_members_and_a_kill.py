@@ -49,6 +49,9 @@ def test_they_go_on_and_come_back(tmp_path: Path, client: Client) -> None:
     with LogdProcess(tmp_path) as logd:
         create_topic(logd, TOPIC, partitions=len(PARTITIONS))
         stays = client.member(logd.bootstrap, GROUP, TOPIC, instance="stays")
+        # One after the other: a leader of kafka-python that joins before it has the topic's metadata gives
+        # nobody anything, and is slow to notice.
+        wait_until(lambda: len(stays.assigned) == len(PARTITIONS), stays)
         goes = client.member(logd.bootstrap, GROUP, TOPIC, instance="goes")
         try:
             wait_until(lambda: shared_out(stays, goes), stays, goes)
