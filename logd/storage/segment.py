@@ -72,9 +72,11 @@ class Segment:
         self.base_offset = base_offset
         self.size = size
         self.created_ms = created_ms
-        self.index = OffsetIndex(disk, self.path(INDEX_SUFFIX), base_offset)
-        self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX), base_offset)
-        self.txn_index = TransactionIndex(disk, self.path(TXN_INDEX_SUFFIX), base_offset)
+        self.index = OffsetIndex(disk, folder, offset_name(base_offset, INDEX_SUFFIX), base_offset)
+        self.time_index = TimeIndex(disk, folder, offset_name(base_offset, TIME_INDEX_SUFFIX), base_offset)
+        self.txn_index = TransactionIndex(
+            disk, folder, offset_name(base_offset, TXN_INDEX_SUFFIX), base_offset
+        )
         self._file: File | None = None
         self._placement: Placement | None = None
         self._used = False

@@ -27,9 +27,14 @@ SYNC_BYTES = 32 * 1024 * 1024
 POSITION_MAX = 2**31 - 1
 
 
+def cleaned_name(base_offset: int, suffix: str) -> str:
+    """The name of a file of a cleaned segment that is not swapped in yet."""
+    return offset_name(base_offset, suffix) + CLEANED_SUFFIX
+
+
 def cleaned_path(folder: Path, base_offset: int, suffix: str) -> Path:
-    """A file of a cleaned segment that is not swapped in yet."""
-    return folder / (offset_name(base_offset, suffix) + CLEANED_SUFFIX)
+    """Where the file of that name is."""
+    return folder / cleaned_name(base_offset, suffix)
 
 
 def remove_cleaned(disk: Disk, folder: Path, base_offset: int) -> None:
@@ -51,10 +56,10 @@ class CleanedSegment:
         self._buffer_bytes = buffer_bytes
         self._path = cleaned_path(folder, base_offset, LOG_SUFFIX)
         self._file = disk.open(self._path)
-        self._index = OffsetIndex(disk, cleaned_path(folder, base_offset, INDEX_SUFFIX), base_offset)
-        self._time_index = TimeIndex(disk, cleaned_path(folder, base_offset, TIME_INDEX_SUFFIX), base_offset)
+        self._index = OffsetIndex(disk, folder, cleaned_name(base_offset, INDEX_SUFFIX), base_offset)
+        self._time_index = TimeIndex(disk, folder, cleaned_name(base_offset, TIME_INDEX_SUFFIX), base_offset)
         self._transactions = TransactionIndex(
-            disk, cleaned_path(folder, base_offset, TXN_INDEX_SUFFIX), base_offset
+            disk, folder, cleaned_name(base_offset, TXN_INDEX_SUFFIX), base_offset
         )
         self._has_transactions = False
         self._pending: list[bytes] = []

@@ -24,7 +24,7 @@ CHECKED_ENTRIES = 4096
 
 
 class IndexFile(ABC):
-    """Entries of one segment's index; `path` need not exist yet. Methods may raise OSError.
+    """Entries of one segment's index; its file need not exist yet. Methods may raise OSError.
 
     `keys` is searched; `values` stands beside it. Whoever searches calls `loaded` first.
     """
@@ -37,16 +37,18 @@ class IndexFile(ABC):
         "_saved",
         "_saving",
         "base_offset",
+        "folder",
         "keys",
-        "path",
+        "name",
         "values",
     )
 
     ENTRY_SIZE: ClassVar[int]
 
-    def __init__(self, disk: Disk, path: Path, base_offset: int) -> None:
+    def __init__(self, disk: Disk, folder: Path, name: str, base_offset: int) -> None:
         self._disk = disk
-        self.path = path
+        self.folder = folder
+        self.name = name
         self.base_offset = base_offset
         self.keys, self.values = self._decode(b"")
         self._first = NOT_LOOKED_AT
@@ -54,6 +56,11 @@ class IndexFile(ABC):
         self._saved = 0
         self._saving = False
         self._is_known = False
+
+    @property
+    def path(self) -> Path:
+        """Its file; put together when asked for, since making many partitions at once asks for none."""
+        return self.folder / self.name
 
     def __len__(self) -> int:
         """Number of entries."""
@@ -138,7 +145,7 @@ class IndexFile(ABC):
 
     def relocate(self, disk: Disk, folder: Path) -> None:
         """The file is in another folder now, with the entries it had: those not saved are written there."""
-        self._disk, self.path = disk, folder / self.path.name
+        self._disk, self.folder = disk, folder
         self._saving = self._is_known = False
         if self.keys:
             self._saved = max(min(self._saved, self._entries_in_file()), self._first)

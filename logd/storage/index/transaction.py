@@ -41,19 +41,25 @@ _last_offset = attrgetter("last_offset")
 
 
 class TransactionIndex:
-    """Entries of one segment; `path` need not exist. Methods may raise OSError, and CorruptRecordBatch for a
-    file that makes no sense.
+    """Entries of one segment; their file need not exist. Methods may raise OSError, and CorruptRecordBatch
+    for a file that makes no sense.
     """
 
-    __slots__ = ("_base_offset", "_disk", "_entries", "_is_being_rebuilt", "_unsynced", "path")
+    __slots__ = ("_base_offset", "_disk", "_entries", "_is_being_rebuilt", "_unsynced", "folder", "name")
 
-    def __init__(self, disk: Disk, path: Path, base_offset: int) -> None:
+    def __init__(self, disk: Disk, folder: Path, name: str, base_offset: int) -> None:
         self._disk = disk
-        self.path = path
+        self.folder = folder
+        self.name = name
         self._base_offset = base_offset
         self._entries: list[AbortedTransaction] | None = None
         self._unsynced = False
         self._is_being_rebuilt = False
+
+    @property
+    def path(self) -> Path:
+        """Its file; see `IndexFile.path`."""
+        return self.folder / self.name
 
     @property
     def entries(self) -> list[AbortedTransaction]:
@@ -64,7 +70,7 @@ class TransactionIndex:
 
     def relocate(self, disk: Disk, folder: Path) -> None:
         """The file is in another folder now; see `Log.relocate`."""
-        self._disk, self.path = disk, folder / self.path.name
+        self._disk, self.folder = disk, folder
 
     def append(self, entry: AbortedTransaction) -> None:
         """An abort marker was written at `entry.last_offset`; goes to the file at once."""

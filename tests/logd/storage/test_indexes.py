@@ -16,7 +16,7 @@ BASE = 10_000_000_000
 
 @pytest.fixture
 def offsets(tmp_path: Path) -> OffsetIndex:
-    index = OffsetIndex(PosixDisk(), tmp_path / "x.index", BASE)
+    index = OffsetIndex(PosixDisk(), tmp_path, "x.index", BASE)
     for last_offset, position in ((BASE + 9, 0), (BASE + 20, 4200), (BASE + 21, 9000)):
         index.append(last_offset, position)
     return index
@@ -24,7 +24,7 @@ def offsets(tmp_path: Path) -> OffsetIndex:
 
 @pytest.fixture
 def times(tmp_path: Path) -> TimeIndex:
-    index = TimeIndex(PosixDisk(), tmp_path / "x.timeindex", BASE)
+    index = TimeIndex(PosixDisk(), tmp_path, "x.timeindex", BASE)
     for timestamp, offset in ((1000, BASE + 9), (1000, BASE + 15), (900, BASE + 18), (2000, BASE + 20)):
         index.maybe_append(timestamp, offset)
     return index
@@ -96,7 +96,7 @@ def test_a_partial_entry_at_the_end_is_not_read(offsets: OffsetIndex) -> None:
     offsets.save().close()
     with offsets.path.open("ab") as file:
         file.write(b"\x00\x00\x00")
-    again = OffsetIndex(PosixDisk(), offsets.path, BASE)
+    again = OffsetIndex(PosixDisk(), offsets.folder, offsets.name, BASE)
     assert (again.last_position(), len(again)) == (9000, 3)
 
 
@@ -105,8 +105,8 @@ def test_appending_reads_nothing(tmp_path: Path) -> None:
     read it whole would have the event loop wait for the disk.
     """
     disk = FaultyDisk()
-    offsets = OffsetIndex(disk, tmp_path / "x.index", BASE)
-    times = TimeIndex(disk, tmp_path / "x.timeindex", BASE)
+    offsets = OffsetIndex(disk, tmp_path, "x.index", BASE)
+    times = TimeIndex(disk, tmp_path, "x.timeindex", BASE)
     for number in range(5):
         offsets.append(BASE + 10 * number, 100 * number)
         times.maybe_append(1000 + number, BASE + 10 * number)
@@ -126,4 +126,5 @@ def test_appending_reads_nothing(tmp_path: Path) -> None:
     assert times.lookup(2000) == BASE + 40
     for index in (offsets, times):
         index.save().close()
-    assert len(OffsetIndex(disk, offsets.path, BASE)) == len(TimeIndex(disk, times.path, BASE)) == 6
+    assert len(OffsetIndex(disk, tmp_path, "x.index", BASE)) == 6
+    assert len(TimeIndex(disk, tmp_path, "x.timeindex", BASE)) == 6

@@ -23,14 +23,14 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index(path: Path) -> TransactionIndex:
-    index = TransactionIndex(PosixDisk(), path, BASE)
+    index = TransactionIndex(PosixDisk(), path.parent, path.name, BASE)
     for entry in (FIRST, SECOND, THIRD):
         index.append(entry)
     return index
 
 
 def reread(path: Path) -> TransactionIndex:
-    return TransactionIndex(PosixDisk(), path, BASE)
+    return TransactionIndex(PosixDisk(), path.parent, path.name, BASE)
 
 
 def test_the_bytes_are_kafkas(index: TransactionIndex, path: Path) -> None:
@@ -117,4 +117,4 @@ def test_an_entry_that_makes_no_sense_is_noticed(index: TransactionIndex, path: 
 
 def test_zeros_at_the_beginning_are_noticed(path: Path) -> None:
     path.write_bytes(bytes(34))
-    assert not TransactionIndex(PosixDisk(), path, 0).check()
+    assert not TransactionIndex(PosixDisk(), path.parent, path.name, 0).check()
