@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# As many workers as cores, four at most: each starts brokers of its own.
-WORKERS ?= auto
+# One more than cores, since tests wait for their brokers; four at most: each worker starts its own.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: demo test test-all check venv format docs bench clean

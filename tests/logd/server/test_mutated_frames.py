@@ -33,6 +33,7 @@ from logd.wire import (
 from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from logd.wire.messages.produce import ProduceRequest
 from logd.wire.produce import encode_produce_request
+from tests.support.depth import times
 
 LATE = 0.02
 """Seconds the answer to a mutated request is waited for; such a request may rightly wait for longer."""
@@ -136,13 +137,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         runner.run(broker.stop())
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=times(600), deadline=None, suppress_health_check=list(HealthCheck))
 @given(request=mutated())
 def test_mutated_requests(served: Served, request: bytes) -> None:
     served.serve(request)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=times(300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(key=st.integers(-1, 100), version=st.integers(-1, 20), body=st.binary(max_size=100))
 def test_random_bodies(served: Served, key: int, version: int, body: bytes) -> None:
     head = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True)
