@@ -18,8 +18,8 @@ SPARK = ("plugins/spark/", "millstream/demo/test_demo.py", "interop/test_any_kaf
 SHARDS = {"faults/test_model.py": 4, "logd/wire/test_messages.py": 4}
 """Files in several groups, each test by its name's checksum."""
 SECONDS = {
+    "spark": 300,
     "interop/test_truncated_logs.py": 100,
-    "spark": 100,
     "faults/test_model.py": 50,
     "logd/storage/test_kafka_folders.py": 50,
     "faults/test_crash_points.py": 30,

@@ -26,11 +26,13 @@ from plugins.spark.table import ParquetTable
 from tests.plugins.spark import dying
 from tests.plugins.spark.log import Log
 from tests.plugins.spark.sink_task import SCHEMA, counts, delays, start_task
+from tests.support.depth import deep
 from tests.support.waiting import wait_for
 
 pytestmark = [
     pytest.mark.skipif(not java_found(), reason="Spark needs Java: none on the path, no JAVA_HOME"),
     pytest.mark.timeout(400),
+    deep,  # the sample has the demo's kill of the Spark worker
 ]
 NewName = Callable[[], str]
 SPARK_SECONDS = 120.0

@@ -10,6 +10,7 @@ from plugins.spark.driver import SparkDriver
 from plugins.spark.environment import java_found
 from plugins.spark.errors import JobFailed
 from tests.plugins.spark.log import Log
+from tests.support.depth import deep
 
 pytestmark = [
     pytest.mark.skipif(not java_found(), reason="Spark needs Java: none on the path, no JAVA_HOME"),
@@ -62,6 +63,7 @@ def test_records_come_with_the_kafka_sources_columns(
     ]
 
 
+@deep
 def test_offsets_choose_what_is_read(driver: SparkDriver, log: Log, new_name: NewName) -> None:
     topic = new_name()
     log.create(topic)
