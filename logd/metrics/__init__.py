@@ -1,0 +1,1 @@
+"""Metrics by Kafka's names, read from their owners when somebody asks."""

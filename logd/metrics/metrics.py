@@ -1,0 +1,88 @@
+"""The registry every part may write to: groups of metrics by Kafka's names, read when somebody asks.
+
+Nothing is counted on the way of a record for the metrics' sake: who has numbers hands in how to read them,
+and keeps them anyway, per batch or per request. So a registry that nobody reads costs nothing.
+
+A metric is named as Kafka names it: a domain and a type with tags (JMX's `kafka.producer:type=
+producer-metrics,client-id=c1`), and within them a name such as `record-send-total`. A name that ends with
+`-total` only grows; any other is a value that goes up and down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+Values: TypeAlias = Mapping[str, float]
+"""Metrics by name, in the units their names say."""
+Read: TypeAlias = Callable[[], Iterable[tuple[Mapping[str, str], Values]]]
+"""The group's metrics as they are now, by the tags that tell those of one partition or node from another's.
+
+Called in the event loop of the owner: it must not wait.
+"""
+
+
+class MetricName(NamedTuple):
+    """One metric: where it belongs, its name, and its tags, sorted by key."""
+
+    domain: str
+    type: str
+    name: str
+    tags: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        tags = "".join(f",{key}={value}" for key, value in self.tags)
+        return f"{self.domain}:type={self.type}{tags}:{self.name}"
+
+
+class Group(NamedTuple):
+    """A source of metrics of one domain and type; see the module."""
+
+    domain: str
+    type: str
+    tags: Mapping[str, str]
+    read: Read
+
+
+class Metrics:
+    """Groups of metrics. For one event loop, in which all of it is called."""
+
+    def __init__(self) -> None:
+        self._groups: dict[int, Group] = {}
+        self._number = 0
+
+    def add(self, domain: str, type: str, read: Callable[[], Values], **tags: str) -> Callable[[], None]:
+        """Metrics that have these tags alone (`client_id` for Kafka's `client-id`); see `add_each`."""
+        return self.add_each(domain, type, lambda: [({}, read())], **tags)
+
+    def add_each(self, domain: str, type: str, read: Read, **tags: str) -> Callable[[], None]:
+        """Metrics of which `read` tells further tags: a partition's, a node's.
+
+        Call what is returned when their owner ends; more than once does no harm.
+        """
+        self._number += 1
+        number = self._number
+        named = {key.replace("_", "-"): value for key, value in tags.items()}
+        self._groups[number] = Group(domain, type, named, read)
+        return lambda: void(self._groups.pop(number, None))
+
+    def read(self) -> Iterator[tuple[MetricName, float]]:
+        """Every metric as it is now."""
+        for group in list(self._groups.values()):
+            for tags, values in group.read():
+                own = tuple(sorted({**group.tags, **tags}.items()))
+                for name, value in values.items():
+                    yield MetricName(group.domain, group.type, name, own), value
+
+    def values(self, type: str, **tags: str) -> dict[str, float]:
+        """Metrics of a type by name, of those that have at least these tags; numbers of several are added."""
+        wanted = {(key.replace("_", "-"), value) for key, value in tags.items()}
+        found: dict[str, float] = {}
+        for metric, value in self.read():
+            if metric.type == type and wanted.issubset(metric.tags):
+                found[metric.name] = found.get(metric.name, 0) + value
+        return found
+
+
+def void(_: object) -> None:
+    """Drop a result."""

@@ -1,0 +1,97 @@
+"""Metrics by Kafka's names: read when asked, told to Prometheus by the names its JMX exporter gives them."""
+
+from __future__ import annotations
+
+import math
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from logd.metrics.exposition import exposition
+from logd.metrics.metrics import MetricName, Metrics
+from logd.metrics.windowed import WINDOW_SECONDS, Windowed
+
+
+def test_numbers_are_read_when_asked() -> None:
+    metrics, sent = Metrics(), [0.0]
+    metrics.add("kafka.producer", "producer-metrics", lambda: {"record-send-total": sent[0]}, client_id="c1")
+    sent[0] = 7
+    assert dict(metrics.read()) == {
+        MetricName("kafka.producer", "producer-metrics", "record-send-total", (("client-id", "c1"),)): 7
+    }
+    sent[0] = 8
+    assert metrics.values("producer-metrics", client_id="c1") == {"record-send-total": 8}
+    assert metrics.values("producer-metrics", client_id="c2") == {}
+
+
+def test_a_partitions_are_told_apart_by_its_tags_and_added_up() -> None:
+    metrics = Metrics()
+    metrics.add_each(
+        "kafka.consumer",
+        "consumer-fetch-manager-metrics",
+        lambda: (({"topic": "t", "partition": str(n)}, {"records-lag": n}) for n in range(4)),
+        client_id="c1",
+    )
+    assert metrics.values("consumer-fetch-manager-metrics", partition="3") == {"records-lag": 3}
+    assert metrics.values("consumer-fetch-manager-metrics") == {"records-lag": 6}
+    assert str(next(metrics.read())[0]) == (
+        "kafka.consumer:type=consumer-fetch-manager-metrics,client-id=c1,partition=0,topic=t:records-lag"
+    )
+
+
+def test_who_has_ended_is_not_asked_any_more() -> None:
+    metrics = Metrics()
+    removes = [metrics.add("d", "t", lambda: {"v": 1}, id=name) for name in "ab"]
+    removes[0]()
+    removes[0]()
+    assert [name.tags for name, _ in metrics.read()] == [(("id", "b"),)]
+
+
+def test_one_that_ends_while_metrics_are_read() -> None:
+    metrics = Metrics()
+    removes = [metrics.add("d", "t", lambda: {"v": 1}, id=name) for name in "ab"]
+    for remove, _ in zip(removes, metrics.read(), strict=True):
+        remove()
+    assert not list(metrics.read())
+
+
+def test_prometheus_reads_them() -> None:
+    metrics = Metrics()
+    metrics.add("kafka.producer", "producer-metrics", lambda: {"record-send-total": 3}, client_id='a "b"\n\\')
+    metrics.add("kafka.producer", "producer-metrics", lambda: {"requests-in-flight": 2.5}, client_id="c2")
+    metrics.add("kafka.producer", "producer-metrics", lambda: {"record-send-total": 4}, node_id="1")
+    families = {
+        family.name: family for family in text_string_to_metric_families(exposition(metrics).decode())
+    }
+    total = families["kafka_producer_producer_metrics_record_send"]
+    assert total.type == "counter"
+    assert {tuple(sample.labels.items()): sample.value for sample in total.samples} == {
+        (("client_id", 'a "b"\n\\'),): 3,
+        (("node_id", "1"),): 4,
+    }
+    gauge = families["kafka_producer_producer_metrics_requests_in_flight"]
+    assert gauge.type == "gauge"
+    assert [sample.value for sample in gauge.samples] == [2.5]
+
+
+def test_values_of_lately() -> None:
+    now = [100.0]
+    latency = Windowed(lambda: now[0])
+    assert math.isnan(latency.average)
+    assert math.isnan(latency.largest)
+    latency.record(4)
+    now[0] += WINDOW_SECONDS
+    latency.record(2)
+    assert (latency.average, latency.largest) == (3, 4)
+    now[0] += WINDOW_SECONDS
+    assert (latency.average, latency.largest) == (2, 2)
+    now[0] += 2 * WINDOW_SECONDS
+    assert math.isnan(latency.average)
+    assert math.isnan(latency.largest)
+    assert (latency.count, latency.total) == (2, 6)
+
+
+def test_negative_values_have_a_largest_too() -> None:
+    lag = Windowed(lambda: 0.0)
+    lag.record(-5)
+    lag.record(-3)
+    assert lag.largest == -3
