@@ -53,10 +53,12 @@ def serve(
         raise Refused(f"sent a client id of {id_length} bytes in a request of {end - pos} bytes")
     try:
         if key == PRODUCE and 3 <= version <= 13:
+            context.broker.requests_served[PRODUCE] += 1
             if version >= FLEXIBLE_PRODUCE:
                 body = _after_tags(view, pos, body, end)
             return _produce(view, body, end, version, correlation_id, context)
         if key == FETCH and 4 <= version <= 18:
+            context.broker.requests_served[FETCH] += 1
             if version >= FLEXIBLE_FETCH:
                 body = _after_tags(view, pos, body, end)
             return _fetch(view, body, end, version, correlation_id, context)
@@ -65,6 +67,7 @@ def serve(
             raise Refused(f"asked for API {key} version {version}, which is not served")
         if not api.serves_from <= version <= api.last:
             return _unsupported(api, version, correlation_id)
+        context.broker.requests_served[key] += 1
         return _serve_decoded(api, bytes(view[pos:end]), context)
     except MalformedMessage as error:
         raise Refused(f"sent a malformed request for API {key} version {version}: {error}") from None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
 
+from logd.broker.broker_metrics import BrokerMetrics
 from logd.broker.catalog import TopicCatalog, new_topic_id
 from logd.broker.compaction import Compaction
 from logd.broker.config_layers import ConfigLayers
@@ -38,6 +40,7 @@ from logd.metadata.decisions import Alter, alter_broker
 from logd.metadata.embedded import EmbeddedStore
 from logd.metadata.image import ClusterImage
 from logd.metadata.store import MetadataStore
+from logd.metrics.metrics import Metrics
 from logd.storage import LogFolder, StorageError
 from logd.storage.disk import Disk, PosixDisk
 from logd.topic_partition import TopicPartition
@@ -53,7 +56,8 @@ class Broker:
     Attributes: ``config``, ``node_id``, ``cluster_id``, ``catalog`` (topics, partitions), ``producer_ids``,
     ``groups`` and ``transactions`` (the shells around the coordinators), ``fetch_sessions``, ``warmer``
     (reads that would wait for the disk), ``wakeups`` (requests that wait and have news),
-    ``metadata_answers``, ``endpoints`` (advertised, by listener, set by the server).
+    ``metadata_answers``, ``metrics``, ``requests_served`` (how many, by API key), ``endpoints`` (advertised,
+    by listener, set by the server).
 
     ``disk`` is what everything is written through, ``executor`` runs what may block; both are for tests.
     """
@@ -82,6 +86,8 @@ class Broker:
         self.warmer = Warmer(self._executor)
         self.wakeups = Wakeups()
         self.metadata_answers = KnownAnswers()
+        self.metrics = Metrics()
+        self.requests_served: Counter[int] = Counter()
         self.loop: asyncio.AbstractEventLoop
         self.catalog: TopicCatalog
         self.moves: Moves
@@ -140,6 +146,7 @@ class Broker:
             self._store.compact(self.image)
         self._start_coordinators()
         self._start_background()
+        BrokerMetrics(self).add_to(self.metrics)
 
     def _lock_folders(self, opening: LogDirsOpening) -> LogFolder:
         """Lock the log folders; the one with the journal of the metadata."""

@@ -18,6 +18,7 @@ class Server:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         buffers = ReceiveBuffers(announced_bytes_max=broker.config.queued_max_request_bytes)
+        broker.metrics.add("millstream", "receive-buffers", buffers.statistics)
         self._listeners = [Listener(broker, endpoint, buffers) for endpoint in bound_endpoints(broker.config)]
 
     def bind(self) -> None:

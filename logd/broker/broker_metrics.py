@@ -1,0 +1,92 @@
+"""What a broker tells of itself, by the names of Kafka's JMX beans: read from its parts when somebody asks.
+
+Kafka's `kafka.server:type=ReplicaManager,name=PartitionCount` is `PartitionCount` of that domain and type; a
+meter such as `RequestsPerSec` is its count, `Requests-total`. Queues that Kafka does not have stand under
+`millstream`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from logd.metrics.metrics import Metrics, Values
+from logd.wire import ApiKey
+
+if TYPE_CHECKING:
+    from logd.broker.broker import Broker
+
+
+class BrokerMetrics:
+    """Reads one broker that has started."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def add_to(self, metrics: Metrics) -> None:
+        """Register everything; the queues of the network are the server's to add."""
+        broker = self._broker
+        metrics.add("kafka.server", "ReplicaManager", self._replicas)
+        metrics.add("kafka.controller", "KafkaController", self._cluster)
+        metrics.add("kafka.log", "LogManager", self._folders)
+        metrics.add_each("kafka.log", "Log", self._logs)
+        metrics.add("kafka.server", "FetchSessionCache", self._fetch_sessions)
+        metrics.add_each("kafka.network", "RequestMetrics", self._requests)
+        metrics.add("millstream", "metadata-answers", broker.metadata_answers.statistics)
+        metrics.add("millstream", "cold-reads", broker.warmer.statistics)
+
+    def _replicas(self) -> Values:
+        held = len(self._broker.catalog.partitions)
+        return {
+            "PartitionCount": held,
+            "LeaderCount": held,
+            "OfflineReplicaCount": self._offline(),
+            "UnderReplicatedPartitions": 0,  # one broker holds one replica, which is in sync with itself
+        }
+
+    def _cluster(self) -> Values:
+        topics = self._broker.catalog.topics.values()
+        return {
+            "ActiveControllerCount": 1,
+            "GlobalTopicCount": len(topics),
+            "GlobalPartitionCount": sum(len(topic.partitions) for topic in topics),
+            "OfflinePartitionsCount": self._offline(),
+        }
+
+    def _offline(self) -> int:
+        return sum(topic.partitions.count(None) for topic in self._broker.catalog.topics.values())
+
+    def _folders(self) -> Values:
+        dirs = self._broker.log_dirs
+        failed = sum(folder.failure is not None for folder in dirs)
+        return {"OfflineLogDirectoryCount": failed + len(dirs.unusable)}
+
+    def _logs(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        for tp, partition in list(self._broker.catalog.partitions.items()):
+            log = partition.log
+            yield (
+                {"topic": tp.topic, "partition": str(tp.partition)},
+                {
+                    "Size": log.size,
+                    "NumLogSegments": len(log.segments.row),
+                    "LogStartOffset": log.log_start_offset,
+                    "LogEndOffset": log.log_end_offset,
+                },
+            )
+
+    def _fetch_sessions(self) -> Values:
+        told = self._broker.fetch_sessions.statistics()
+        return {
+            "NumIncrementalFetchSessions": told["sessions"],
+            "NumIncrementalFetchPartitionsCached": told["partitions"],
+            "IncrementalFetchSessionEvictions-total": told["evictions"],
+        }
+
+    def _requests(self) -> Iterable[tuple[Mapping[str, str], Values]]:
+        for key, count in sorted(self._broker.requests_served.items()):
+            yield {"request": _api_name(key)}, {"Requests-total": count}
+
+
+def _api_name(key: int) -> str:
+    """Kafka's name of an API: `ListOffsets` of LIST_OFFSETS."""
+    return ApiKey(key).name.title().replace("_", "")

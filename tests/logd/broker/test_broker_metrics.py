@@ -1,0 +1,68 @@
+"""What a broker tells of itself by Kafka's names, beside what its clients did."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from logd.broker.broker import Broker
+from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
+from logd.config.broker import BrokerConfig
+from logd.metrics.exposition import exposition
+from logd.server.server import Server
+
+
+@asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[Broker]:
+    broker = Broker(BrokerConfig.of({"log.dirs": str(folder), "listeners": "PLAINTEXT://127.0.0.1:0"}))
+    server = Server(broker)
+    server.bind()
+    await broker.start()
+    await server.accept()
+    yield broker
+    await server.close()
+    await broker.stop()
+
+
+def test_its_numbers_are_those_of_what_was_done(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker, Client(f"127.0.0.1:{broker.endpoint.port}") as client:
+            await Admin(client).create_topics([NewTopic("t", 3)])
+            async with BatchProducer(client) as producer, BatchFetcher(client) as fetcher:
+                await (await producer.send("t", 1, [(0, None, b"v", ())] * 10))
+                fetcher.add(TopicPartition("t", 1), 0)
+                assert await fetcher.fetch()
+                values = broker.metrics.values
+                assert values("ReplicaManager")["PartitionCount"] == 3
+                assert values("KafkaController")["GlobalTopicCount"] == 1
+                assert values("Log", topic="t", partition="1")["LogEndOffset"] == 10
+                assert values("Log", topic="t", partition="1")["Size"] > 60
+                assert values("Log", topic="t", partition="0")["LogEndOffset"] == 0
+                assert values("Log")["NumLogSegments"] == 3
+                assert values("LogManager")["OfflineLogDirectoryCount"] == 0
+                assert values("RequestMetrics", request="Produce")["Requests-total"] == 1
+                assert values("RequestMetrics", request="CreateTopics")["Requests-total"] == 1
+                assert values("RequestMetrics", request="Fetch")["Requests-total"] >= 1
+                assert values("receive-buffers").keys() == {"lent", "kept"}
+
+    asyncio.run(main())
+
+
+def test_prometheus_reads_all_of_them(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker, Client(f"127.0.0.1:{broker.endpoint.port}") as client:
+            await Admin(client).create_topics([NewTopic("a.b", 2)])
+            families = {
+                family.name: family
+                for family in text_string_to_metric_families(exposition(broker.metrics).decode())
+            }
+            assert len(families["kafka_log_log_logendoffset"].samples) == 2
+            assert families["kafka_log_log_logendoffset"].samples[0].labels["topic"] == "a.b"
+            assert families["kafka_server_replicamanager_partitioncount"].samples[0].value == 2
+            assert families["kafka_network_requestmetrics_requests"].type == "counter"
+
+    asyncio.run(main())
