@@ -13,7 +13,12 @@
         ├── OffsetOutOfRange      choose another position
         │   └── LogTruncated      records that were read are no longer in the log: choose another position
         ├── RecordsRefused        leave out or mend the records it names, and produce the others again
-        └── Fenced                somebody newer took our place: stop
+        ├── Fenced                somebody newer took our place: stop
+        └── TransactionError      a transactional producer cannot go on as it is
+            ├── AbortableTransactionError     abort, then go on with the next transaction
+            │   └── TransactionRebalanced     abort, and join the group again (also a RebalanceNeeded)
+            └── FatalTransactionError         close the producer; another one may begin anew
+                └── ProducerFenced            a newer one has the transactional id: stop (also a Fenced)
 
 A class says what the caller does next; the code and the text say what happened.
 Codes are those of Kafka's protocol guide.
@@ -335,6 +340,34 @@ class LogTruncated(OffsetOutOfRange):
 
 class Fenced(KafkaError):
     """A newer instance or epoch took over: stop, do not retry."""
+
+
+class TransactionError(KafkaError):
+    """Nothing but what the class says helps a transactional producer on.
+
+    `code` is the broker's; of what no broker said, such as a delivery timeout, the nearest one.
+    """
+
+
+class AbortableTransactionError(TransactionError):
+    """The transaction cannot be committed: abort it, and go on with the next.
+
+    Until then every other call raises it again. What KIP-1050 calls abortable.
+    """
+
+
+class TransactionRebalanced(AbortableTransactionError, RebalanceNeeded):
+    """The group's coordinator refused the transaction's offsets, since the member's generation is over
+    (KIP-447): abort, and join the group again. Kafka's CommitFailedException.
+    """
+
+
+class FatalTransactionError(TransactionError):
+    """The producer is of no use any more: every call raises it again. Close it; a new one recovers the id."""
+
+
+class ProducerFenced(FatalTransactionError, Fenced):
+    """A newer producer with this transactional id has begun, or the coordinator gave up on this one: stop."""
 
 
 _STALE = frozenset(

@@ -22,9 +22,11 @@ from logd.client.fetcher.fetcher import BatchFetcher
 from logd.client.fetcher.offsets import IsolationLevel, ListedOffset
 from logd.client.group.consumer import Consumer
 from logd.client.group.group import GroupMember, GroupProtocol
-from logd.client.producer.accumulator import Identity
+from logd.client.producer.group_metadata import GroupMetadata
+from logd.client.producer.identity import Identity
 from logd.client.producer.partitioner import murmur2, partition_for_key
 from logd.client.producer.producer import NO_TIMEOUT_MS, BatchProducer
+from logd.client.producer.transactional import TransactionalProducer
 from logd.topic_partition import TopicPartition
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "GroupDescription",
     "GroupMember",
     "GroupMemberDescription",
+    "GroupMetadata",
     "GroupProtocol",
     "Identity",
     "IsolationLevel",
@@ -59,6 +62,7 @@ __all__ = [
     "ResourceType",
     "TopicMetadata",
     "TopicPartition",
+    "TransactionalProducer",
     "murmur2",
     "partition_for_key",
 ]

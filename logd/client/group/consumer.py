@@ -24,6 +24,7 @@ from logd.client.group.assignors import COOPERATIVE, Subscription
 from logd.client.group.consumer_protocol import ConsumerProtocol, decode_assignment, partition_counts
 from logd.client.group.coordinator import commit_offsets, fetch_offsets
 from logd.client.group.group import GroupMember
+from logd.client.producer.group_metadata import GroupMetadata
 from logd.errors import ConfigError, MillstreamError, OffsetOutOfRange
 from logd.topic_partition import TopicPartition
 
@@ -160,6 +161,14 @@ class Consumer:
     def member(self) -> GroupMember | None:
         """The group membership, once subscribed."""
         return self._member
+
+    def group_metadata(self) -> GroupMetadata:
+        """Who this consumer is in its group, for `TransactionalProducer` (KIP-447): the member and its
+        generation, or, of one that was assigned its partitions, the group's id alone.
+
+        RebalanceNeeded while the member has no generation.
+        """
+        return self._member.group_metadata() if self._member else GroupMetadata(group_id=self._group())
 
     async def wait_assigned(self) -> set[TopicPartition]:
         """Wait for the first assignment (which may be empty); raises what ended the membership."""

@@ -19,6 +19,7 @@ from logd.client.cluster.cluster import Client, is_retriable
 from logd.client.cluster.metadata import OffsetAndMetadata
 from logd.client.group.coordinator import commit_offsets, fetch_offsets
 from logd.client.group.membership import NO_GENERATION, Joined, Membership
+from logd.client.producer.group_metadata import GroupMetadata
 from logd.errors import ErrorCode, Fenced, MillstreamError, RebalanceNeeded
 from logd.topic_partition import TopicPartition
 
@@ -219,6 +220,20 @@ class GroupMember:
                 raise
 
     # --- offsets ---
+
+    def group_metadata(self) -> GroupMetadata:
+        """Who this member is now, for offsets that a transaction commits (KIP-447).
+
+        RebalanceNeeded while it has no generation: nothing would fence it then.
+        """
+        if self._place.generation == NO_GENERATION:
+            raise RebalanceNeeded(ErrorCode.UNKNOWN_MEMBER_ID, f"group {self._group_id!r}: not a member now")
+        return GroupMetadata(
+            group_id=self._group_id,
+            generation=self._place.generation,
+            member_id=self._place.member_id,
+            group_instance_id=self._group_instance_id,
+        )
 
     async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]) -> None:
         """Commit offsets (next record to read) under the current generation; from outside if never started.

@@ -10,6 +10,10 @@ our state, or a batch before was given up. Then the epoch is raised and sequence
 
 A queue that halts on failure does neither that nor go on behind a batch that was given up: everything behind
 fails, too, until `continue_at`. So what is in the log is what was sent up to some batch, without a gap.
+
+In a transaction (a queue with a `TransactionGate`) a batch that fails is the end of the transaction, which
+its producer hears of by the gate; the queue itself goes on, and the epoch is the transaction coordinator's to
+raise.
 """
 
 from __future__ import annotations
@@ -17,9 +21,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from logd.client.cluster.metadata import NO_NODE
+from logd.client.producer.gate import NO_TRANSACTION, TransactionGate
+from logd.client.producer.identity import Identity
 from logd.errors import ErrorCode, KafkaError, MillstreamError, RecordsRefused
 from logd.records import BatchHeader, Codec, NewRecord, build_batch, read_header, restamp
 from logd.topic_partition import TopicPartition
@@ -37,28 +42,17 @@ HALTING = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EP
 """Those of them that say that something was written which was not ours, or not in this order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Who produces: producer id and epoch; -1, -1 without idempotence."""
-
-    producer_id: int = -1
-    epoch: int = -1
-
-    @property
-    def idempotent(self) -> bool:
-        """Whether the broker recognises duplicates of this producer."""
-        return self.producer_id >= 0
-
-
 class Delivery:
     """One `send`: its future is done when the sender has let go and all the batches it was spread over are
     acked.
     """
 
-    __slots__ = ("_answered", "_offset", "_pending", "future")
+    __slots__ = ("_answered", "_offset", "_pending", "future", "is_queued")
 
     def __init__(self, future: asyncio.Future[int | None]) -> None:
         self.future = future
+        self.is_queued = False
+        """Whether a batch has, or had, records of it."""
         self._pending = 1
         self._answered = False
         self._offset: int | None = None
@@ -66,6 +60,7 @@ class Delivery:
     def hold(self) -> None:
         """One more batch has records of it."""
         self._pending += 1
+        self.is_queued = True
 
     def release(self) -> None:
         """The sender has queued all, or one batch is in the log."""
@@ -104,10 +99,12 @@ class PendingBatch:
         "sealed",
         "sequence",
         "size",
+        "transaction",
     )
 
-    def __init__(self, order: int, now: float) -> None:
+    def __init__(self, order: int, now: float, transaction: int = NO_TRANSACTION) -> None:
         self.order = order
+        self.transaction = transaction
         self.created_at = now
         self.records: list[NewRecord] = []
         self.raw: tuple[BatchHeader, memoryview] | None = None
@@ -127,6 +124,7 @@ class PendingBatch:
 
     def stamp(self, identity: Identity, sequence: int, codec: Codec, level: int | None) -> None:
         """Make the bytes to send, under this identity and sequence."""
+        transactional = self.transaction != NO_TRANSACTION
         if self.data is None and self.raw is None:
             self.data = build_batch(
                 self.records,
@@ -135,6 +133,7 @@ class PendingBatch:
                 producer_id=identity.producer_id,
                 producer_epoch=identity.epoch,
                 base_sequence=sequence,
+                transactional=transactional,
             )
         else:
             header, data = self.raw or (read_header(self.data or b""), self.data or b"")
@@ -144,6 +143,7 @@ class PendingBatch:
                 producer_id=identity.producer_id,
                 producer_epoch=identity.epoch,
                 base_sequence=sequence,
+                transactional=transactional,
             )
         self.identity, self.sequence = identity, sequence
 
@@ -169,7 +169,7 @@ class PendingBatch:
         middle = len(self.records) // 2
         parts = []
         for start, records in ((0, self.records[:middle]), (middle, self.records[middle:])):
-            part = PendingBatch(self.order, self.created_at)
+            part = PendingBatch(self.order, self.created_at, self.transaction)
             part.records, part.sealed = records, True
             part.size = self.size // 2 if start else self.size - self.size // 2
             if self.sequence >= 0:
@@ -191,13 +191,21 @@ class PendingBatch:
 class PartitionQueue:
     """The batches of one partition, oldest first: waiting, in flight, failed and to be sent again."""
 
-    def __init__(self, tp: TopicPartition, identity: Identity, *, halts: bool = False) -> None:
+    def __init__(
+        self,
+        tp: TopicPartition,
+        identity: Identity,
+        *,
+        halts: bool = False,
+        gate: TransactionGate | None = None,
+    ) -> None:
         self.tp = tp
         self.halted: MillstreamError | None = None
         """Why nothing is sent any more, in a queue that halts on failure."""
         self.halts = 0
         """How often it has halted: a send that waited for memory meanwhile must not queue its records."""
         self._halting = halts
+        self._gate = gate
         self.identity: Identity | None = identity
         """None while a new producer id is asked for."""
         self.node = NO_NODE
@@ -236,7 +244,7 @@ class PartitionQueue:
         """A new batch behind all others."""
         if self.waiting:
             self.waiting[-1].sealed = True
-        batch = PendingBatch(self._next_order, now)
+        batch = PendingBatch(self._next_order, now, self._gate.filling if self._gate else NO_TRANSACTION)
         self._next_order += 1
         self.waiting.append(batch)
         return batch
@@ -270,6 +278,8 @@ class PartitionQueue:
         if self.identity is None:
             return float("inf")
         head = self.waiting[0]
+        if self._gate is not None and not self._gate.admits(self.tp, head.transaction):
+            return float("inf")
         due = 0.0 if head.sealed or head.data is not None else head.created_at + linger
         return max(due, self.not_before)
 
@@ -288,6 +298,8 @@ class PartitionQueue:
         """The next batch, sealed and stamped; it counts as in flight until `acked` or
         `retry` or `give_up`.
         """
+        if self._gate is not None and self.identity != self._gate.identity:
+            self._follow(self._gate.identity)
         assert self.identity is not None
         batch = self.waiting[0]
         batch.sealed = True
@@ -299,6 +311,8 @@ class PartitionQueue:
                 batch.sequence = self._next_sequence
                 self._next_sequence = (self._next_sequence + batch.count) & SEQUENCE_MASK
             batch.stamp(self.identity, batch.sequence, codec, level)
+        if self._gate is not None:
+            self._gate.last_sent = batch.transaction
         # Only now: a record that cannot be encoded must not vanish with its future never done.
         self.in_flight.append(self.waiting.popleft())
         return batch
@@ -318,7 +332,7 @@ class PartitionQueue:
         self.in_flight.remove(batch)
         if not batch.done:
             batch.failed(error)
-        self.halt(error)
+        self._lost(batch, error)
         self._maybe_resume()
 
     def retry(self, batch: PendingBatch, error: MillstreamError) -> None:
@@ -345,7 +359,7 @@ class PartitionQueue:
             batch.failed(error)
             batch.sealed = True
         if dropped:
-            self.halt(error)
+            self._lost(dropped[0], error)
             self._failed = [batch for batch in self._failed if not batch.done]
             self.waiting = deque(batch for batch in self.waiting if not batch.done)
             self._maybe_resume()
@@ -362,12 +376,25 @@ class PartitionQueue:
         self.waiting.extendleft(reversed(again))
         first = again[0].error if again else None
         if isinstance(first, KafkaError) and first.code in STATE_LOST:
-            if self._halting and first.code in HALTING:
+            if self._gate is not None:
+                self._lost(again[0], first)
+            elif self._halting and first.code in HALTING:
                 self.halt(first)
             else:
                 self._begin_epoch()
         for batch in again:
             batch.error = None
+
+    def _lost(self, batch: PendingBatch, error: MillstreamError) -> None:
+        """The log will not have this batch: what is behind it must not go on as if nothing had been."""
+        if self._gate is not None:
+            self._gate.on_failure(batch.transaction, error)
+        else:
+            self.halt(error)
+
+    def interrupt(self) -> None:
+        """A `send` that waits for memory now must not queue its records."""
+        self.halts += 1
 
     def halt(self, error: MillstreamError) -> None:
         """Send nothing more, if this queue is one that halts; the caller drops what is queued."""
@@ -381,6 +408,20 @@ class PartitionQueue:
         self.identity, self.halted = identity, None
         self._next_sequence = sequence
         self._established = False
+
+    def _follow(self, identity: Identity) -> None:
+        """The coordinator gave the producer another identity. Nothing is in flight then.
+
+        A broker that knows the producer id takes no sequence but 0 in a new epoch: batches need not go alone.
+        """
+        assert not self.in_flight, f"{self.tp} has batches under way"
+        self._established = (
+            self._established
+            and self.identity is not None
+            and identity.producer_id == self.identity.producer_id
+        )
+        self.identity = identity
+        self._next_sequence = 0
 
     def _begin_epoch(self) -> None:
         assert self.identity is not None

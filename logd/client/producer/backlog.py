@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logd.client.producer.accumulator import Identity, PartitionQueue, PendingBatch
+from logd.client.producer.accumulator import PartitionQueue, PendingBatch
+from logd.client.producer.gate import TransactionGate
+from logd.client.producer.identity import Identity
 from logd.client.producer.memory import Memory
 from logd.errors import MillstreamError
 from logd.topic_partition import TopicPartition
@@ -13,8 +15,11 @@ from logd.topic_partition import TopicPartition
 class Backlog:
     """The producer takes `memory` when it fills `queues`; here it is given back when a batch is done with."""
 
-    def __init__(self, memory_bytes: int, *, halts: bool = False) -> None:
+    def __init__(
+        self, memory_bytes: int, *, halts: bool = False, gate: TransactionGate | None = None
+    ) -> None:
         self._halts = halts
+        self._gate = gate
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.memory = Memory(memory_bytes)
 
@@ -22,7 +27,7 @@ class Backlog:
         """The partition's queue; a new one produces as `identity`."""
         queue = self.queues.get(tp)
         if queue is None:
-            queue = self.queues[tp] = PartitionQueue(tp, identity, halts=self._halts)
+            queue = self.queues[tp] = PartitionQueue(tp, identity, halts=self._halts, gate=self._gate)
         return queue
 
     def seal(self) -> None:
@@ -49,6 +54,13 @@ class Backlog:
         """A queue that halts has nothing to send any more."""
         if queue.halted is not None:
             self.drop(queue, queue.halted)
+
+    def abandon_from(self, transaction: int, error: MillstreamError) -> None:
+        """Fail what belongs to this transaction and those behind it, and every `send` that waits for room."""
+        for queue in self.queues.values():
+            queue.interrupt()
+            self.drop(queue, error, lambda batch: batch.transaction >= transaction)
+        self.memory.fail(error)
 
     def abandon(self, error: MillstreamError) -> None:
         """Fail everything that is queued or under way, and every `send` that waits for room."""

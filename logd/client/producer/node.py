@@ -13,6 +13,7 @@ from logd.client.cluster.connection import Connection
 from logd.client.cluster.versions import highest_common
 from logd.client.producer.accumulator import STATE_LOST, PartitionQueue, PendingBatch
 from logd.client.producer.backlog import Backlog
+from logd.client.producer.gate import TransactionGate
 from logd.errors import ErrorCode, KafkaError, MillstreamError, RecordsRefused, StaleMetadata, error_for
 from logd.records import Codec
 from logd.topic_partition import TopicPartition
@@ -24,6 +25,9 @@ Sent = list[tuple[PartitionQueue, PendingBatch]]
 
 SPLITTABLE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 """The topic takes smaller batches than ours: halves may fit."""
+
+COMPLETING_SECONDS = 0.01
+"""How long a batch waits while the markers of the transaction before are written: they are on their way."""
 
 REFUSED_RECORDS = (ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP)
 """Codes that come with the records which are at fault."""
@@ -48,6 +52,9 @@ class ProduceDirector(Protocol):
     def look_up(self, queue: PartitionQueue) -> None:
         """The partition's leader is not where it was."""
 
+    def answered(self) -> None:
+        """Batches are no longer in flight."""
+
     def crashed(self, error: BaseException) -> None:
         """A task ended by a bug."""
 
@@ -67,6 +74,7 @@ class ProduceNode:
         settings: ProduceSettings,
         backlog: Backlog,
         director: ProduceDirector,
+        gate: TransactionGate | None = None,
     ) -> None:
         self.task: asyncio.Task[None] | None = None
         self.requests_sent = self.batches_sent = self.retries = 0
@@ -76,6 +84,7 @@ class ProduceNode:
         self._settings = settings
         self._backlog = backlog
         self._director = director
+        self._gate = gate
         self._woken = asyncio.Event()
         self._answers: set[asyncio.Task[None]] = set()
         self._backoff = client.backoff()
@@ -133,9 +142,11 @@ class ProduceNode:
     async def _send(self, queues: list[PartitionQueue]) -> None:
         """Send one request of due batches; its answer is another task's work."""
         acks = self._settings.acks
+        transactional_id = self._gate.transactional_id if self._gate else None
+        versions = self._gate.produce_versions if self._gate else VERSIONS
         try:
             connection = await self._client.connection(self._node, lane=self._lane)
-            version = highest_common(ApiKey.PRODUCE, VERSIONS, connection.versions, connection.name)
+            version = highest_common(ApiKey.PRODUCE, versions, connection.versions, connection.name)
         except MillstreamError as error:
             await self._unreachable(queues, error)
             return
@@ -152,6 +163,7 @@ class ProduceNode:
                 version,
                 correlation_id,
                 self._client.client_id,
+                transactional_id=transactional_id,
                 acks=acks,
                 timeout_ms=self._client.request_timeout_ms,
             )
@@ -233,6 +245,7 @@ class ProduceNode:
                 failed = True
                 self._refused(queue, batch, answer)
             self._backlog.drop_halted(queue)
+        self._director.answered()
         if not failed:
             self._backoff.reset()
 
@@ -253,7 +266,9 @@ class ProduceNode:
             self._backlog.free(batch)
 
     def _retry(self, queue: PartitionQueue, batch: PendingBatch, error: MillstreamError) -> None:
-        queue.not_before = asyncio.get_running_loop().time() + self._backoff.next()
+        completing = isinstance(error, KafkaError) and error.code == ErrorCode.CONCURRENT_TRANSACTIONS
+        pause = COMPLETING_SECONDS if completing else self._backoff.next()
+        queue.not_before = asyncio.get_running_loop().time() + pause
         self.retries += 1
         queue.retry(batch, error)
 
@@ -267,6 +282,7 @@ class ProduceNode:
                 self._retry(queue, batch, error)
                 self._director.look_up(queue)
             self._backlog.drop_halted(queue)
+        self._director.answered()
 
     async def _unreachable(self, queues: list[PartitionQueue], error: MillstreamError) -> None:
         """Nothing was sent: leave the batches where they are, and ask who leads the partitions now."""

@@ -1,8 +1,8 @@
 """The batch producer: idempotent, in order per partition, bounded in memory.
 
-`accumulator` holds the batches and their order, `backlog` all of them within a bound, `node` sends
-them; here are the front door, leaders, timeouts and the producer id. Transactions come later: they will add a
-transactional id and a coordinator, the batches' way stays the same.
+`accumulator` holds the batches and their order, `backlog` all of them within a bound, `node` sends them; here
+are the front door, leaders, timeouts and the producer id. `transactional` puts transactions on top: their
+batches go the same way, through a `gate`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import Any, Literal, Self
 from logd.client.cluster.cluster import Client
 from logd.client.cluster.lookup import look_up_forever
 from logd.client.cluster.metadata import NO_NODE
-from logd.client.producer.accumulator import Delivery, Identity, PartitionQueue, PendingBatch
+from logd.client.producer.accumulator import Delivery, PartitionQueue, PendingBatch
 from logd.client.producer.backlog import Backlog
+from logd.client.producer.gate import TransactionGate
+from logd.client.producer.identity import Identity
 from logd.client.producer.node import ProduceNode, ProduceSettings
 from logd.client.producer.partitioner import StickyPartitioner, partition_for_key
 from logd.errors import (
@@ -23,6 +25,7 @@ from logd.errors import (
     ConnectionClosed,
     ErrorCode,
     KafkaError,
+    MillstreamError,
     RequestTimedOut,
     error_for,
 )
@@ -53,6 +56,7 @@ class BatchProducer:
     `halt_on_failure`: where a batch failed, or the broker does not take the sequence, all batches of the
     partition behind fail, too, until `continue_at`; no epoch is raised. For those who continue what another
     process began, and must neither leave out nor repeat anything.
+    `gate`: for `TransactionalProducer`, which decides what is sent when, and under which identity.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class BatchProducer:
         delivery_timeout_ms: int = 120_000,
         max_in_flight: int = IN_FLIGHT_MAX,
         halt_on_failure: bool = False,
+        gate: TransactionGate | None = None,
     ) -> None:
         if acks not in (-1, 0, 1):
             raise ConfigError("acks", acks, "-1, 0 or 1")
@@ -93,7 +98,8 @@ class BatchProducer:
             max_in_flight_per_partition=max_in_flight if self.idempotent else 1,
         )
         self._lane = client.new_lane("produce")
-        self._backlog = Backlog(buffer_memory, halts=halt_on_failure)
+        self._gate = gate
+        self._backlog = Backlog(buffer_memory, halts=halt_on_failure, gate=gate)
         self._queues = self._backlog.queues
         self._records_sent = 0
         self._batch_size = min(batch_size, max_request_size)
@@ -103,6 +109,7 @@ class BatchProducer:
         self._undelivered: set[asyncio.Future[int | None]] = set()
         self._sticky = StickyPartitioner(client.random)
         self._lookup_wanted = asyncio.Event()
+        self._settled = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._failure: BaseException | None = None
         self._closed = False
@@ -111,7 +118,7 @@ class BatchProducer:
 
     async def start(self) -> Self:
         """Get a producer id (when idempotent). Call before the first `send`."""
-        if self.idempotent:
+        if self.idempotent and self._gate is None:
             self._identity = await self._new_identity()
         self._spawn(self._direct(), "produce-director")
         self._spawn(self._expire(), "produce-expiry")
@@ -174,6 +181,11 @@ class BatchProducer:
                 whole = end - start == len(records)
                 queue.put(batch, records if whole else records[start:end], size, delivery)
                 self._queued(queue, batch)
+        except asyncio.CancelledError:
+            if self._gate is not None and delivery.is_queued:
+                half = ConnectionClosed(f"{topic}-{partition}: a send was cancelled half way")
+                self._gate.on_failure(self._gate.filling, half)
+            raise
         finally:
             delivery.release()
         self._records_sent += len(records)
@@ -245,6 +257,29 @@ class BatchProducer:
         if self._undelivered:
             await asyncio.wait(self._undelivered)
 
+    # --- for `TransactionalProducer` ---
+
+    def cut(self) -> set[asyncio.Future[int | None]]:
+        """End all open batches: what is sent from now on is in others. The futures not done yet."""
+        self._backlog.seal()
+        self._wake_all()
+        return set(self._undelivered)
+
+    def abandon_from(self, transaction: int, error: MillstreamError) -> None:
+        """Give up all batches of this transaction and those behind it; some may be on their way."""
+        self._backlog.abandon_from(transaction, error)
+        self._wake_all()
+
+    async def settle(self) -> None:
+        """Wait until every batch that was sent is answered, or its connection lost."""
+        while self._failure is None and any(queue.in_flight for queue in self._queues.values()):
+            self._settled.clear()
+            await self._settled.wait()
+
+    def wake(self) -> None:
+        """The gate was opened."""
+        self._wake_all()
+
     def partition_for(self, topic: str, key: bytes | None, partition_count: int) -> int:
         """Kafka's default partitioner: murmur2 of the key; null keys stick to one partition per batch."""
         if key is not None:
@@ -275,6 +310,9 @@ class BatchProducer:
         future: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         self._undelivered.add(future)
         future.add_done_callback(self._undelivered.discard)
+        if self._gate is not None:
+            # Of a failure the commit tells, too.
+            future.add_done_callback(_retrieve)
         return Delivery(future)
 
     def _queued(self, queue: PartitionQueue, batch: PendingBatch) -> None:
@@ -333,9 +371,14 @@ class BatchProducer:
         self.client.invalidate_metadata()
         self._lookup_wanted.set()
 
+    def answered(self) -> None:
+        """Batches are no longer in flight."""
+        self._settled.set()
+
     def crashed(self, error: BaseException) -> None:
         """A task of ours ended by a bug: say so to everybody who waits or comes."""
         self._failure = error
+        self._settled.set()
         self._backlog.abandon(ConnectionClosed(f"the producer failed: {error!r}"))
 
     # --- tasks ---
@@ -382,6 +425,7 @@ class BatchProducer:
                 settings=self._settings,
                 backlog=self._backlog,
                 director=self,
+                gate=self._gate,
             )
             node.task = self._spawn(node.run(), f"produce-node-{number}")
         return node
@@ -433,3 +477,8 @@ class BatchProducer:
     def _note_end(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self.crashed(error)
+
+
+def _retrieve(future: asyncio.Future[int | None]) -> None:
+    if not future.cancelled():
+        future.exception()

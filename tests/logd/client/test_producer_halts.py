@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from logd.client import BatchProducer, TopicPartition
-from logd.client.producer.accumulator import Identity
+from logd.client.producer.identity import Identity
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError
 from logd.records import build_batch
 from logd.wire import ApiKey

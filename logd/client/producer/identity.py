@@ -1,0 +1,18 @@
+"""Who produces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who produces: producer id and epoch; -1, -1 without idempotence."""
+
+    producer_id: int = -1
+    epoch: int = -1
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether the broker recognises duplicates of this producer."""
+        return self.producer_id >= 0
