@@ -326,16 +326,23 @@ class LogTruncated(OffsetOutOfRange):
     """The log lost records that were read (KIP-320): other records stand, or will stand, at their offsets.
 
     `offset` and `leader_epoch` are the position and the epoch of the record before it. From
-    `diverging_offset` on the log is another one than the one that was read; -1 when the broker does not know.
-    Kafka's LogTruncationException.
+    `diverging_offset` on the log is another one than the one that was read; the record before it is of
+    `diverging_epoch`. Both are -1 when the broker does not know. Kafka's LogTruncationException.
     """
 
     def __init__(
-        self, *, message: str = "", leader_epoch: int = -1, diverging_offset: int = -1, **place: Any
+        self,
+        *,
+        message: str = "",
+        leader_epoch: int = -1,
+        diverging_offset: int = -1,
+        diverging_epoch: int = -1,
+        **place: Any,
     ) -> None:
         super().__init__(message=message, **place)
         self.leader_epoch = leader_epoch
         self.diverging_offset = diverging_offset
+        self.diverging_epoch = diverging_epoch
 
 
 class Fenced(KafkaError):

@@ -75,6 +75,7 @@ class Client:
         self._bootstrap = parse_servers(bootstrap_servers)
         self._connect_timeout_ms = connect_timeout_ms
         self.missing_topic_wait_ms = missing_topic_wait_ms
+        self.metadata_max_age_ms = metadata_max_age_ms
         self._allow_auto_topic_creation = allow_auto_topic_creation
         self._retry_backoff = (retry_backoff_ms / 1000, retry_backoff_max_ms / 1000)
         self._max_response_bytes = max_response_bytes

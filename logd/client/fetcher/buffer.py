@@ -1,17 +1,36 @@
-"""The partitions a fetcher has, and what is buffered of them, within a bound."""
+"""The partitions a fetcher has, and what is buffered of them, within a bound.
+
+Positions tell of every change (`changed`), and are listed here by what is to be done about them: nothing here
+or in `director` and `node` looks through all partitions.
+
+    lookups   something has to be found out before more can be fetched
+    ready     has something to hand out
+    kept      has something that is not handed out, because it is paused
+    failed    has an error to raise, and nothing to hand out before
+"""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from typing import Protocol
 
+from logd.client.cluster.metadata import NO_NODE
 from logd.client.fetcher.fetched import Fetched
 from logd.client.fetcher.position import FetchPosition
 from logd.errors import MillstreamError
 from logd.topic_partition import TopicPartition
 
 
+class BrokerWatcher(Protocol):
+    """Fetches from one broker."""
+
+    def note(self, tp: TopicPartition) -> None:
+        """A partition that is or was fetched there has changed."""
+
+
 class FetchBuffer:
-    """`partitions` are served in their order. `reserved_bytes` are asked for and not there yet.
+    """`reserved_bytes` are asked for and not there yet.
 
     `max_bytes` may be passed by one batch per broker, since a batch is never cut.
     """
@@ -19,12 +38,45 @@ class FetchBuffer:
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.reserved_bytes = 0
+        self.buffered_bytes = 0
+        """Bytes waiting to be handed out."""
         self.partitions: dict[TopicPartition, FetchPosition] = {}
+        self.lookups: dict[TopicPartition, FetchPosition] = {}
+        self.ready: dict[TopicPartition, FetchPosition] = {}
+        """In the order of handing out."""
+        self.kept: dict[TopicPartition, FetchPosition] = {}
+        self.failed: dict[TopicPartition, FetchPosition] = {}
+        self.watchers: dict[int, BrokerWatcher] = {}
+        """Broker → who fetches from it."""
+        self.asking: set[int] = set()
+        """The brokers that are asked for something; they share the room."""
+        self._wait_for_room: list[Callable[[], None]] = []
         self._versions = itertools.count(1)
+
+    # --- partitions come, change and go ---
 
     def add(self, tp: TopicPartition, offset: int, epoch: int) -> None:
         """Have this partition too, from `offset` on; the record before it was of leader epoch `epoch`."""
-        self.partitions[tp] = FetchPosition(tp, offset, epoch, next(self._versions))
+        self.remove(tp)
+        held = self.partitions[tp] = FetchPosition(tp, offset, epoch, next(self._versions), self)
+        self.changed(held)
+
+    def remove(self, tp: TopicPartition) -> None:
+        """Have this partition no more."""
+        held = self.partitions.pop(tp, None)
+        if held is None:
+            return
+        for listed in (self.lookups, self.ready, self.kept, self.failed):
+            listed.pop(tp, None)
+        self.buffered_bytes -= held.counted_bytes
+        self._tell(held.listed, tp)
+        if held.counted_bytes:
+            self._wake_for_room()
+
+    def clear(self) -> None:
+        """Have no partitions any more."""
+        for tp in list(self.partitions):
+            self.remove(tp)
 
     def seek(self, tp: TopicPartition, offset: int, epoch: int) -> None:
         """Go on from `offset`, before which leader epoch `epoch` ended or goes on; what is buffered of the
@@ -34,56 +86,102 @@ class FetchBuffer:
 
     def drop(self, held: FetchPosition) -> None:
         """Drop what is buffered of the partition, to be fetched again from its position on."""
-        held.drop_buffered()
-        held.version = next(self._versions)
+        held.drop_buffered(next(self._versions))
 
-    @property
-    def buffered_bytes(self) -> int:
-        """Bytes waiting to be handed out."""
-        return sum(held.buffered_bytes for held in self.partitions.values())
+    def changed(self, held: FetchPosition) -> None:
+        """List the position by what it is now; see `PositionWatcher`."""
+        tp = held.tp
+        if self.partitions.get(tp) is not held:
+            return  # It was removed; what came of its last requests is of no use.
+        growth = held.buffered_bytes - held.counted_bytes
+        if growth:
+            self.buffered_bytes += growth
+            held.counted_bytes = held.buffered_bytes
+        has_records = bool(held.buffered)
+        _list(self.lookups, held, held.needs_lookup)
+        _list(self.ready, held, has_records and not held.paused)
+        _list(self.kept, held, has_records and held.paused)
+        _list(self.failed, held, held.error is not None and not has_records)
+        source = held.source
+        if held.listed != source:
+            self._tell(held.listed, tp)
+            held.listed = source
+        self._tell(source, tp)
+        if growth < 0:
+            self._wake_for_room()
+
+    def _tell(self, node: int, tp: TopicPartition) -> None:
+        if node != NO_NODE and (watcher := self.watchers.get(node)) is not None:
+            watcher.note(tp)
+
+    # --- room ---
+
+    def share_bytes(self, least: int) -> int:
+        """Bytes a partition may have buffered before it is not asked for any more, `least` or above."""
+        return max(least, self.max_bytes // max(len(self.partitions), 1))
 
     def free_bytes(self) -> int:
         """Bytes that may still be asked for. Paused partitions must not keep the others from being fetched:
         where nothing else fills the buffer, theirs is given up, to be fetched again later.
         """
         free = self.max_bytes - self.reserved_bytes - self.buffered_bytes
-        if free <= 0 and not any(held.buffered and not held.paused for held in self.partitions.values()):
-            self._evict_paused()
-            free = self.max_bytes - self.reserved_bytes
+        if free <= 0 and self.kept and not self.ready:
+            for held in list(self.kept.values()):
+                self.drop(held)
+            free = self.max_bytes - self.reserved_bytes - self.buffered_bytes
         return free
 
-    def _evict_paused(self) -> None:
-        for held in self.partitions.values():
-            if held.paused:
-                self.drop(held)
+    def reserve(self, size: int) -> None:
+        """So much is asked for; `release` it when the answer is there."""
+        self.reserved_bytes += size
 
-    def take(self, max_bytes: int, max_records: int) -> tuple[list[Fetched], set[int]]:
-        """Hand out what is buffered, up to about so much; also the brokers it gives room to."""
+    def release(self, size: int) -> None:
+        """So much is not asked for any more."""
+        self.reserved_bytes -= size
+        self._wake_for_room()
+
+    def wait_for_room(self, wake: Callable[[], None]) -> None:
+        """Call `wake` once, when there may be room again."""
+        if wake not in self._wait_for_room:
+            self._wait_for_room.append(wake)
+
+    def _wake_for_room(self) -> None:
+        waiting, self._wait_for_room = self._wait_for_room, []
+        for wake in waiting:
+            wake()
+
+    # --- handing out ---
+
+    def take(self, max_bytes: int, max_records: int) -> list[Fetched]:
+        """Hand out what is buffered, up to about so much.
+
+        A partition that was served goes to the end, so that a busy one cannot keep others waiting.
+        """
         taken: list[Fetched] = []
         size = records = 0
         full = False
-        drained: list[FetchPosition] = []
-        for held in self.partitions.values():
-            if held.paused or not held.buffered:
-                continue
+        while self.ready and not full:
+            held = next(iter(self.ready.values()))
             while held.buffered and not full:
                 fetched, was_cut = held.take(max_bytes - size, max_records - records)
                 taken.append(fetched)
                 size += len(fetched.buffer)
                 records += fetched.record_count
                 full = was_cut or size >= max_bytes or records >= max_records
-            drained.append(held)
-            if full:
-                break
-        # A partition that was served goes to the end, so that a busy one cannot keep others waiting.
-        for held in drained:
-            self.partitions[held.tp] = self.partitions.pop(held.tp)
-        return taken, {held.node for held in drained}
+            if held.buffered:
+                self.ready[held.tp] = self.ready.pop(held.tp)
+        return taken
 
     def take_error(self) -> MillstreamError | None:
         """The error of a partition that has nothing else to hand out; each is given once."""
-        for held in self.partitions.values():
-            if held.error is not None and not held.buffered:
-                held.raised, held.error = held.error, None
-                return held.raised
+        for held in self.failed.values():
+            return held.raise_error()
         return None
+
+
+def _list(listed: dict[TopicPartition, FetchPosition], held: FetchPosition, belongs: bool) -> None:
+    """Keep the position's place if it has one."""
+    if belongs:
+        listed[held.tp] = held
+    elif held.tp in listed:
+        del listed[held.tp]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from typing import Any
 
 from logd.client.cluster.cluster import Client
@@ -22,6 +22,9 @@ from logd.client.fetcher.validation import validate_positions
 from logd.errors import ErrorCode, KafkaError, LogTruncated, MillstreamError, OffsetOutOfRange
 
 log = logging.getLogger(__name__)
+
+CLOSE_SECONDS = 0.5
+"""How long brokers are waited for that are to drop their fetch sessions; they do so by themselves later."""
 
 
 class Director:
@@ -54,17 +57,17 @@ class Director:
         self.ready.set()
 
     async def close(self) -> None:
-        """End every task."""
+        """End every task, and drop the brokers' sessions where they answer soon."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await asyncio.gather(*(node.close() for node in self.nodes.values()))
+        except TimeoutError:
+            pass
         await self._client.close_lane(self._lane)
-
-    def wake_all(self) -> None:
-        """Positions changed: look again what to ask for."""
-        for node in self.nodes.values():
-            node.wake()
 
     # --- what `NodeFetch` reports ---
 
@@ -80,14 +83,12 @@ class Director:
 
     def out_of_range(self, held: FetchPosition) -> None:
         """The broker has no such offset: look up where to go on, or what to say."""
-        held.unvalidated = False
         if self._reset_offset is not None:
-            held.fetch_offset = self._reset_offset
-            if not held.buffered:
-                held.position = self._reset_offset
+            held.find_offset(self._reset_offset)
             self.look_up()
         else:
             held.park(None)
+            held.validated()
             self._spawn(self._report_out_of_range(held), "fetch-range")
 
     def diverged(self, held: FetchPosition, epoch: int, end_offset: int) -> None:
@@ -100,13 +101,12 @@ class Director:
         if held.buffered:
             self._buffer.drop(held)
             self.look_up()
-            self.wake_all()
             return
         diverging = held.diverges_at(epoch, end_offset)
         if self._reset_offset is None:
-            held.unvalidated = False
             held.park(None)
-            self._spawn(self._report_truncated(held, diverging), "fetch-truncation")
+            held.validated()
+            self._spawn(self._report_truncated(held, diverging, epoch), "fetch-truncation")
             return
         log.warning("%s", _truncated(held, diverging))
         if diverging < 0:
@@ -114,7 +114,18 @@ class Director:
         else:
             self._buffer.seek(held.tp, diverging, epoch)
             self.look_up()
-            self.wake_all()
+
+    def prefers(self, held: FetchPosition, replica: int) -> bool:
+        """The leader would have the partition fetched from this replica (KIP-392); whether that can be done.
+
+        It is asked for as long as metadata counts as fresh, and then the leader again.
+        """
+        if replica not in self._client.known.brokers:
+            return False
+        self._fetch_from(replica)
+        now = asyncio.get_running_loop().time()
+        held.read_from(replica, now + self._client.metadata_max_age_ms / 1000)
+        return True
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Run a coroutine as a task whose failure `fetch` raises."""
@@ -135,18 +146,18 @@ class Director:
             self._client,
             self._lookup_wanted,
             self._look_all_up,
-            remains=lambda: any(held.needs_lookup for held in self._partitions.values()),
+            remains=lambda: bool(self._buffer.lookups),
             give_up=self._park_unknown,
         )
 
     async def _look_all_up(self) -> None:
         await self._find_leaders()
         await self._find_offsets()
-        if await validate_positions(self._client, self._partitions, self):
-            self.wake_all()
+        unvalidated = [held for held in self._buffer.lookups.values() if held.needs_validation]
+        await validate_positions(self._client, unvalidated, self._partitions, self)
 
     async def _find_leaders(self) -> None:
-        homeless = [held for held in self._partitions.values() if held.homeless]
+        homeless = [held for held in self._buffer.lookups.values() if held.homeless]
         if not homeless:
             return
         metadata = await self._client.metadata({held.tp.topic for held in homeless}, allow_missing=True)
@@ -161,18 +172,19 @@ class Director:
                 self._client.invalidate_metadata()
                 continue
             held.found_leader(partition.leader, partition.leader_epoch, topic.topic_id)
-        for number in {held.node for held in self._partitions.values() if held.node != NO_NODE}:
-            if number not in self.nodes:
-                node = self.nodes[number] = NodeFetch(
-                    self._client,
-                    number,
-                    lane=self._lane,
-                    settings=self._settings,
-                    buffer=self._buffer,
-                    director=self,
-                )
-                self._spawn(node.run(), f"fetch-node-{number}")
-            self.nodes[number].wake()
+            self._fetch_from(partition.leader)
+
+    def _fetch_from(self, number: int) -> None:
+        if number not in self.nodes:
+            node = self.nodes[number] = NodeFetch(
+                self._client,
+                number,
+                lane=self._lane,
+                settings=self._settings,
+                buffer=self._buffer,
+                director=self,
+            )
+            self._spawn(node.run(), f"fetch-node-{number}")
 
     def _note_missing(self, held: FetchPosition) -> None:
         """A topic just made may show up; one that stays away is the user's to hear of."""
@@ -185,24 +197,20 @@ class Director:
             self.ready.set()
 
     async def _find_offsets(self) -> None:
-        wanted = {h.tp: h.fetch_offset for h in self._unplaced()}
-        versions = {h.tp: h.version for h in self._unplaced()}
-        if not wanted:
+        unplaced = [held for held in self._buffer.lookups.values() if held.needs_offset and not held.homeless]
+        if not unplaced:
             return
+        wanted = {held.tp: held.fetch_offset for held in unplaced}
+        versions = {held.tp: held.version for held in unplaced}
         found = await list_offsets(self._client, wanted, isolation_level=self._settings.isolation_level)
         for tp, listed in found.items():
             held = self._partitions.get(tp)
             if held is not None and held.version == versions[tp] and held.needs_offset:
                 held.found_offset(listed.offset)
-        self.wake_all()
-
-    def _unplaced(self) -> Iterator[FetchPosition]:
-        return (h for h in self._partitions.values() if h.needs_offset and not h.homeless)
 
     def _park_unknown(self, error: MillstreamError) -> None:
-        for held in self._partitions.values():
-            if held.needs_lookup:
-                held.park(error)
+        for held in list(self._buffer.lookups.values()):
+            held.park(error)
         self.ready.set()
 
     # --- positions that are no more ---
@@ -224,7 +232,9 @@ class Director:
             )
             self.ready.set()
 
-    async def _report_truncated(self, held: FetchPosition, diverging_offset: int) -> None:
+    async def _report_truncated(
+        self, held: FetchPosition, diverging_offset: int, diverging_epoch: int
+    ) -> None:
         version = held.version
         start, end = await self._log_range(held)
         if held.version == version:
@@ -238,6 +248,7 @@ class Director:
                     end=end,
                     leader_epoch=held.fetch_epoch,
                     diverging_offset=diverging_offset,
+                    diverging_epoch=diverging_epoch,
                 )
             )
             self.ready.set()

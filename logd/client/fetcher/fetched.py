@@ -16,7 +16,7 @@ _LAST = struct.Struct(">q4xi7xi")
 """Of the last batch: base offset, partition leader epoch, last offset delta."""
 _LOG_OVERHEAD = 12
 _HEADER_SIZE = 61
-OWNED_SHARE = 8
+OWNED_SHARE = 2
 """Records that are less than one part in so many of the response they came in are copied out of it."""
 
 

@@ -42,6 +42,9 @@ class BatchFetcher:
     `fetch_min_bytes`, `fetch_max_wait_ms`: the broker answers once so much is there, or after so long.
     `fetch_max_bytes`, `max_partition_fetch_bytes`: bounds of one answer.
     `auto_offset_reset`: where to go on when a position is outside the log; "none" raises OffsetOutOfRange.
+    `client_rack`: the reader's rack, by which a broker may name a replica nearby to fetch from (KIP-392).
+    `fetch_sessions`: have brokers remember what is fetched, so that requests say only what changed (KIP-227);
+    what is idle costs nothing then. Do without for a reader that lives for a few requests.
 
     Positions know the leader epoch of the record before them, so that a log that was truncated and written
     again is noticed (KIP-320): "none" raises LogTruncated, else reading goes on where the logs part, with a
@@ -59,6 +62,8 @@ class BatchFetcher:
         max_partition_fetch_bytes: int = 1_048_576,
         buffer_max_bytes: int = 67_108_864,
         auto_offset_reset: OffsetReset = "none",
+        client_rack: str = "",
+        fetch_sessions: bool = True,
     ) -> None:
         self.client = client
         settings = FetchSettings(
@@ -67,11 +72,14 @@ class BatchFetcher:
             fetch_max_wait_ms=fetch_max_wait_ms,
             fetch_max_bytes=fetch_max_bytes,
             max_partition_fetch_bytes=max_partition_fetch_bytes,
+            client_rack=client_rack,
+            fetch_sessions=fetch_sessions,
         )
         self._buffer = FetchBuffer(buffer_max_bytes)
         self._partitions = self._buffer.partitions
         self._director = Director(client, self._buffer, settings, RESET_OFFSETS[auto_offset_reset])
         self._ready = self._director.ready
+        self._is_committed = isolation_level == "read_committed"
         self._closed = False
 
     # --- assignment ---
@@ -95,28 +103,25 @@ class BatchFetcher:
 
     def remove(self, tp: TopicPartition) -> None:
         """Stop fetching the partition and drop what is buffered of it."""
-        self._partitions.pop(tp, None)
-        self._director.wake_all()
+        self._buffer.remove(tp)
 
     def seek(self, tp: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
         """Go on from `offset` as `add` does; what is buffered of the partition is dropped."""
         self._buffer.seek(tp, offset, leader_epoch)
         self._director.look_up()
-        self._director.wake_all()
 
     def pause(self, tps: Iterable[TopicPartition]) -> None:
         """Hand out nothing of these partitions until `resume`; what is buffered is kept while there is
         room.
         """
         for tp in tps:
-            self._partitions[tp].paused = True
+            self._partitions[tp].pause()
 
     def resume(self, tps: Iterable[TopicPartition]) -> None:
         """End a pause."""
         for tp in tps:
-            self._partitions[tp].paused = False
+            self._partitions[tp].resume()
         self._ready.set()
-        self._director.wake_all()
 
     def paused(self) -> set[TopicPartition]:
         """The partitions paused now."""
@@ -134,6 +139,28 @@ class BatchFetcher:
         """The leader epoch of the record before `offset`, to be committed with it; -1 if it was not read."""
         held = self._partitions.get(tp)
         return NO_EPOCH if held is None else held.epochs.before(offset)
+
+    def lag(self, tp: TopicPartition) -> int | None:
+        """Records of the log that `fetch` has not handed out yet, as of the last answer: up to the last
+        stable offset with read_committed, else up to the high watermark. None: not known yet.
+        """
+        held = self._partitions[tp]
+        end = held.last_stable_offset if self._is_committed else held.high_watermark
+        return None if end < 0 or held.position < 0 else max(end - held.position, 0)
+
+    def high_watermark(self, tp: TopicPartition) -> int:
+        """Where the log ends for read_uncommitted, as a broker told last, with records or without; -1: not
+        known yet.
+        """
+        return self._partitions[tp].high_watermark
+
+    def last_stable_offset(self, tp: TopicPartition) -> int:
+        """Where the log ends for read_committed; as `high_watermark`."""
+        return self._partitions[tp].last_stable_offset
+
+    def log_start_offset(self, tp: TopicPartition) -> int:
+        """Where the log begins; as `high_watermark`. -1 always before Fetch v5."""
+        return self._partitions[tp].log_start_offset
 
     @property
     def assignment(self) -> set[TopicPartition]:
@@ -157,7 +184,7 @@ class BatchFetcher:
         partition then waits for a `seek`; others go on.
         """
         self._raise_error()
-        if taken := self._take(max_bytes, max_records):
+        if taken := self._buffer.take(max_bytes, max_records):
             return taken
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
@@ -165,7 +192,7 @@ class BatchFetcher:
                     self._ready.clear()
                     await self._ready.wait()
                     self._raise_error()
-                    if taken := self._take(max_bytes, max_records):
+                    if taken := self._buffer.take(max_bytes, max_records):
                         return taken
         except TimeoutError:
             return []
@@ -177,7 +204,7 @@ class BatchFetcher:
     async def close(self) -> None:
         """Stop fetching and drop the buffer."""
         self._closed = True
-        self._partitions.clear()
+        self._buffer.clear()
         await self._director.close()
 
     async def __aenter__(self) -> Self:
@@ -194,12 +221,6 @@ class BatchFetcher:
             "partitions": len(self._partitions),
             "requests_sent": sum(node.requests_sent for node in self._director.nodes.values()),
         }
-
-    def _take(self, max_bytes: int, max_records: int) -> list[Fetched]:
-        taken, drained = self._buffer.take(max_bytes, max_records)
-        for number in drained & self._director.nodes.keys():
-            self._director.nodes[number].wake()
-        return taken
 
     def _raise_error(self) -> None:
         if (error := self._director.failure or self._buffer.take_error()) is not None:

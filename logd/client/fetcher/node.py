@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from logd.client.cluster.cluster import Client, is_retriable
+from logd.client.cluster.connection import Connection
 from logd.client.cluster.metadata import NO_NODE
 from logd.client.cluster.versions import highest_common
 from logd.client.fetcher.buffer import FetchBuffer
 from logd.client.fetcher.fetched import Fetched, owned, whole_batches
 from logd.client.fetcher.offsets import ISOLATION, IsolationLevel
 from logd.client.fetcher.position import FetchPosition
+from logd.client.fetcher.session import CLOSING_EPOCH, NO_SESSION, FetchSession
+from logd.client.fetcher.wanted import WantedPartitions
 from logd.errors import ErrorCode, MillstreamError, OffsetOutOfRange, StaleMetadata, error_for
 from logd.topic_partition import TopicPartition
 from logd.wire import decode_response_header, encode_request
-from logd.wire.fetched import PartitionRecords, decode_fetch_response
-from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from logd.wire.fetch import TOPIC_IDS
+from logd.wire.fetched import FetchedResponse, PartitionRecords, decode_fetch_response
+from logd.wire.messages.fetch import FetchRequest
 
 HELD_BACK_WAIT_MS = 50
 """How long a broker may wait for data while partitions of it are left out because their buffer is full:
@@ -25,6 +29,7 @@ once that is processed they shall not wait for a quiet partition's long poll."""
 
 _OTHER_TOPIC = (ErrorCode.INCONSISTENT_TOPIC_ID, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
 """The topic was made again under another id."""
+_NO_SUCH_SESSION = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +41,8 @@ class FetchSettings:
     fetch_max_wait_ms: int
     fetch_max_bytes: int
     max_partition_fetch_bytes: int
+    client_rack: str
+    fetch_sessions: bool
 
 
 class FetchDirector(Protocol):
@@ -53,12 +60,15 @@ class FetchDirector(Protocol):
     def diverged(self, held: FetchPosition, epoch: int, end_offset: int) -> None:
         """The leader's log is not the one that was read: `epoch`, the last of ours it has, ends there."""
 
+    def prefers(self, held: FetchPosition, replica: int) -> bool:
+        """The leader would have the partition fetched from this replica; whether that can be done."""
+
 
 class NodeFetch:
     """Asks one broker again and again, one request at a time, while there is room in the buffer.
 
-    Partitions stand in a row, and one that got data goes to its end, since a broker fills an answer in the
-    order it was asked.
+    What a turn costs goes by the partitions that changed or are answered for, not by how many there are,
+    unless the broker keeps no sessions.
     """
 
     def __init__(
@@ -80,81 +90,79 @@ class NodeFetch:
         self._director = director
         self._woken = asyncio.Event()
         self._backoff = client.backoff()
-        self._served: dict[TopicPartition, int] = {}
-        self._turn = 0
-        self._held_back = False
-        self._retry_at = 0.0
+        self._wanted = WantedPartitions(node, buffer, settings.max_partition_fetch_bytes)
+        self._session = FetchSession(
+            is_wanted=settings.fetch_sessions, partition_max_bytes=settings.max_partition_fetch_bytes
+        )
+        buffer.watchers[node] = self
 
     def wake(self) -> None:
         """Something changed: look again for partitions to ask for."""
+        self._woken.set()
+
+    def note(self, tp: TopicPartition) -> None:
+        """The partition changed, and is or was fetched here."""
+        self._wanted.note(tp)
         self._woken.set()
 
     async def run(self) -> None:
         """Fetch for ever."""
         while True:
             self._woken.clear()
-            wanted = self._choose()
-            room = self._room(len(wanted))
+            self._wanted.update(_now())
+            room = self._room()
             if room <= 0:
                 await self._wait()
                 continue
-            self._buffer.reserved_bytes += room
+            self._buffer.reserve(room)
             try:
-                await self._fetch(wanted, room)
+                await self._fetch(room)
             except MillstreamError as error:
-                self._failed(wanted, error)
+                self._failed(error)
             finally:
-                self._buffer.reserved_bytes -= room
+                self._buffer.release(room)
 
-    def _room(self, partition_count: int) -> int:
-        """Bytes to ask for now."""
-        if not partition_count:
+    async def close(self) -> None:
+        """Have the broker drop the session, if it answers; call it when `run` has ended."""
+        if self._session.id == NO_SESSION or self._session.is_full:
+            return
+        request = FetchRequest(session_id=self._session.id, session_epoch=CLOSING_EPOCH)
+        try:
+            # Not on the lane's connection, where a request may wait for data.
+            await self._client.request(request, node=self._node)
+        except MillstreamError:
+            pass  # A broker drops what is not used.
+
+    # --- asking ---
+
+    def _room(self) -> int:
+        """Bytes to ask for now. No broker may ask for so much that others find no room."""
+        settings, buffer = self._settings, self._buffer
+        wanted = len(self._wanted.partitions)
+        if not wanted:
+            buffer.asking.discard(self._node)
             return 0
-        settings = self._settings
-        most = min(settings.fetch_max_bytes, partition_count * settings.max_partition_fetch_bytes)
-        return min(self._buffer.free_bytes(), most)
-
-    def _choose(self) -> list[FetchPosition]:
-        partitions = self._buffer.partitions
-        now = asyncio.get_running_loop().time()
-        share = max(
-            self._settings.max_partition_fetch_bytes, self._buffer.max_bytes // max(len(partitions), 1)
-        )
-        chosen = []
-        self._held_back, self._retry_at = False, 0.0
-        for held in partitions.values():
-            if (
-                held.node != self._node
-                or held.paused
-                or held.parked
-                or held.unvalidated
-                or held.fetch_offset < 0
-            ):
-                continue
-            if held.not_before > now:
-                self._retry_at = min(self._retry_at or held.not_before, held.not_before)
-            elif held.buffered_bytes >= share:
-                self._held_back = True
-            else:
-                chosen.append(held)
-        chosen.sort(key=lambda held: self._served.get(held.tp, 0))
-        return chosen
+        buffer.asking.add(self._node)
+        most = min(settings.fetch_max_bytes, wanted * settings.max_partition_fetch_bytes)
+        room = min(most, buffer.free_bytes(), max(buffer.max_bytes // len(buffer.asking), 1))
+        if room <= 0:
+            buffer.wait_for_room(self.wake)
+        return room
 
     async def _wait(self) -> None:
-        pause = self._retry_at - asyncio.get_running_loop().time() if self._retry_at else None
+        due_at = self._wanted.due_at()
         try:
-            await asyncio.wait_for(self._woken.wait(), pause)
+            await asyncio.wait_for(self._woken.wait(), None if due_at is None else due_at - _now())
         except TimeoutError:
             pass
 
-    async def _fetch(self, wanted: list[FetchPosition], room: int) -> None:
+    async def _fetch(self, room: int) -> None:
         connection = await self._client.connection(self._node, lane=self._lane)
-        version = highest_common(
-            FetchRequest.API_KEY, FetchRequest.VERSIONS, connection.versions, connection.name
-        )
-        asked = {held.tp: held.version for held in wanted}
-        request = self._request(wanted, room)
-        by_id = {held.topic_id: held.tp.topic for held in wanted}
+        self._wanted.update(_now())  # Connecting took time.
+        if not self._wanted.partitions:
+            return
+        version = self._version(connection)
+        request = self._request(version, room)
         timeout_ms = self._settings.fetch_max_wait_ms + self._client.request_timeout_ms
         self.requests_sent += 1
         payload = await connection.call(
@@ -165,51 +173,76 @@ class NodeFetch:
         response = decode_fetch_response(payload, version, pos)
         if response.throttle_time_ms:
             connection.throttle(response.throttle_time_ms)
-        if response.error_code:
-            raise error_for(response.error_code, f"Fetch from {connection.name}")
-        failed = False
-        for topic, partitions in response.topics:
-            name = topic if isinstance(topic, str) else by_id.get(topic, "")
-            for came in partitions:
-                tp = TopicPartition(name, came.partition)
-                held = self._buffer.partitions.get(tp)
-                if held is None or held.version != asked.get(tp):
-                    continue  # Sought or taken away since: what came is of no use any more.
-                if came.error_code:
-                    failed = True
-                    self._refused(held, came.error_code)
-                elif came.diverging_end_offset >= 0:
-                    self._director.diverged(held, came.diverging_epoch, came.diverging_end_offset)
-                else:
-                    self._store(held, came)
-        if not failed:
-            self._backoff.reset()
+        self._take(response, connection.name)
 
-    def _request(self, wanted: list[FetchPosition], room: int) -> FetchRequest:
-        settings = self._settings
-        topics: dict[str, FetchTopic] = {}
-        for held in wanted:
-            name = held.tp.topic
-            topic = topics.get(name)
-            if topic is None:
-                topic = topics[name] = FetchTopic(topic=name, topic_id=held.topic_id, partitions=[])
-            topic.partitions.append(
-                FetchPartition(
-                    partition=held.tp.partition,
-                    current_leader_epoch=held.leader_epoch,
-                    fetch_offset=held.fetch_offset,
-                    last_fetched_epoch=held.fetch_epoch,
-                    partition_max_bytes=settings.max_partition_fetch_bytes,
-                )
-            )
+    def _version(self, connection: Connection) -> int:
+        version = highest_common(
+            FetchRequest.API_KEY, FetchRequest.VERSIONS, connection.versions, connection.name
+        )
+        return min(version, TOPIC_IDS - 1) if self._wanted.without_id else version
+
+    def _request(self, version: int, room: int) -> FetchRequest:
+        settings, session, wanted = self._settings, self._session, self._wanted
+        changes = session.changes(wanted.partitions, wanted.touched, by_topic_ids=version >= TOPIC_IDS)
+        wanted.touched.clear()
         wait_ms = settings.fetch_max_wait_ms
         return FetchRequest(
-            max_wait_ms=min(wait_ms, HELD_BACK_WAIT_MS) if self._held_back else wait_ms,
+            max_wait_ms=min(wait_ms, HELD_BACK_WAIT_MS) if wanted.held_back else wait_ms,
             min_bytes=settings.fetch_min_bytes,
             max_bytes=room,
             isolation_level=ISOLATION[settings.isolation_level],
-            topics=list(topics.values()),
+            session_id=session.id,
+            session_epoch=session.epoch,
+            topics=changes.topics,
+            forgotten_topics_data=changes.forgotten,
+            rack_id=settings.client_rack,
         )
+
+    # --- hearing ---
+
+    def _take(self, response: FetchedResponse, broker: str) -> None:
+        session = self._session
+        was_full = session.is_full
+        session.answered(response.session_id, response.error_code)
+        if response.error_code:
+            if response.error_code in _NO_SUCH_SESSION and not was_full:
+                return  # Everything is said again at once; nothing was lost.
+            raise error_for(response.error_code, f"Fetch from {broker}")
+        failed, count, fits = False, 0, True
+        for topic, partitions in response.topics:
+            for came in partitions:
+                asked = session.find(topic, came.partition)
+                if asked is None:
+                    fits = False
+                    continue
+                count += 1
+                held = asked.held
+                if self._buffer.partitions.get(held.tp) is not held:
+                    continue  # Taken away since.
+                if not came.error_code and came.diverging_end_offset < 0:
+                    held.heard_ends(came.high_watermark, came.last_stable_offset, came.log_start_offset)
+                if held.version == asked.version:  # Else it was sought since.
+                    failed |= self._take_partition(held, came)
+        if not fits or (was_full and count != len(session.asked)):
+            session.restart()  # The broker's session is not the one that was asked for.
+        if not failed:
+            self._backoff.reset()
+
+    def _take_partition(self, held: FetchPosition, came: PartitionRecords) -> bool:
+        """Take what came of one partition; whether it is an error."""
+        if came.error_code:
+            self._refused(held, came.error_code)
+            return True
+        if came.diverging_end_offset >= 0:
+            self._director.diverged(held, came.diverging_epoch, came.diverging_end_offset)
+            return False
+        self._store(held, came)
+        replica = came.preferred_read_replica
+        if replica not in (NO_NODE, self._node) and not self._director.prefers(held, replica):
+            held.back_off(_now() + self._backoff.next())
+            self._lose(held)
+            return True
+        return False
 
     def _store(self, held: FetchPosition, came: PartitionRecords) -> None:
         found = whole_batches(came.records)
@@ -219,8 +252,7 @@ class NodeFetch:
                 held.park(error_for(ErrorCode.MESSAGE_TOO_LARGE, error))
                 self._director.made_ready()
             return
-        self._turn += 1
-        self._served[held.tp] = self._turn
+        self._wanted.served(held.tp)
         held.put(
             Fetched(
                 held.tp,
@@ -244,30 +276,38 @@ class NodeFetch:
         """One partition's error."""
         error = error_for(code, f"fetching {held.tp} at {held.fetch_offset}")
         if isinstance(error, OffsetOutOfRange):
-            self._director.out_of_range(held)
+            if held.replica == self._node:
+                held.read_from_leader()  # A replica may be behind, or ahead of what is known here.
+            else:
+                self._director.out_of_range(held)
             return
         if not is_retriable(error):
             held.park(error)
             self._director.made_ready()
             return
-        held.not_before = asyncio.get_running_loop().time() + self._backoff.next()
-        if isinstance(error, StaleMetadata) or error.code in _OTHER_TOPIC:
+        held.back_off(_now() + self._backoff.next())
+        if isinstance(error, StaleMetadata) or error.code in _OTHER_TOPIC or held.replica == self._node:
             self._lose(held)
 
-    def _failed(self, wanted: list[FetchPosition], error: MillstreamError) -> None:
+    def _failed(self, error: MillstreamError) -> None:
         """The whole request failed."""
-        retry_at = asyncio.get_running_loop().time() + self._backoff.next()
-        for held in wanted:
+        self._session.restart()
+        retry_at = _now() + self._backoff.next()
+        for held in list(self._wanted.partitions.values()):
             if self._buffer.partitions.get(held.tp) is not held:
                 continue
             if is_retriable(error):
-                held.not_before = retry_at
+                held.back_off(retry_at)
                 self._lose(held)
             else:
                 held.park(error)
                 self._director.made_ready()
 
     def _lose(self, held: FetchPosition) -> None:
-        held.node = NO_NODE
+        held.lose_leader()
         self._client.invalidate_metadata()
         self._director.look_up()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

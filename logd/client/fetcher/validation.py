@@ -6,11 +6,10 @@ A leader epoch that grew says that another broker leads, or the same one after i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from logd.client.cluster.cluster import Client, is_retriable
-from logd.client.cluster.metadata import NO_NODE
 from logd.client.fetcher.epoch_ends import AskedEpoch, EpochEnd, epoch_ends
 from logd.client.fetcher.position import FetchPosition
 from logd.errors import ErrorCode, KafkaError, MillstreamError
@@ -28,15 +27,18 @@ class TruncationHandler(Protocol):
 
 
 async def validate_positions(
-    client: Client, partitions: Mapping[TopicPartition, FetchPosition], handler: TruncationHandler
-) -> bool:
-    """Ask every leader about its unvalidated positions; whether there were any.
+    client: Client,
+    unvalidated: Iterable[FetchPosition],
+    partitions: Mapping[TopicPartition, FetchPosition],
+    handler: TruncationHandler,
+) -> None:
+    """Ask every leader about these positions, as far as they are among `partitions` still.
 
     Raises the last retriable error, with the leaders concerned to be found anew.
     """
     by_node: dict[int, list[FetchPosition]] = {}
-    for held in partitions.values():
-        if held.needs_validation and held.fetch_offset >= 0:
+    for held in unvalidated:
+        if held.fetch_offset >= 0:
             by_node.setdefault(held.node, []).append(held)
     failure: MillstreamError | None = None
     for node, positions in by_node.items():
@@ -48,7 +50,6 @@ async def validate_positions(
                 failure = _take_answer(held, answer, handler) or failure
     if failure is not None:
         raise failure
-    return bool(by_node)
 
 
 async def _ask(
@@ -69,11 +70,11 @@ def _take_answer(
         if 0 <= held.diverges_at(*answer) < held.fetch_offset or answer.end_offset < 0:
             handler.diverged(held, *answer)
         else:
-            held.unvalidated = False
+            held.validated()
     elif isinstance(answer, KafkaError) and answer.code == ErrorCode.UNSUPPORTED_VERSION:
-        held.unvalidated = False  # A broker from before KIP-320.
+        held.validated()  # A broker from before KIP-320.
     elif is_retriable(answer):
-        held.node = NO_NODE
+        held.lose_leader()
         return answer
     else:
         held.park(answer)

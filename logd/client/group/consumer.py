@@ -40,6 +40,7 @@ class Consumer:
     kept during a rebalance only if all of them are cooperative.
     `auto_offset_reset`: where to begin without a committed offset, and to go on when it is outside the log.
     `group_id` None: no group, partitions come by `assign`, and `commit` is not offered.
+    `client_rack`: the reader's rack, by which a replica nearby may be read from (KIP-392).
     `topic_check_ms`: how often to look for new partitions, and for topics that match a pattern.
 
     Nothing is committed by itself. `commit()` commits what `fetch` has handed out of the partitions that are
@@ -63,6 +64,7 @@ class Consumer:
         fetch_max_bytes: int = 52_428_800,
         max_partition_fetch_bytes: int = 1_048_576,
         buffer_max_bytes: int = 67_108_864,
+        client_rack: str = "",
         topic_check_ms: int = 300_000,
     ) -> None:
         self._client = client
@@ -83,6 +85,7 @@ class Consumer:
             max_partition_fetch_bytes=max_partition_fetch_bytes,
             buffer_max_bytes=buffer_max_bytes,
             auto_offset_reset=auto_offset_reset,
+            client_rack=client_rack,
         )
         self._topic_check = topic_check_ms / 1000
         self._topics: list[str] = []
@@ -201,6 +204,10 @@ class Consumer:
     def position(self, tp: TopicPartition) -> int:
         """The next offset `fetch` hands out (-2/-1 while earliest/latest is still looked up)."""
         return self._fetcher.position(tp)
+
+    def lag(self, tp: TopicPartition) -> int | None:
+        """Records that `fetch` has not handed out yet; see `BatchFetcher.lag`."""
+        return self._fetcher.lag(tp)
 
     def seek(self, tp: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
         """Go on from `offset` (-2 earliest, -1 latest), before which there is a record of `leader_epoch`."""

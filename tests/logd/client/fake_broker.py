@@ -96,6 +96,8 @@ class FakeBroker:
         """Topic → partition → leader."""
         self.leader_epochs: dict[str, dict[int, int]] = {}
         """The same → leader epoch, where the broker tells."""
+        self.topic_ids: dict[str, bytes] = {}
+        """Topic → id, where it is not TOPIC_ID."""
         self.asked: list[Asked] = []
         self.connections = 0
         self._scripts: dict[int, list[Script]] = defaultdict(list)
@@ -196,7 +198,7 @@ class FakeBroker:
                 MetadataResponseTopic(
                     error_code=0 if name in self.topics else 3,
                     name=name,
-                    topic_id=TOPIC_ID,
+                    topic_id=self.topic_ids.get(name, TOPIC_ID),
                     partitions=[
                         MetadataResponsePartition(
                             partition_index=p,

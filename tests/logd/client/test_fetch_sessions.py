@@ -1,0 +1,471 @@
+"""Fetch sessions from the client's side (KIP-227), against a broker that keeps them to the letter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from logd.client import BatchFetcher, Client, TopicPartition
+from logd.errors import ErrorCode
+from logd.wire import ApiKey
+from tests.logd.client.fake_broker import CUT, FakeBroker
+from tests.logd.client.running import QUICK, run, until
+from tests.logd.client.session_broker import SessionBroker
+
+Case = Callable[[SessionBroker, Client], Coroutine[Any, Any, None]]
+
+
+def tp(partition: int) -> TopicPartition:
+    return TopicPartition("t", partition)
+
+
+def with_sessions(
+    case: Case, *, partitions: int = 3, fetch: tuple[int, int] = (4, 17), keeps: bool = True
+) -> None:
+    async def test() -> None:
+        async with FakeBroker() as broker:
+            broker.served[ApiKey.FETCH] = fetch
+            broker.topics["t"] = dict.fromkeys(range(partitions), 1)
+            sessions = SessionBroker(broker, keeps=keeps)
+            async with Client(broker.bootstrap, **QUICK) as client:
+                await case(sessions, client)
+
+    run(test())
+
+
+async def read(fetcher: BatchFetcher, count: int) -> list[tuple[int, int, bytes | None]]:
+    """(partition, offset, value) of the next `count` records."""
+    found: list[tuple[int, int, bytes | None]] = []
+    while len(found) < count:
+        for fetched in await fetcher.fetch():
+            found += [(fetched.tp.partition, record[0], record[3]) for record in fetched.records()]
+    return found
+
+
+BY_NAME_AND_BY_ID = pytest.mark.parametrize("fetch", [(4, 12), (4, 17)], ids=["by name", "by topic id"])
+
+
+@BY_NAME_AND_BY_ID
+def test_requests_name_what_changed_only(fetch: tuple[int, int]) -> None:
+    """A hundred partitions and one that gets records: its new offset is all there is to say."""
+
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        async with BatchFetcher(client) as fetcher:
+            fetcher.assign({tp(p): 0 for p in range(100)})
+            await until(lambda: sessions.incremental)
+            (opened,) = sessions.full
+            assert len(opened.wanted) == 100
+            for number in range(20):
+                sessions.append(42, b"%d" % number)
+                assert await read(fetcher, 1) == [(42, number, b"%d" % number)]
+            assert all(set(said.wanted) <= {42} for said in sessions.incremental)
+            assert all(not said.forgotten for said in sessions.incremental)
+            assert len(sessions.full) == 1
+
+    with_sessions(case, partitions=100, fetch=fetch)
+
+
+def test_what_is_added_and_taken_away_is_said_once() -> None:
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(tp(0), 0)
+            await until(lambda: sessions.incremental)
+            fetcher.add(tp(1), 0)
+            sessions.append(1, b"one")
+            assert await read(fetcher, 1) == [(1, 0, b"one")]
+            fetcher.remove(tp(0))
+            await until(lambda: any(said.forgotten for said in sessions.requests))
+            assert [said.forgotten for said in sessions.incremental if said.forgotten] == [[0]]
+            assert [said.wanted for said in sessions.incremental if 0 in said.wanted] == []
+            sessions.append(1, b"two")
+            assert await read(fetcher, 1) == [(1, 1, b"two")]
+            assert len(sessions.full) == 1
+
+    with_sessions(case)
+
+
+def test_a_paused_partition_is_forgotten_and_asked_for_again() -> None:
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        async with BatchFetcher(client) as fetcher:
+            fetcher.assign({tp(0): 0, tp(1): 0})
+            await until(lambda: sessions.incremental)
+            fetcher.pause([tp(0)])
+            await until(lambda: any(said.forgotten == [0] for said in sessions.incremental))
+            sessions.append(0, b"later")
+            sessions.append(1, b"now")
+            assert await read(fetcher, 1) == [(1, 0, b"now")]
+            fetcher.resume([tp(0)])
+            assert await read(fetcher, 1) == [(0, 0, b"later")]
+            assert len(sessions.full) == 1
+
+    with_sessions(case)
+
+
+def test_a_seek_is_said_and_what_was_asked_before_it_is_not_handed_out() -> None:
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        sessions.append(0, *(b"%d" % number for number in range(5)))
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(tp(0), 0)
+            assert len(await read(fetcher, 5)) == 5
+            for offset in (3, 3, 0, 4):
+                fetcher.seek(tp(0), offset)
+                (first, *_) = await read(fetcher, 5 - offset)
+                assert first == (0, offset, b"%d" % offset)
+            assert len(sessions.full) == 1
+
+    with_sessions(case)
+
+
+@BY_NAME_AND_BY_ID
+@pytest.mark.parametrize(
+    "failure",
+    [
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        CUT,
+    ],
+    ids=["not found", "epoch", "session topic id", "inconsistent topic id", "unknown topic id", "cut"],
+)
+def test_a_session_that_is_refused_is_opened_anew_and_no_partition_lost(
+    failure: Any, fetch: tuple[int, int]
+) -> None:
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        async with BatchFetcher(client) as fetcher:
+            fetcher.assign({tp(p): 0 for p in range(3)})
+            await until(lambda: sessions.incremental)
+            (session_id,) = sessions.sessions
+            sessions.fail_next(failure)
+            await until(lambda: len(sessions.full) == 2)
+            again = sessions.full[1]
+            assert set(again.wanted) == {0, 1, 2}
+            # What the broker may still have of the session is to go.
+            assert again.session_id == (0 if failure == ErrorCode.FETCH_SESSION_ID_NOT_FOUND else session_id)
+            for p in range(3):
+                sessions.append(p, b"%d" % p)
+            assert sorted(await read(fetcher, 3)) == [(p, 0, b"%d" % p) for p in range(3)]
+            assert len(sessions.full) == 2
+
+    with_sessions(case, fetch=fetch)
+
+
+def test_a_broker_that_refuses_sessions_again_and_again_is_not_asked_in_a_rush() -> None:
+    """The first refusal is answered at once, those of the request that opens a session after a pause."""
+
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(tp(0), 0)
+            await until(lambda: sessions.incremental)
+            metadata = sessions.broker.count(ApiKey.METADATA)
+            sessions.fail_next(*[ErrorCode.INVALID_FETCH_SESSION_EPOCH] * 5)
+            await until(lambda: not sessions.failures)
+            sessions.append(0, b"a")
+            assert await read(fetcher, 1) == [(0, 0, b"a")]
+            assert sessions.broker.count(ApiKey.METADATA) > metadata, "it went on as after any error"
+
+    with_sessions(case)
+
+
+def test_an_answer_for_what_was_not_asked_opens_the_session_anew() -> None:
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(tp(0), 0)
+            await until(lambda: sessions.incremental)
+            (session,) = sessions.sessions.values()
+            session.offsets[next(iter(session.offsets))[0], 7] = 0
+            sessions.append(7, b"nobody asked")
+            await until(lambda: len(sessions.full) == 2)
+            sessions.append(0, b"a")
+            assert await read(fetcher, 1) == [(0, 0, b"a")]
+            assert len(sessions.full) == 2
+
+    with_sessions(case)
+
+
+@pytest.mark.parametrize(
+    ("fetch", "keeps"), [((4, 6), True), ((4, 12), False), ((4, 17), False)], ids=["v6", "v12", "v17"]
+)
+def test_without_sessions_everything_is_said_every_time(fetch: tuple[int, int], keeps: bool) -> None:
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        async with BatchFetcher(client) as fetcher:
+            fetcher.assign({tp(p): 0 for p in range(3)})
+            for number in range(5):
+                sessions.append(number % 3, b"%d" % number)
+                assert await read(fetcher, 1) == [(number % 3, number // 3, b"%d" % number)]
+            assert all(len(said.wanted) == 3 for said in sessions.requests)
+            assert all(said.epoch <= 0 for said in sessions.requests)
+        assert sessions.closed == []
+
+    with_sessions(case, fetch=fetch, keeps=keeps and fetch[1] >= 7)
+
+
+def test_sessions_can_be_done_without() -> None:
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        async with BatchFetcher(client, fetch_sessions=False) as fetcher:
+            fetcher.assign({tp(p): 0 for p in range(3)})
+            sessions.append(1, b"a", b"b")
+            assert await read(fetcher, 2) == [(1, 0, b"a"), (1, 1, b"b")]
+            assert {(said.session_id, said.epoch) for said in sessions.requests} == {(0, -1)}
+
+    with_sessions(case)
+
+
+def test_sessions_are_closed_with_the_fetcher() -> None:
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(tp(0), 0)
+            await until(lambda: sessions.incremental)
+            (session_id,) = sessions.sessions
+        assert sessions.closed == [session_id]
+        assert sessions.sessions == {}
+
+    with_sessions(case)
+
+
+def test_closing_waits_for_no_broker_that_is_gone() -> None:
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(tp(0), 0)
+            await until(lambda: sessions.incremental)
+            await sessions.broker.__aexit__()
+
+    with_sessions(case)
+
+
+def test_a_topic_made_anew_takes_its_old_self_s_place_in_the_session() -> None:
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        sessions.append(0, b"old")
+        async with BatchFetcher(client) as fetcher:
+            fetcher.assign({tp(0): 0, tp(1): 0})
+            assert await read(fetcher, 1) == [(0, 0, b"old")]
+            sessions.topic_id = sessions.broker.topic_ids["t"] = b"another topic id"
+            sessions.logs = {0: [b"new", b"newer"], 1: [b"other"]}
+            sessions.news()
+            found = await read(fetcher, 2)
+            assert sorted(found) == [(0, 1, b"newer"), (1, 0, b"other")]
+            await until(lambda: not sessions.errors and fetcher.lag(tp(0)) == 0)
+            (session,) = sessions.sessions.values()
+            assert {topic for topic, _ in session.offsets} == {b"another topic id"}
+            assert len(sessions.full) == 1
+
+    with_sessions(case)
+
+
+def test_a_topic_without_an_id_is_asked_for_by_its_name() -> None:
+    """Brokers of a cluster that is being upgraded may serve Fetch 13 and know no topic ids."""
+
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        sessions.broker.topic_ids["t"] = bytes(16)
+        sessions.append(0, b"a")
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(tp(0), 0)
+            assert await read(fetcher, 1) == [(0, 0, b"a")]
+            assert {said.version for said in sessions.requests} == {12}
+
+    with_sessions(case)
+
+
+def test_a_partition_in_trouble_leaves_the_session_for_the_time_of_its_backoff() -> None:
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        async with BatchFetcher(client) as fetcher:
+            fetcher.assign({tp(0): 0, tp(1): 0})
+            await until(lambda: sessions.incremental)
+            sessions.errors[0] = ErrorCode.KAFKA_STORAGE_ERROR
+            sessions.news()
+            await until(lambda: sum(said.forgotten == [0] for said in sessions.incremental) > 1)
+            del sessions.errors[0]
+            sessions.append(0, b"a")
+            assert await read(fetcher, 1) == [(0, 0, b"a")]
+            assert len(sessions.full) == 1
+
+    with_sessions(case)
+
+
+def test_lag_is_known_without_records() -> None:
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        sessions.append(0, b"a", b"b", b"c")
+        async with BatchFetcher(client) as fetcher:
+            fetcher.assign({tp(0): 3, tp(1): 0})
+            assert fetcher.lag(tp(0)) is None
+            assert fetcher.high_watermark(tp(0)) == -1
+            await until(lambda: fetcher.lag(tp(0)) == 0 and fetcher.lag(tp(1)) == 0)
+            ends = fetcher.high_watermark, fetcher.last_stable_offset, fetcher.log_start_offset
+            assert [end(tp(0)) for end in ends] == [3, 3, 0]
+            fetcher.pause([tp(0)])
+            await until(lambda: any(said.forgotten == [0] for said in sessions.incremental))
+            sessions.append(0, b"d")
+            fetcher.resume([tp(0)])
+            await until(lambda: fetcher.lag(tp(0)) == 1)
+            assert await read(fetcher, 1) == [(0, 3, b"d")]
+            assert fetcher.lag(tp(0)) == 0
+
+    with_sessions(case)
+
+
+def test_ends_are_known_of_a_partition_removed_and_added_again() -> None:
+    """Its session goes on, and the broker says how far it reaches no second time."""
+
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(tp(0), 0)
+            await until(lambda: fetcher.lag(tp(0)) == 0)
+            fetcher.remove(tp(0))
+            fetcher.add(tp(0), 0)
+            await until(lambda: fetcher.lag(tp(0)) == 0)
+            sessions.append(0, b"a")
+            assert await read(fetcher, 1) == [(0, 0, b"a")]
+
+    with_sessions(case)
+
+
+def test_full_buffers_leave_the_session_until_they_are_read() -> None:
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        value = b"v" * 1000
+        sessions.append(0, *[value] * 50)
+        settings: dict[str, Any] = {"buffer_max_bytes": 8_000, "max_partition_fetch_bytes": 2_000}
+        async with BatchFetcher(client, **settings) as fetcher:
+            fetcher.assign({tp(0): 0, tp(1): 0})
+            await until(lambda: any(said.forgotten == [0] for said in sessions.incremental))
+            assert fetcher.statistics()["buffered_bytes"] < 8_000
+            sessions.append(1, b"not kept waiting")
+            await until(lambda: fetcher.lag(tp(1)) == 1)
+            assert len(await read(fetcher, 51)) == 51
+            assert fetcher.statistics()["buffered_bytes"] == 0
+            assert len(sessions.full) == 1
+
+    with_sessions(case)
+
+
+def test_brokers_share_what_room_there_is() -> None:
+    """Two brokers' long polls asked for all the room of the buffer in turn, and the third was never asked."""
+
+    async def test() -> None:
+        async with FakeBroker(1) as one, FakeBroker(2, one.nodes) as two, FakeBroker(3, one.nodes) as three:
+            brokers = [one, two, three]
+            logs = [SessionBroker(broker) for broker in brokers]
+            leaders = {p: p % 3 + 1 for p in range(30)}
+            for broker in brokers:
+                broker.topics["t"] = leaders
+            async with Client(one.bootstrap, **QUICK) as client:
+                settings: dict[str, Any] = {"buffer_max_bytes": 9_000, "max_partition_fetch_bytes": 1_000}
+                async with BatchFetcher(client, **settings) as fetcher:
+                    fetcher.assign({tp(p): 0 for p in leaders})
+                    for sessions in logs:
+                        await until(lambda now=sessions: now.incremental)  # type: ignore[misc]
+                    assert fetcher.statistics()["reserved_bytes"] <= 9_000
+                    for p in leaders:
+                        logs[leaders[p] - 1].append(p, b"v")
+                    assert len(await read(fetcher, 30)) == 30
+
+    run(test())
+
+
+def test_a_moved_partition_leaves_one_session_and_enters_another() -> None:
+    async def test() -> None:
+        async with FakeBroker(1) as old, FakeBroker(2, old.nodes) as new:
+            before, after = SessionBroker(old), SessionBroker(new)
+            old.topics["t"] = new.topics["t"] = leaders = {0: 1, 1: 1, 2: 2}
+            async with Client(old.bootstrap, **QUICK) as client:
+                async with BatchFetcher(client) as fetcher:
+                    fetcher.assign({tp(p): 0 for p in leaders})
+                    before.append(0, b"a")
+                    assert await read(fetcher, 1) == [(0, 0, b"a")]
+                    await until(lambda: before.incremental and after.incremental)
+                    leaders[0] = 2
+                    after.logs[0] = [b"a", b"b"]
+                    before.errors[0] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                    before.news()
+                    assert await read(fetcher, 1) == [(0, 1, b"b")]
+                    assert any(0 in said.wanted for said in after.incremental)
+                    await until(lambda: any(said.forgotten == [0] for said in before.incremental))
+                    assert len(before.full) == len(after.full) == 1
+
+    run(test())
+
+
+def test_a_replica_the_broker_prefers_is_read_from_until_it_fails() -> None:
+    async def test() -> None:
+        async with FakeBroker(1) as leader, FakeBroker(2, leader.nodes) as replica:
+            led, near = SessionBroker(leader), SessionBroker(replica)
+            leader.topics["t"] = replica.topics["t"] = {0: 1}
+            near.append(0, b"a", b"b")
+            led.append(0, b"a", b"b", b"c")
+            led.replicas[0] = 2
+            async with Client(leader.bootstrap, **QUICK) as client:
+                async with BatchFetcher(client, client_rack="r1") as fetcher:
+                    fetcher.add(tp(0), 0)
+                    assert await read(fetcher, 2) == [(0, 0, b"a"), (0, 1, b"b")]
+                    assert {said.rack_id for said in led.requests + near.requests} == {"r1"}
+                    asked = len(led.requests)
+                    near.append(0, b"c")
+                    assert await read(fetcher, 1) == [(0, 2, b"c")]
+                    assert len(led.requests) == asked, "nothing of it is asked of the leader meanwhile"
+                    led.append(0, b"d")
+                    led.replicas.clear()
+                    near.errors[0] = ErrorCode.OFFSET_OUT_OF_RANGE
+                    near.news()
+                    assert await read(fetcher, 1) == [(0, 3, b"d")]
+
+    run(test())
+
+
+def test_the_leader_is_asked_again_when_the_replica_s_time_is_over() -> None:
+    async def test() -> None:
+        async with FakeBroker(1) as leader, FakeBroker(2, leader.nodes) as replica:
+            led, near = SessionBroker(leader), SessionBroker(replica)
+            leader.topics["t"] = replica.topics["t"] = {0: 1}
+            led.append(0, b"a")
+            near.append(0, b"a")
+            led.replicas[0] = 2
+            async with Client(leader.bootstrap, **QUICK, metadata_max_age_ms=50) as client:
+                async with BatchFetcher(client) as fetcher:
+                    fetcher.add(tp(0), 0)
+                    assert await read(fetcher, 1) == [(0, 0, b"a")]
+                    led.replicas.clear()
+                    led.append(0, b"b")
+                    assert await read(fetcher, 1) == [(0, 1, b"b")]
+
+    run(test())
+
+
+def test_a_replica_nobody_knows_is_not_asked() -> None:
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        sessions.append(0, b"a")
+        sessions.replicas[0] = 9
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(tp(0), 0)
+            await until(lambda: len(sessions.requests) > 3)
+            sessions.replicas.clear()
+            sessions.news()
+            assert await read(fetcher, 1) == [(0, 0, b"a")]
+
+    with_sessions(case)
+
+
+def test_a_seek_while_the_connection_is_made_is_not_asked_for_as_an_offset() -> None:
+    """-1 went to the broker as the offset to fetch, and came back as out of range."""
+
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        sessions.append(0, b"a", b"b")
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(tp(0), 0)
+            connect = client.connection
+
+            async def slow(*where: Any, **lane: Any) -> Any:
+                if lane.get("lane") and fetcher.position(tp(0)) == 0:
+                    fetcher.seek(tp(0), -1)
+                    await asyncio.sleep(0)
+                return await connect(*where, **lane)
+
+            client.connection = slow  # type: ignore[method-assign]
+            await until(lambda: fetcher.position(tp(0)) == 2)
+            sessions.append(0, b"c")
+            assert await read(fetcher, 1) == [(0, 2, b"c")]
+            assert all(offset >= 0 for said in sessions.requests for offset in said.wanted.values())
+
+    with_sessions(case)
