@@ -6,6 +6,8 @@
     ├── CorruptRecordBatch        a record batch does not hold together or its CRC is wrong
     ├── ConnectionClosed          the peer went away: reconnect and retry
     ├── RequestTimedOut           no answer in time: retry
+    ├── AuthenticationFailed      client and broker do not let each other in: mend the settings
+    │   └── TlsFailed             the same of TLS: certificates, versions, a listener without it
     └── KafkaError                a broker's answer, with its error code
         ├── RetriableError        try again after a backoff
         │   └── StaleMetadata     refresh metadata first, then try again
@@ -243,6 +245,34 @@ class ConnectionClosed(MillstreamError):
 
 class RequestTimedOut(MillstreamError):
     """A broker did not answer within the request's time."""
+
+
+class AuthenticationFailed(MillstreamError):
+    """A broker refuses our credentials, or we refuse its: mend the settings; a retry would not help.
+
+    `mechanism`, `user` and `broker` (host:port) are empty where they are not known. The text holds no secret.
+    Kafka's AuthenticationException.
+    """
+
+    def __init__(self, reason: str, mechanism: str = "", user: str = "", broker: str = "") -> None:
+        super().__init__(reason, mechanism, user, broker)
+        self.reason = reason
+        self.mechanism = mechanism
+        self.user = user
+        self.broker = broker
+
+    def __str__(self) -> str:
+        what = f"SASL {self.mechanism} login" if self.mechanism else "login"
+        who = f" of {self.user!r}" if self.user else ""
+        where = f" at {self.broker}" if self.broker else ""
+        return f"{what}{who}{where} failed: {self.reason}"
+
+
+class TlsFailed(AuthenticationFailed):
+    """TLS does not come about: a certificate is refused, or only one side speaks TLS."""
+
+    def __str__(self) -> str:
+        return f"TLS with {self.broker}: {self.reason}"
 
 
 class KafkaError(MillstreamError):

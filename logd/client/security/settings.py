@@ -1,0 +1,59 @@
+"""A client's security: which protocol, whom to trust, who it is. By Kafka's keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Self, cast
+
+from logd.client.security.keys import SecurityKeys
+from logd.client.security.sasl import SaslSettings, parse_sasl
+from logd.client.security.tls import TlsSettings, parse_tls
+from logd.client.security.token import TokenSource
+from logd.errors import ConfigError
+
+SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecuritySettings:
+    """What `Client(security=...)` takes. No secret of it shows in `repr`."""
+
+    protocol: SecurityProtocol = "PLAINTEXT"
+    tls: TlsSettings = field(default_factory=TlsSettings)
+    """Used where the protocol ends with SSL."""
+    sasl: SaslSettings | None = None
+    """Needed where the protocol begins with SASL."""
+
+    def __post_init__(self) -> None:
+        if self.uses_sasl and self.sasl is None:
+            raise ConfigError("sasl.mechanism", "", f"is needed for security.protocol={self.protocol}")
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether connections are TLS."""
+        return self.protocol.endswith("SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether connections log in by SASL."""
+        return self.protocol.startswith("SASL")
+
+    @classmethod
+    def from_properties(
+        cls, properties: Mapping[str, object], *, prefix: str = "", token: TokenSource | None = None
+    ) -> Self:
+        """Read `security.protocol`, `ssl.*` and `sasl.*`; other keys are somebody else's.
+
+        `prefix`: what stands before each key where the user wrote it, for errors. `token`: where OAUTHBEARER
+        has its tokens from, instead of a URL. ConfigError names key and remedy, and never a secret.
+        """
+        keys = SecurityKeys(properties, prefix)
+        keys.check_names()
+        protocol = cast(SecurityProtocol, keys.choice("security.protocol", PROTOCOLS, "PLAINTEXT"))
+        return cls(
+            protocol=protocol,
+            tls=parse_tls(keys) if protocol.endswith("SSL") else TlsSettings(),
+            sasl=parse_sasl(keys, token) if protocol.startswith("SASL") else None,
+        )
