@@ -27,6 +27,9 @@ from logd.client.producer.identity import Identity
 from logd.client.producer.partitioner import murmur2, partition_for_key
 from logd.client.producer.producer import NO_TIMEOUT_MS, BatchProducer
 from logd.client.producer.transactional import TransactionalProducer
+from logd.client.security.secret import Secret
+from logd.client.security.settings import SecuritySettings
+from logd.client.security.token import Token
 from logd.topic_partition import TopicPartition
 
 __all__ = [
@@ -60,6 +63,9 @@ __all__ = [
     "OffsetSpec",
     "PartitionMetadata",
     "ResourceType",
+    "Secret",
+    "SecuritySettings",
+    "Token",
     "TopicMetadata",
     "TopicPartition",
     "TransactionalProducer",

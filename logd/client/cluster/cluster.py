@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random as _random
+import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Self, TypeVar
 
 from logd.backoff import Backoff
+from logd.client.cluster.authentication import Authenticator
 from logd.client.cluster.connection import Connection
+from logd.client.cluster.handshake import ADVICE_SASL, ADVICE_TLS
 from logd.client.cluster.metadata import NO_NODE, ClusterMetadata, TopicMetadata
 from logd.client.cluster.metadata_cache import MetadataCache
 from logd.client.cluster.pool import Address, ConnectionPool, parse_servers
 from logd.client.cluster.versions import highest_common, negotiate
+from logd.client.security.context import make_context
+from logd.client.security.settings import SecuritySettings
 from logd.errors import (
     ConnectionClosed,
     ErrorCode,
@@ -48,6 +53,8 @@ class Client:
     `missing_topic_wait_ms`: how long a topic nobody knows is asked for again before it is an error.
     `max_response_bytes`: a response announcing more closes the connection.
     `max_in_flight`: requests sent and not answered, per connection; more wait.
+    `security`: TLS and SASL; plaintext by default. Key stores are read when the first connection is made, and
+    a ConfigError of theirs is raised there.
     `random`: floats in [0, 1), for jitter.
     """
 
@@ -67,6 +74,7 @@ class Client:
         retry_backoff_max_ms: int = 1_000,
         max_response_bytes: int = 256 * 1024 * 1024,
         max_in_flight: int = 64,
+        security: SecuritySettings | None = None,
         random: Callable[[], float] = _random.random,
     ) -> None:
         self.client_id = client_id
@@ -80,6 +88,11 @@ class Client:
         self._retry_backoff = (retry_backoff_ms / 1000, retry_backoff_max_ms / 1000)
         self._max_response_bytes = max_response_bytes
         self._max_in_flight = max_in_flight
+        self._security = security or SecuritySettings()
+        self._tls: ssl.SSLContext | None = None
+        self._authenticator = Authenticator.of(
+            self._security, client_id=client_id, timeout=connect_timeout_ms / 1000, random=random
+        )
         self._pool = ConnectionPool(
             self._open,
             lambda: Backoff(reconnect_backoff_ms / 1000, reconnect_backoff_max_ms / 1000, random),
@@ -93,7 +106,7 @@ class Client:
 
     async def connect(self) -> Self:
         """Reach a bootstrap server and learn the brokers; ConnectionClosed if none answers within the
-        connect timeout.
+        connect timeout, AuthenticationFailed at once if one does not let us in.
         """
         try:
             await self.retrying(lambda: self._cache.refresh(()), timeout_ms=self._connect_timeout_ms)
@@ -129,7 +142,8 @@ class Client:
         connections (a broker answers a connection's requests one after the other, so whoever long-polls
         takes a lane of its own). Error codes inside the response are the caller's to look at.
 
-        Raises ConnectionClosed, RequestTimedOut, MalformedMessage, or KafkaError UNSUPPORTED_VERSION.
+        Raises ConnectionClosed, RequestTimedOut, MalformedMessage, AuthenticationFailed, or KafkaError
+        UNSUPPORTED_VERSION.
         """
         connection = await self.connection(node, lane=lane)
         request = type(message)
@@ -201,13 +215,24 @@ class Client:
             timeout=timeout,
             max_response_bytes=self._max_response_bytes,
             max_in_flight=self._max_in_flight,
+            tls=await self._tls_context(),
         )
         try:
+            connection.advice = "" if self._security.uses_tls else ADVICE_TLS
             await negotiate(connection, client_id=self.client_id, timeout=timeout)
+            if self._authenticator is not None:
+                await self._authenticator.log_in(connection)
+            else:
+                connection.advice = ADVICE_SASL
         except BaseException:
             connection.close()
             raise
         return connection
+
+    async def _tls_context(self) -> ssl.SSLContext | None:
+        if self._security.uses_tls and self._tls is None:
+            self._tls = await asyncio.to_thread(make_context, self._security.tls)
+        return self._tls
 
     def _address(self, node: int) -> Address:
         broker = self._cache.cluster.brokers.get(node)

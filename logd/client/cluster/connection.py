@@ -13,12 +13,21 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import ssl
 import struct
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from logd.errors import ConnectionClosed, MalformedMessage, MillstreamError, RequestTimedOut
+from logd.client.cluster.handshake import IS_TLS, is_tls, tls_error
+from logd.errors import (
+    AuthenticationFailed,
+    ConnectionClosed,
+    MalformedMessage,
+    MillstreamError,
+    RequestTimedOut,
+    TlsFailed,
+)
 
 RECEIVE_BUFFER = 65_536
 TRUSTED_LENGTH = 1_048_576
@@ -41,6 +50,8 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, *, name: str, max_response_bytes: int, max_in_flight: int) -> None:
         self.name = name
         self.versions: Mapping[int, tuple[int, int]] = {}
+        self.advice = ""
+        """What may be behind it if the broker closes the connection before its next answer."""
         self._max_response_bytes = max_response_bytes
         self._max_in_flight = max_in_flight
         self._loop = asyncio.get_running_loop()
@@ -48,6 +59,10 @@ class Connection(asyncio.BufferedProtocol):
         self._correlation_ids = itertools.count(1)
         self._waiting: dict[int, tuple[asyncio.Future[memoryview], asyncio.TimerHandle]] = {}
         self._paused = False
+        self._held = False
+        self._idle: asyncio.Future[None] | None = None
+        """Who waits, in `hold`, until everything sent is answered."""
+        self._task: asyncio.Task[None] | None = None
         self._throttled_until = 0.0
         self._room: deque[asyncio.Future[None]] = deque()
         self._lost: asyncio.Future[None] = self._loop.create_future()
@@ -59,9 +74,19 @@ class Connection(asyncio.BufferedProtocol):
 
     @classmethod
     async def open(
-        cls, host: str, port: int, *, timeout: float, max_response_bytes: int, max_in_flight: int
+        cls,
+        host: str,
+        port: int,
+        *,
+        timeout: float,
+        max_response_bytes: int,
+        max_in_flight: int,
+        tls: ssl.SSLContext | None = None,
     ) -> Connection:
-        """Connect within `timeout` seconds; ConnectionClosed if that fails."""
+        """Connect within `timeout` seconds, by TLS if `tls` is given.
+
+        ConnectionClosed if that fails; TlsFailed where trying again would not help.
+        """
         loop = asyncio.get_running_loop()
         name = f"{host}:{port}"
 
@@ -70,10 +95,14 @@ class Connection(asyncio.BufferedProtocol):
 
         try:
             async with asyncio.timeout(timeout):
-                _, protocol = await loop.create_connection(make, host, port)
+                _, protocol = await loop.create_connection(
+                    make, host, port, ssl=tls, server_hostname=host if tls is not None else None
+                )
         except TimeoutError:
             raise ConnectionClosed(f"{name} did not accept a connection within {timeout:g} s") from None
         except OSError as error:
+            if tls is not None and (refused := tls_error(error, name)) is not None:
+                raise refused from None
             raise ConnectionClosed(f"cannot connect to {name}: {error}") from error
         return protocol
 
@@ -96,6 +125,9 @@ class Connection(asyncio.BufferedProtocol):
         connection with it: the broker answers in order, so everything behind it is stuck as well.
         """
         await self._wait_for_room()
+        return self._send_now(make_frame, timeout)
+
+    def _send_now(self, make_frame: FrameMaker, timeout: float) -> asyncio.Future[memoryview]:
         correlation_id = next(self._correlation_ids) & 0x7FFF_FFFF
         frame = make_frame(correlation_id)
         future: asyncio.Future[memoryview] = self._loop.create_future()
@@ -117,27 +149,67 @@ class Connection(asyncio.BufferedProtocol):
         """The broker asked to be left alone that long (KIP-219): `send` waits until it is over."""
         self._throttled_until = max(self._throttled_until, self._loop.time() + milliseconds / 1000)
 
+    async def hold(self) -> None:
+        """Keep further requests back until `release`, and wait until those sent are answered."""
+        self._held = True
+        if self._waiting:
+            self._idle = self._loop.create_future()
+            try:
+                await self._idle
+            finally:
+                self._idle = None
+        self._check_open()
+
+    async def call_held(self, make_frame: FrameMaker, *, timeout: float) -> memoryview:
+        """As `call`, between `hold` and `release`, for whoever holds the others back."""
+        self._check_open()
+        return await self._send_now(make_frame, timeout)
+
+    def release(self) -> None:
+        """Let the requests go that were kept back by `hold`."""
+        self._held = False
+        self._wake(len(self._room))
+
+    def accompany(self, task: asyncio.Task[None]) -> None:
+        """The task works on this connection: it is cancelled when the connection ends."""
+        self._task = task
+        if self._closed is not None:
+            task.cancel()
+
     def close(self, reason: str = "closed by this client") -> None:
         """End the connection; requests not answered fail with ConnectionClosed."""
-        self._fail(ConnectionClosed(f"connection to {self.name}: {reason}"))
+        self.fail(ConnectionClosed(f"connection to {self.name}: {reason}"))
 
     async def wait_closed(self) -> None:
         """Wait until the socket is gone, after `close`."""
         await asyncio.shield(self._lost)
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
 
     async def _wait_for_room(self) -> None:
-        while self._closed is None and (self._paused or len(self._waiting) >= self._max_in_flight):
-            turn: asyncio.Future[None] = self._loop.create_future()
-            self._room.append(turn)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                if not turn.cancelled():
-                    self._wake(1)
-                raise
-        pause = self._throttled_until - self._loop.time()
-        if pause > 0 and self._closed is None:
-            await asyncio.sleep(pause)
+        while self._closed is None:
+            if self._held or self._paused or len(self._waiting) >= self._max_in_flight:
+                await self._turn()
+            elif (pause := self._throttled_until - self._loop.time()) > 0:
+                await asyncio.sleep(pause)
+            else:
+                return
+        self._check_open()
+
+    async def _turn(self) -> None:
+        """Wait until there may be room."""
+        turn: asyncio.Future[None] = self._loop.create_future()
+        self._room.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self._wake(1)
+            raise
+
+    def _check_open(self) -> None:
+        if isinstance(self._closed, AuthenticationFailed):
+            raise type(self._closed)(*self._closed.args)
         if self._closed is not None:
             raise ConnectionClosed(*self._closed.args)
 
@@ -162,7 +234,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """asyncio: the socket is gone."""
-        self._fail(ConnectionClosed(f"connection to {self.name}: {exc or 'closed by the broker'}"))
+        refused = tls_error(exc, self.name) if isinstance(exc, ssl.SSLError) else None
+        text = f"connection to {self.name}: {exc or 'closed by the broker'}"
+        self.fail(refused or ConnectionClosed(text + self.advice))
         if not self._lost.done():
             self._lost.set_result(None)
 
@@ -198,8 +272,11 @@ class Connection(asyncio.BufferedProtocol):
         buffer, pos, end = self._small, 0, self._filled
         while end - pos >= 4 and self._closed is None:
             (size,) = _LENGTH.unpack_from(buffer, pos)
+            if self.advice and is_tls(buffer, pos):
+                self.fail(TlsFailed(IS_TLS, broker=self.name))
+                return
             if not 4 <= size <= self._max_response_bytes:
-                self._fail(MalformedMessage(f"{self.name} announced a response of {size} bytes"))
+                self.fail(MalformedMessage(f"{self.name} announced a response of {size} bytes"))
                 return
             after = pos + 4 + size
             if after > end:
@@ -221,14 +298,15 @@ class Connection(asyncio.BufferedProtocol):
         (correlation_id,) = _LENGTH.unpack_from(frame)
         found = self._waiting.pop(correlation_id, None)
         if found is None:
-            self._fail(
-                MalformedMessage(f"{self.name} answered request {correlation_id}, which was not asked")
-            )
+            self.fail(MalformedMessage(f"{self.name} answered request {correlation_id}, which was not asked"))
             return
         future, timer = found
         timer.cancel()
+        self.advice = ""
         if not future.done():
             future.set_result(frame)
+        if self._idle is not None and not self._waiting and not self._idle.done():
+            self._idle.set_result(None)
         self._wake(1)
 
     def _wake(self, count: int) -> None:
@@ -238,7 +316,8 @@ class Connection(asyncio.BufferedProtocol):
                 turn.set_result(None)
                 count -= 1
 
-    def _fail(self, error: MillstreamError) -> None:
+    def fail(self, error: MillstreamError) -> None:
+        """End the connection; requests not answered fail with `error`."""
         if self._closed is not None:
             return
         self._closed = error
@@ -248,6 +327,10 @@ class Connection(asyncio.BufferedProtocol):
             if not future.done():
                 future.set_exception(type(error)(*error.args))
         self._wake(len(self._room))
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
         if self._transport is not None:
             self._transport.abort()
 

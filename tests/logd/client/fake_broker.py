@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import ssl
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,6 +51,8 @@ SERVED = {
     ApiKey.LEAVE_GROUP: (0, 5),
     ApiKey.SYNC_GROUP: (0, 5),
     ApiKey.API_VERSIONS: (0, 4),
+    ApiKey.SASL_HANDSHAKE: (0, 1),
+    ApiKey.SASL_AUTHENTICATE: (0, 2),
     ApiKey.CREATE_TOPICS: (2, 7),
     ApiKey.INIT_PRODUCER_ID: (0, 5),
     ApiKey.DESCRIBE_CLUSTER: (0, 1),
@@ -100,6 +103,7 @@ class FakeBroker:
         """Topic → id, where it is not TOPIC_ID."""
         self.asked: list[Asked] = []
         self.connections = 0
+        self.tls: ssl.SSLContext | None = None
         self._scripts: dict[int, list[Script]] = defaultdict(list)
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
@@ -115,7 +119,7 @@ class FakeBroker:
         return sum(asked.api_key == api_key for asked in self.asked)
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
