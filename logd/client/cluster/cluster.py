@@ -29,6 +29,7 @@ from logd.errors import (
     StaleMetadata,
     error_for,
 )
+from logd.metrics.metrics import Metrics
 from logd.topic_partition import TopicPartition
 from logd.wire import Message, decode, decode_response_header, encode_request, response_class
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -55,6 +56,7 @@ class Client:
     `max_in_flight`: requests sent and not answered, per connection; more wait.
     `security`: TLS and SASL; plaintext by default. Key stores are read when the first connection is made, and
     a ConfigError of theirs is raised there.
+    `metrics`: where the client, its producers and its fetchers tell of themselves; its own unless given.
     `random`: floats in [0, 1), for jitter.
     """
 
@@ -75,11 +77,13 @@ class Client:
         max_response_bytes: int = 256 * 1024 * 1024,
         max_in_flight: int = 64,
         security: SecuritySettings | None = None,
+        metrics: Metrics | None = None,
         random: Callable[[], float] = _random.random,
     ) -> None:
         self.client_id = client_id
         self.request_timeout_ms = request_timeout_ms
         self.random = random
+        self.metrics = metrics or Metrics()
         self._bootstrap = parse_servers(bootstrap_servers)
         self._connect_timeout_ms = connect_timeout_ms
         self.missing_topic_wait_ms = missing_topic_wait_ms

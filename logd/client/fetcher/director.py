@@ -15,6 +15,7 @@ from logd.client.cluster.cluster import Client
 from logd.client.cluster.lookup import look_up_forever
 from logd.client.cluster.metadata import NO_NODE
 from logd.client.fetcher.buffer import FetchBuffer
+from logd.client.fetcher.fetch_metrics import FetchMetrics
 from logd.client.fetcher.node import FetchSettings, NodeFetch
 from logd.client.fetcher.offsets import EARLIEST, LATEST, list_offsets
 from logd.client.fetcher.position import FetchPosition
@@ -41,8 +42,9 @@ class Director:
         self.ready = asyncio.Event()
         self.failure: BaseException | None = None
         self.nodes: dict[int, NodeFetch] = {}
+        self.metrics = FetchMetrics()
         self._client = client
-        self._lane = client.new_lane("fetch")
+        self.lane = client.new_lane("fetch")
         self._buffer = buffer
         self._partitions = buffer.partitions
         self._settings = settings
@@ -67,7 +69,7 @@ class Director:
                 await asyncio.gather(*(node.close() for node in self.nodes.values()))
         except TimeoutError:
             pass
-        await self._client.close_lane(self._lane)
+        await self._client.close_lane(self.lane)
 
     # --- what `NodeFetch` reports ---
 
@@ -179,10 +181,11 @@ class Director:
             node = self.nodes[number] = NodeFetch(
                 self._client,
                 number,
-                lane=self._lane,
+                lane=self.lane,
                 settings=self._settings,
                 buffer=self._buffer,
                 director=self,
+                metrics=self.metrics,
             )
             self._spawn(node.run(), f"fetch-node-{number}")
 

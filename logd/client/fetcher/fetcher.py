@@ -8,7 +8,7 @@ State is plain and changed between awaits only, so the user's calls take effect 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, Self
 
 from logd.client.cluster.cluster import Client
@@ -20,6 +20,7 @@ from logd.client.fetcher.fetched import Fetched
 from logd.client.fetcher.node import FetchSettings
 from logd.client.fetcher.offsets import EARLIEST, LATEST, IsolationLevel
 from logd.errors import MillstreamError
+from logd.metrics.metrics import Values
 from logd.topic_partition import TopicPartition
 
 OffsetReset = Literal["none", "earliest", "latest"]
@@ -81,6 +82,7 @@ class BatchFetcher:
         self._ready = self._director.ready
         self._is_committed = isolation_level == "read_committed"
         self._closed = False
+        self._forget_metrics = self._tell_metrics()
 
     # --- assignment ---
 
@@ -184,7 +186,7 @@ class BatchFetcher:
         partition then waits for a `seek`; others go on.
         """
         self._raise_error()
-        if taken := self._buffer.take(max_bytes, max_records):
+        if taken := self._take(max_bytes, max_records):
             return taken
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
@@ -192,7 +194,7 @@ class BatchFetcher:
                     self._ready.clear()
                     await self._ready.wait()
                     self._raise_error()
-                    if taken := self._buffer.take(max_bytes, max_records):
+                    if taken := self._take(max_bytes, max_records):
                         return taken
         except TimeoutError:
             return []
@@ -204,6 +206,7 @@ class BatchFetcher:
     async def close(self) -> None:
         """Stop fetching and drop the buffer."""
         self._closed = True
+        self._forget_metrics()
         self._buffer.clear()
         await self._director.close()
 
@@ -219,9 +222,39 @@ class BatchFetcher:
             "buffered_bytes": self._buffer.buffered_bytes,
             "reserved_bytes": self._buffer.reserved_bytes,
             "partitions": len(self._partitions),
-            "requests_sent": sum(node.requests_sent for node in self._director.nodes.values()),
+            "requests_sent": self._director.metrics.requests_sent,
         }
+
+    def _tell_metrics(self) -> Callable[[], None]:
+        """Have the client's metrics tell of this fetcher; returns how to end that."""
+        name = f"{self.client.client_id}-{self._director.lane}"
+        metrics, group = self.client.metrics, ("kafka.consumer", "consumer-fetch-manager-metrics")
+        removes = (
+            metrics.add(*group, self._values, client_id=name),
+            metrics.add_each(*group, self._partition_values, client_id=name),
+        )
+        return lambda: _call_all(removes)
+
+    def _values(self) -> Values:
+        lags = (self.lag(tp) or 0 for tp in self._partitions)
+        return self._director.metrics.values(lag_max=max(lags, default=0))
+
+    def _partition_values(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        for tp in list(self._partitions):
+            if (lag := self.lag(tp)) is not None:
+                yield {"topic": tp.topic, "partition": str(tp.partition)}, {"records-lag": lag}
+
+    def _take(self, max_bytes: int, max_records: int) -> list[Fetched]:
+        taken = self._buffer.take(max_bytes, max_records)
+        for fetched in taken:
+            self._director.metrics.came(fetched.record_count, len(fetched.buffer))
+        return taken
 
     def _raise_error(self) -> None:
         if (error := self._director.failure or self._buffer.take_error()) is not None:
             raise error
+
+
+def _call_all(calls: Iterable[Callable[[], None]]) -> None:
+    for call in calls:
+        call()

@@ -11,6 +11,7 @@ from logd.client.cluster.connection import Connection
 from logd.client.cluster.metadata import NO_NODE
 from logd.client.cluster.versions import highest_common
 from logd.client.fetcher.buffer import FetchBuffer
+from logd.client.fetcher.fetch_metrics import FetchMetrics
 from logd.client.fetcher.fetched import Fetched, owned, whole_batches
 from logd.client.fetcher.offsets import ISOLATION, IsolationLevel
 from logd.client.fetcher.position import FetchPosition
@@ -80,14 +81,15 @@ class NodeFetch:
         settings: FetchSettings,
         buffer: FetchBuffer,
         director: FetchDirector,
+        metrics: FetchMetrics,
     ) -> None:
-        self.requests_sent = 0
         self._client = client
         self._node = node
         self._lane = lane
         self._settings = settings
         self._buffer = buffer
         self._director = director
+        self._metrics = metrics
         self._woken = asyncio.Event()
         self._backoff = client.backoff()
         self._wanted = WantedPartitions(node, buffer, settings.max_partition_fetch_bytes)
@@ -164,11 +166,13 @@ class NodeFetch:
         version = self._version(connection)
         request = self._request(version, room)
         timeout_ms = self._settings.fetch_max_wait_ms + self._client.request_timeout_ms
-        self.requests_sent += 1
+        self._metrics.requests_sent += 1
+        sent_at = _now()
         payload = await connection.call(
             lambda correlation_id: encode_request(request, version, correlation_id, self._client.client_id),
             timeout=timeout_ms / 1000,
         )
+        self._metrics.latency.record(_now() - sent_at)
         _, pos = decode_response_header(FetchRequest.API_KEY, version, payload)
         response = decode_fetch_response(payload, version, pos)
         if response.throttle_time_ms:

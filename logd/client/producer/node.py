@@ -14,6 +14,7 @@ from logd.client.cluster.versions import highest_common
 from logd.client.producer.accumulator import STATE_LOST, PartitionQueue, PendingBatch
 from logd.client.producer.backlog import Backlog
 from logd.client.producer.gate import TransactionGate
+from logd.client.producer.producer_metrics import ProducerMetrics
 from logd.errors import ErrorCode, KafkaError, MillstreamError, RecordsRefused, StaleMetadata, error_for
 from logd.records import Codec
 from logd.topic_partition import TopicPartition
@@ -75,9 +76,10 @@ class ProduceNode:
         backlog: Backlog,
         director: ProduceDirector,
         gate: TransactionGate | None = None,
+        metrics: ProducerMetrics,
     ) -> None:
         self.task: asyncio.Task[None] | None = None
-        self.requests_sent = self.batches_sent = self.retries = 0
+        self._metrics = metrics
         self._client = client
         self._node = node
         self._lane = lane
@@ -168,8 +170,8 @@ class ProduceNode:
                 timeout_ms=self._client.request_timeout_ms,
             )
 
-        self.requests_sent += 1
-        self.batches_sent += len(sent)
+        self._metrics.sent([len(batch.data or b"") for _, batch in sent])
+        sent_at = asyncio.get_running_loop().time()
         try:
             if acks == 0:
                 await connection.send_only(frame)
@@ -179,7 +181,7 @@ class ProduceNode:
         except MillstreamError as error:
             self._lost(sent, error)
             return
-        task = asyncio.create_task(self._receive(connection, answer, version, sent))
+        task = asyncio.create_task(self._receive(connection, answer, version, sent, sent_at))
         self._answers.add(task)
         task.add_done_callback(self._answered)
 
@@ -203,10 +205,16 @@ class ProduceNode:
         return taken
 
     async def _receive(
-        self, connection: Connection, answer: asyncio.Future[memoryview], version: int, sent: Sent
+        self,
+        connection: Connection,
+        answer: asyncio.Future[memoryview],
+        version: int,
+        sent: Sent,
+        sent_at: float,
     ) -> None:
         try:
             payload = await answer
+            self._metrics.latency.record(asyncio.get_running_loop().time() - sent_at)
             _, pos = decode_response_header(ApiKey.PRODUCE, version, payload)
             response = decode(ProduceResponse, version, payload, pos)
         except MillstreamError as error:
@@ -269,7 +277,7 @@ class ProduceNode:
         completing = isinstance(error, KafkaError) and error.code == ErrorCode.CONCURRENT_TRANSACTIONS
         pause = COMPLETING_SECONDS if completing else self._backoff.next()
         queue.not_before = asyncio.get_running_loop().time() + pause
-        self.retries += 1
+        self._metrics.retried(batch.count)
         queue.retry(batch, error)
 
     def _lost(self, sent: Sent, error: MillstreamError) -> None:

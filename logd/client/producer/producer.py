@@ -8,7 +8,7 @@ batches go the same way, through a `gate`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Literal, Self
 
 from logd.client.cluster.cluster import Client
@@ -20,6 +20,7 @@ from logd.client.producer.gate import TransactionGate
 from logd.client.producer.identity import Identity
 from logd.client.producer.node import ProduceNode, ProduceSettings
 from logd.client.producer.partitioner import StickyPartitioner, partition_for_key
+from logd.client.producer.producer_metrics import ProducerMetrics
 from logd.errors import (
     ConfigError,
     ConnectionClosed,
@@ -29,6 +30,7 @@ from logd.errors import (
     RequestTimedOut,
     error_for,
 )
+from logd.metrics.metrics import Values
 from logd.records import Codec, NewRecord, estimate_size, read_header
 from logd.topic_partition import TopicPartition
 from logd.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -101,7 +103,7 @@ class BatchProducer:
         self._gate = gate
         self._backlog = Backlog(buffer_memory, halts=halt_on_failure, gate=gate)
         self._queues = self._backlog.queues
-        self._records_sent = 0
+        self._metrics = ProducerMetrics()
         self._batch_size = min(batch_size, max_request_size)
         self._delivery_timeout = delivery_timeout_ms / 1000
         self._identity = Identity()
@@ -113,6 +115,7 @@ class BatchProducer:
         self._tasks: list[asyncio.Task[None]] = []
         self._failure: BaseException | None = None
         self._closed = False
+        self._forget_metrics: Callable[[], None] = _nothing
 
     # --- life ---
 
@@ -120,6 +123,12 @@ class BatchProducer:
         """Get a producer id (when idempotent). Call before the first `send`."""
         if self.idempotent and self._gate is None:
             self._identity = await self._new_identity()
+        self._forget_metrics = self.client.metrics.add(
+            "kafka.producer",
+            "producer-metrics",
+            self._values,
+            client_id=f"{self.client.client_id}-{self._lane}",
+        )
         self._spawn(self._direct(), "produce-director")
         self._spawn(self._expire(), "produce-expiry")
         return self
@@ -137,6 +146,7 @@ class BatchProducer:
             pass
         finally:
             self._closed = True
+            self._forget_metrics()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(
@@ -188,7 +198,7 @@ class BatchProducer:
             raise
         finally:
             delivery.release()
-        self._records_sent += len(records)
+        self._metrics.records_sent += len(records)
         return delivery.future
 
     async def send_batch(
@@ -218,7 +228,7 @@ class BatchProducer:
             self._queued(queue, queue.put_raw(header, view[: header.size], self._now(), delivery))
         finally:
             delivery.release()
-        self._records_sent += header.count
+        self._metrics.records_sent += header.count
         return delivery.future
 
     @property
@@ -288,15 +298,23 @@ class BatchProducer:
 
     def statistics(self) -> dict[str, int]:
         """buffered_bytes, in_flight_requests, records_sent, batches_sent, requests_sent, retries."""
-        nodes = self._nodes.values()
         return {
             "buffered_bytes": self._backlog.memory.taken,
-            "in_flight_requests": sum(node.in_flight for node in nodes),
-            "records_sent": self._records_sent,
-            "batches_sent": sum(node.batches_sent for node in nodes),
-            "requests_sent": sum(node.requests_sent for node in nodes),
-            "retries": sum(node.retries for node in nodes),
+            "in_flight_requests": self._in_flight(),
+            "records_sent": self._metrics.records_sent,
+            "batches_sent": self._metrics.batches_sent,
+            "requests_sent": self._metrics.requests_sent,
+            "retries": self._metrics.retries,
         }
+
+    def _values(self) -> Values:
+        memory = self._backlog.memory
+        return self._metrics.values(
+            buffer_bytes=memory.limit, buffered_bytes=memory.taken, in_flight=self._in_flight()
+        )
+
+    def _in_flight(self) -> int:
+        return sum(node.in_flight for node in self._nodes.values())
 
     # --- queueing ---
 
@@ -426,6 +444,7 @@ class BatchProducer:
                 backlog=self._backlog,
                 director=self,
                 gate=self._gate,
+                metrics=self._metrics,
             )
             node.task = self._spawn(node.run(), f"produce-node-{number}")
         return node
@@ -477,6 +496,10 @@ class BatchProducer:
     def _note_end(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self.crashed(error)
+
+
+def _nothing() -> None:
+    """No metrics are told yet."""
 
 
 def _retrieve(future: asyncio.Future[int | None]) -> None:
