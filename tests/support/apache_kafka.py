@@ -24,10 +24,23 @@ CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 
 
 class ApacheKafka(BrokerProcess):
-    """A single KRaft node; its log folder is ``folder/data``, its output ``folder/kafka.log``."""
+    """A single KRaft node; its log folder is ``folder/data``, its output ``folder/kafka.log``.
 
-    def __init__(self, folder: Path, overrides: Mapping[str, object] | None = None) -> None:
+    ``features``: levels the folder is formatted with, where they are not to be the newest. ``libs``: the
+    folder of another version's jars.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        overrides: Mapping[str, object] | None = None,
+        *,
+        features: Mapping[str, int] | None = None,
+        libs: str = java.LIBS,
+    ) -> None:
         super().__init__(folder, "kafka.log")
+        self._features = dict(features or {})
+        self._libs = libs
         self.data = folder / "data"
         self.port = free_port()
         controller = free_port()
@@ -52,7 +65,14 @@ class ApacheKafka(BrokerProcess):
         properties = self.folder / "server.properties"
         properties.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
         if not (self.data / "meta.properties").exists():
-            done = java.run_tool("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties))
+            levels = [
+                part for name, level in self._features.items() for part in ("--feature", f"{name}={level}")
+            ]
+            done = java.run_tool(
+                "kafka.tools.StorageTool",
+                *("format", "-t", CLUSTER_ID, "-c", str(properties), *levels),
+                libs=self._libs,
+            )
             assert done.returncode == 0, done.stdout + done.stderr
         before = len(self.log)
         with self._log.open("ab") as output:
@@ -61,6 +81,7 @@ class ApacheKafka(BrokerProcess):
                     "kafka.Kafka",
                     str(properties),
                     options=["-Dorg.slf4j.simpleLogger.defaultLogLevel=info"],
+                    libs=self._libs,
                 ),
                 stdin=subprocess.DEVNULL,
                 stdout=output,

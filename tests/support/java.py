@@ -1,4 +1,6 @@
-"""Apache Kafka's own Java classes and tools. KAFKA_LIBS names the folder of its jars (see .ci/run)."""
+"""Apache Kafka's own Java classes and tools, in the folder that KAFKA_LIBS names; Kafka 3's in KAFKA_3_LIBS'
+(see .ci/run).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 LIBS = os.environ.get("KAFKA_LIBS", "")
+LIBS_3 = os.environ.get("KAFKA_3_LIBS", "")
 NEEDS = "KAFKA_LIBS does not name a folder"
 """How the reasons begin why such a test is skipped."""
 PROGRAMS = Path(__file__).parent.parent / "java"
@@ -20,6 +23,12 @@ needs_kafka = pytest.mark.skipif(
     reason=f"{NEEDS} of Kafka's jars, or no java",
 )
 """Marks tests that run Kafka's tools or brokers."""
+
+needs_kafka_3 = pytest.mark.skipif(
+    not (LIBS_3 and shutil.which("java")),
+    reason=f"{NEEDS}: KAFKA_3_LIBS of Kafka 3's jars, or no java",
+)
+"""Marks tests that run a broker of Apache Kafka 3."""
 
 needs_javac = pytest.mark.skipif(
     not (LIBS and shutil.which("javac")),
@@ -41,14 +50,16 @@ QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8",
 """Short-lived processes spend their time on starting."""
 
 
-def command(main: str, *arguments: str, options: Sequence[str] = ()) -> list[str]:
+def command(main: str, *arguments: str, options: Sequence[str] = (), libs: str = LIBS) -> list[str]:
     """The command line of one of Kafka's classes."""
-    return ["java", *QUICK, *options, "-cp", f"{LIBS}/*", main, *arguments]
+    return ["java", *QUICK, *options, "-cp", f"{libs}/*", main, *arguments]
 
 
-def run_tool(main: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run_tool(
+    main: str, *arguments: str, cwd: Path | None = None, libs: str = LIBS
+) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's classes to its end, whatever its status."""
-    line = command(main, *arguments)
+    line = command(main, *arguments, libs=libs)
     return subprocess.run(line, capture_output=True, encoding="utf-8", timeout=100, cwd=cwd)
 
 
