@@ -11,9 +11,11 @@ session's epoch and its partitions are checked as there.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
+from logd.client import BatchFetcher, Client, TopicPartition
 from logd.errors import ErrorCode
 from logd.records import build_batch
 from logd.wire import ApiKey
@@ -24,6 +26,7 @@ from logd.wire.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from tests.logd.client.fake_broker import TOPIC_ID, Asked, FakeBroker
+from tests.logd.client.running import QUICK, run
 
 Key = tuple[Topic, int]
 
@@ -219,3 +222,33 @@ class SessionBroker:
             for p in asked.message.topics[0].partitions
         ]
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=self.topic, partitions=found)])
+
+
+Case = Callable[[SessionBroker, Client], Coroutine[Any, Any, None]]
+
+
+def tp(partition: int) -> TopicPartition:
+    return TopicPartition("t", partition)
+
+
+def with_sessions(
+    case: Case, *, partitions: int = 3, fetch: tuple[int, int] = (4, 17), keeps: bool = True
+) -> None:
+    async def test() -> None:
+        async with FakeBroker() as broker:
+            broker.served[ApiKey.FETCH] = fetch
+            broker.topics["t"] = dict.fromkeys(range(partitions), 1)
+            sessions = SessionBroker(broker, keeps=keeps)
+            async with Client(broker.bootstrap, **QUICK) as client:
+                await case(sessions, client)
+
+    run(test())
+
+
+async def read(fetcher: BatchFetcher, count: int) -> list[tuple[int, int, bytes | None]]:
+    """(partition, offset, value) of the next `count` records."""
+    found: list[tuple[int, int, bytes | None]] = []
+    while len(found) < count:
+        for fetched in await fetcher.fetch():
+            found += [(fetched.tp.partition, record[0], record[3]) for record in fetched.records()]
+    return found

@@ -2,48 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
-from logd.client import BatchFetcher, Client, TopicPartition
+from logd.client import BatchFetcher, Client
 from logd.errors import ErrorCode
 from logd.wire import ApiKey
-from tests.logd.client.fake_broker import CUT, FakeBroker
-from tests.logd.client.running import QUICK, run, until
-from tests.logd.client.session_broker import SessionBroker
-
-Case = Callable[[SessionBroker, Client], Coroutine[Any, Any, None]]
-
-
-def tp(partition: int) -> TopicPartition:
-    return TopicPartition("t", partition)
-
-
-def with_sessions(
-    case: Case, *, partitions: int = 3, fetch: tuple[int, int] = (4, 17), keeps: bool = True
-) -> None:
-    async def test() -> None:
-        async with FakeBroker() as broker:
-            broker.served[ApiKey.FETCH] = fetch
-            broker.topics["t"] = dict.fromkeys(range(partitions), 1)
-            sessions = SessionBroker(broker, keeps=keeps)
-            async with Client(broker.bootstrap, **QUICK) as client:
-                await case(sessions, client)
-
-    run(test())
-
-
-async def read(fetcher: BatchFetcher, count: int) -> list[tuple[int, int, bytes | None]]:
-    """(partition, offset, value) of the next `count` records."""
-    found: list[tuple[int, int, bytes | None]] = []
-    while len(found) < count:
-        for fetched in await fetcher.fetch():
-            found += [(fetched.tp.partition, record[0], record[3]) for record in fetched.records()]
-    return found
-
+from tests.logd.client.fake_broker import CUT
+from tests.logd.client.running import until
+from tests.logd.client.session_broker import SessionBroker, read, tp, with_sessions
 
 BY_NAME_AND_BY_ID = pytest.mark.parametrize("fetch", [(4, 12), (4, 17)], ids=["by name", "by topic id"])
 
@@ -100,6 +68,21 @@ def test_a_paused_partition_is_forgotten_and_asked_for_again() -> None:
             fetcher.resume([tp(0)])
             assert await read(fetcher, 1) == [(0, 0, b"later")]
             assert len(sessions.full) == 1
+
+    with_sessions(case)
+
+
+def test_what_is_as_it_was_is_not_said_again() -> None:
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        async with BatchFetcher(client) as fetcher:
+            fetcher.assign({tp(0): 0, tp(1): 0})
+            await until(lambda: sessions.incremental)
+            fetcher.pause([tp(0)])
+            fetcher.resume([tp(0)])
+            sessions.append(1, b"a")
+            assert await read(fetcher, 1) == [(1, 0, b"a")]
+            await until(lambda: sessions.incremental[-1].epoch > 3)
+            assert [said for said in sessions.incremental if 0 in said.wanted or said.forgotten] == []
 
     with_sessions(case)
 
@@ -270,12 +253,13 @@ def test_a_topic_without_an_id_is_asked_for_by_its_name() -> None:
     with_sessions(case)
 
 
-def test_a_partition_in_trouble_leaves_the_session_for_the_time_of_its_backoff() -> None:
+@pytest.mark.parametrize("code", [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.OFFSET_NOT_AVAILABLE])
+def test_a_partition_in_trouble_leaves_the_session_for_the_time_of_its_backoff(code: ErrorCode) -> None:
     async def case(sessions: SessionBroker, client: Client) -> None:
         async with BatchFetcher(client) as fetcher:
             fetcher.assign({tp(0): 0, tp(1): 0})
             await until(lambda: sessions.incremental)
-            sessions.errors[0] = ErrorCode.KAFKA_STORAGE_ERROR
+            sessions.errors[0] = code
             sessions.news()
             await until(lambda: sum(said.forgotten == [0] for said in sessions.incremental) > 1)
             del sessions.errors[0]
@@ -337,135 +321,5 @@ def test_full_buffers_leave_the_session_until_they_are_read() -> None:
             assert len(await read(fetcher, 51)) == 51
             assert fetcher.statistics()["buffered_bytes"] == 0
             assert len(sessions.full) == 1
-
-    with_sessions(case)
-
-
-def test_brokers_share_what_room_there_is() -> None:
-    """Two brokers' long polls asked for all the room of the buffer in turn, and the third was never asked."""
-
-    async def test() -> None:
-        async with FakeBroker(1) as one, FakeBroker(2, one.nodes) as two, FakeBroker(3, one.nodes) as three:
-            brokers = [one, two, three]
-            logs = [SessionBroker(broker) for broker in brokers]
-            leaders = {p: p % 3 + 1 for p in range(30)}
-            for broker in brokers:
-                broker.topics["t"] = leaders
-            async with Client(one.bootstrap, **QUICK) as client:
-                settings: dict[str, Any] = {"buffer_max_bytes": 9_000, "max_partition_fetch_bytes": 1_000}
-                async with BatchFetcher(client, **settings) as fetcher:
-                    fetcher.assign({tp(p): 0 for p in leaders})
-                    for sessions in logs:
-                        await until(lambda now=sessions: now.incremental)  # type: ignore[misc]
-                    assert fetcher.statistics()["reserved_bytes"] <= 9_000
-                    for p in leaders:
-                        logs[leaders[p] - 1].append(p, b"v")
-                    assert len(await read(fetcher, 30)) == 30
-
-    run(test())
-
-
-def test_a_moved_partition_leaves_one_session_and_enters_another() -> None:
-    async def test() -> None:
-        async with FakeBroker(1) as old, FakeBroker(2, old.nodes) as new:
-            before, after = SessionBroker(old), SessionBroker(new)
-            old.topics["t"] = new.topics["t"] = leaders = {0: 1, 1: 1, 2: 2}
-            async with Client(old.bootstrap, **QUICK) as client:
-                async with BatchFetcher(client) as fetcher:
-                    fetcher.assign({tp(p): 0 for p in leaders})
-                    before.append(0, b"a")
-                    assert await read(fetcher, 1) == [(0, 0, b"a")]
-                    await until(lambda: before.incremental and after.incremental)
-                    leaders[0] = 2
-                    after.logs[0] = [b"a", b"b"]
-                    before.errors[0] = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                    before.news()
-                    assert await read(fetcher, 1) == [(0, 1, b"b")]
-                    assert any(0 in said.wanted for said in after.incremental)
-                    await until(lambda: any(said.forgotten == [0] for said in before.incremental))
-                    assert len(before.full) == len(after.full) == 1
-
-    run(test())
-
-
-def test_a_replica_the_broker_prefers_is_read_from_until_it_fails() -> None:
-    async def test() -> None:
-        async with FakeBroker(1) as leader, FakeBroker(2, leader.nodes) as replica:
-            led, near = SessionBroker(leader), SessionBroker(replica)
-            leader.topics["t"] = replica.topics["t"] = {0: 1}
-            near.append(0, b"a", b"b")
-            led.append(0, b"a", b"b", b"c")
-            led.replicas[0] = 2
-            async with Client(leader.bootstrap, **QUICK) as client:
-                async with BatchFetcher(client, client_rack="r1") as fetcher:
-                    fetcher.add(tp(0), 0)
-                    assert await read(fetcher, 2) == [(0, 0, b"a"), (0, 1, b"b")]
-                    assert {said.rack_id for said in led.requests + near.requests} == {"r1"}
-                    asked = len(led.requests)
-                    near.append(0, b"c")
-                    assert await read(fetcher, 1) == [(0, 2, b"c")]
-                    assert len(led.requests) == asked, "nothing of it is asked of the leader meanwhile"
-                    led.append(0, b"d")
-                    led.replicas.clear()
-                    near.errors[0] = ErrorCode.OFFSET_OUT_OF_RANGE
-                    near.news()
-                    assert await read(fetcher, 1) == [(0, 3, b"d")]
-
-    run(test())
-
-
-def test_the_leader_is_asked_again_when_the_replica_s_time_is_over() -> None:
-    async def test() -> None:
-        async with FakeBroker(1) as leader, FakeBroker(2, leader.nodes) as replica:
-            led, near = SessionBroker(leader), SessionBroker(replica)
-            leader.topics["t"] = replica.topics["t"] = {0: 1}
-            led.append(0, b"a")
-            near.append(0, b"a")
-            led.replicas[0] = 2
-            async with Client(leader.bootstrap, **QUICK, metadata_max_age_ms=50) as client:
-                async with BatchFetcher(client) as fetcher:
-                    fetcher.add(tp(0), 0)
-                    assert await read(fetcher, 1) == [(0, 0, b"a")]
-                    led.replicas.clear()
-                    led.append(0, b"b")
-                    assert await read(fetcher, 1) == [(0, 1, b"b")]
-
-    run(test())
-
-
-def test_a_replica_nobody_knows_is_not_asked() -> None:
-    async def case(sessions: SessionBroker, client: Client) -> None:
-        sessions.append(0, b"a")
-        sessions.replicas[0] = 9
-        async with BatchFetcher(client) as fetcher:
-            fetcher.add(tp(0), 0)
-            await until(lambda: len(sessions.requests) > 3)
-            sessions.replicas.clear()
-            sessions.news()
-            assert await read(fetcher, 1) == [(0, 0, b"a")]
-
-    with_sessions(case)
-
-
-def test_a_seek_while_the_connection_is_made_is_not_asked_for_as_an_offset() -> None:
-    """-1 went to the broker as the offset to fetch, and came back as out of range."""
-
-    async def case(sessions: SessionBroker, client: Client) -> None:
-        sessions.append(0, b"a", b"b")
-        async with BatchFetcher(client) as fetcher:
-            fetcher.add(tp(0), 0)
-            connect = client.connection
-
-            async def slow(*where: Any, **lane: Any) -> Any:
-                if lane.get("lane") and fetcher.position(tp(0)) == 0:
-                    fetcher.seek(tp(0), -1)
-                    await asyncio.sleep(0)
-                return await connect(*where, **lane)
-
-            client.connection = slow  # type: ignore[method-assign]
-            await until(lambda: fetcher.position(tp(0)) == 2)
-            sessions.append(0, b"c")
-            assert await read(fetcher, 1) == [(0, 2, b"c")]
-            assert all(offset >= 0 for said in sessions.requests for offset in said.wanted.values())
 
     with_sessions(case)
