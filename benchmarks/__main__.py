@@ -9,6 +9,7 @@ ALL = (
     "produce",
     "fetch",
     "sessions",
+    "assigned",
     "startup",
     "recovery",
     "partitions",

@@ -66,10 +66,11 @@ class FetchBuffer:
         held = self.partitions.pop(tp, None)
         if held is None:
             return
-        for listed in (self.lookups, self.ready, self.kept, self.failed):
-            listed.pop(tp, None)
+        self.lookups.pop(tp, None)
+        if held.listed_in is not None:
+            del held.listed_in[tp]
         self.buffered_bytes -= held.counted_bytes
-        self._tell(held.listed, tp)
+        self._tell(held.listed_at, tp)
         if held.counted_bytes:
             self._wake_for_room()
 
@@ -97,18 +98,31 @@ class FetchBuffer:
         if growth:
             self.buffered_bytes += growth
             held.counted_bytes = held.buffered_bytes
-        has_records = bool(held.buffered)
-        _list(self.lookups, held, held.needs_lookup)
-        _list(self.ready, held, has_records and not held.paused)
-        _list(self.kept, held, has_records and held.paused)
-        _list(self.failed, held, held.error is not None and not has_records)
+        self._list(held)
+        if held.needs_lookup:
+            self.lookups[tp] = held
+        elif self.lookups:
+            self.lookups.pop(tp, None)
         source = held.source
-        if held.listed != source:
-            self._tell(held.listed, tp)
-            held.listed = source
+        if held.listed_at != source:
+            self._tell(held.listed_at, tp)
+            held.listed_at = source
         self._tell(source, tp)
-        if growth < 0:
+        if growth < 0 and self._wait_for_room:
             self._wake_for_room()
+
+    def _list(self, held: FetchPosition) -> None:
+        """Among what is `ready`, `kept` or `failed`; it keeps its place there."""
+        if held.buffered:
+            listed = self.kept if held.paused else self.ready
+        else:
+            listed = None if held.error is None else self.failed
+        if listed is not held.listed_in:
+            if held.listed_in is not None:
+                del held.listed_in[held.tp]
+            if listed is not None:
+                listed[held.tp] = held
+            held.listed_in = listed
 
     def _tell(self, node: int, tp: TopicPartition) -> None:
         if node != NO_NODE and (watcher := self.watchers.get(node)) is not None:
@@ -138,7 +152,8 @@ class FetchBuffer:
     def release(self, size: int) -> None:
         """So much is not asked for any more."""
         self.reserved_bytes -= size
-        self._wake_for_room()
+        if self._wait_for_room:
+            self._wake_for_room()
 
     def wait_for_room(self, wake: Callable[[], None]) -> None:
         """Call `wake` once, when there may be room again."""
@@ -177,11 +192,3 @@ class FetchBuffer:
         for held in self.failed.values():
             return held.raise_error()
         return None
-
-
-def _list(listed: dict[TopicPartition, FetchPosition], held: FetchPosition, belongs: bool) -> None:
-    """Keep the position's place if it has one."""
-    if belongs:
-        listed[held.tp] = held
-    elif held.tp in listed:
-        del listed[held.tp]

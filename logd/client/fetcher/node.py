@@ -104,7 +104,7 @@ class NodeFetch:
 
     def note(self, tp: TopicPartition) -> None:
         """The partition changed, and is or was fetched here."""
-        self._wanted.note(tp)
+        self._wanted.changed[tp] = None
         self._woken.set()
 
     async def run(self) -> None:
@@ -160,7 +160,8 @@ class NodeFetch:
 
     async def _fetch(self, room: int) -> None:
         connection = await self._client.connection(self._node, lane=self._lane)
-        self._wanted.update(_now())  # Connecting took time.
+        if self._wanted.changed:  # Connecting took time.
+            self._wanted.update(_now())
         if not self._wanted.partitions:
             return
         version = self._version(connection)

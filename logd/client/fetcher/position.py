@@ -33,8 +33,8 @@ class FetchPosition:
     leader's has changed, and whether its log still has what was read is to be asked before more is fetched.
     `high_watermark`, `last_stable_offset`, `log_start_offset`: as they were told last (-1: not known).
 
-    State is changed by methods, which tell the watcher; readers may look at it any time. `counted_bytes` and
-    `listed` are the watcher's.
+    State is changed by methods, which tell the watcher; readers may look at it any time. `counted_bytes`,
+    `listed_in` and `listed_at` are the watcher's notes.
     """
 
     __slots__ = (
@@ -48,7 +48,8 @@ class FetchPosition:
         "high_watermark",
         "last_stable_offset",
         "leader_epoch",
-        "listed",
+        "listed_at",
+        "listed_in",
         "log_start_offset",
         "missing_since",
         "node",
@@ -83,7 +84,8 @@ class FetchPosition:
         self.node = NO_NODE
         self.replica = NO_NODE
         self.replica_until = 0.0
-        self.listed = NO_NODE
+        self.listed_at = NO_NODE
+        self.listed_in: dict[TopicPartition, FetchPosition] | None = None
         self.leader_epoch = NO_EPOCH
         self.epochs = ReadEpochs(offset, epoch)
         self.unvalidated = False

@@ -93,20 +93,17 @@ class FetchSession:
         for tp in touched:
             held, before = wanted.get(tp), self.asked.get(tp)
             now = None if held is None else Asked.of(held)
-            if before is not None and (now is None or self._is_other_topic(before, now)):
+            if before is not None and (now is None or (by_topic_ids and before.topic_id != now.topic_id)):
                 self._forget(tp, before, forgotten)
                 before = None
             if now is None:
                 continue
             self.asked[tp] = now
-            if before is None or not before.tells_the_same(now):
+            if before is None or before[:3] != now[:3]:
                 self._ask(tp, now, topics)
             if before is not None and before.held is not now.held:
                 _pass_on_ends(before.held, now.held)
         return Changes(list(topics.values()), list(forgotten.values()))
-
-    def _is_other_topic(self, before: Asked, now: Asked) -> bool:
-        return self._by_topic_ids and before.topic_id != now.topic_id
 
     def _ask(self, tp: TopicPartition, asked: Asked, topics: dict[tuple[str, bytes], FetchTopic]) -> None:
         key = (tp.topic, asked.topic_id)

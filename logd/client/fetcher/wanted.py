@@ -28,16 +28,13 @@ class WantedPartitions:
         self._node = node
         self._buffer = buffer
         self._share_least = share_least
-        self._changed: dict[TopicPartition, None] = {}
+        self.changed: dict[TopicPartition, None] = {}
+        """Those to be looked at by `update`; whoever hears of a change adds them."""
         self._due: list[tuple[float, TopicPartition]] = []
         self._due_at: dict[TopicPartition, float] = {}
         for tp, held in buffer.partitions.items():
             if held.source == node:
-                self._changed[tp] = None
-
-    def note(self, tp: TopicPartition) -> None:
-        """The partition has changed: look at it."""
-        self._changed[tp] = None
+                self.changed[tp] = None
 
     def served(self, tp: TopicPartition) -> None:
         """The partition got records: without a session a broker fills its answer in the order asked."""
@@ -51,14 +48,14 @@ class WantedPartitions:
             when, tp = heappop(self._due)
             if self._due_at.get(tp) == when:
                 del self._due_at[tp]
-                self._changed[tp] = None
+                self.changed[tp] = None
         if self.held_back:
-            self._changed.update(self.held_back)
-        if not self._changed:
+            self.changed.update(self.held_back)
+        if not self.changed:
             return
         share = self._buffer.share_bytes(self._share_least)
-        while self._changed:
-            changed, self._changed = self._changed, {}
+        while self.changed:
+            changed, self.changed = self.changed, {}
             for tp in changed:
                 self._look_at(tp, now, share)
 
@@ -68,7 +65,8 @@ class WantedPartitions:
 
     def _look_at(self, tp: TopicPartition, now: float, share: int) -> None:
         held = self._buffer.partitions.get(tp)
-        self.held_back.pop(tp, None)
+        if self.held_back:
+            self.held_back.pop(tp, None)
         if held is not None and held.replica == self._node and held.replica_until <= now:
             held.read_from_leader()
         if held is None or held.source != self._node or not held.is_fetchable:
