@@ -12,6 +12,9 @@ from tests.support.apache_kafka import ApacheKafka
 from tests.support.logd_process import LogdProcess
 
 QUICK_CLEANER = {"log.cleaner.backoff.ms": 50}
+QUICK_LOGD_CLEANER = {**QUICK_CLEANER, "millstream.flush.interval.ms": 50}
+"""logd's cleaner leaves alone what is not flushed yet, which otherwise takes five seconds."""
+NO_CLEANER = {"log.cleaner.enable": "false"}
 _numbers = itertools.count()
 
 

@@ -15,7 +15,7 @@ from logd.client import Admin, BatchFetcher, Client, TopicPartition
 from logd.records import NewRecord, Record
 from mirror.errors import PositionUnprovable
 from mirror.link import Link
-from tests.mirror.conftest import QUICK_CLEANER
+from tests.mirror.conftest import QUICK_LOGD_CLEANER
 from tests.mirror.pair import Pair, produce
 from tests.support.logd_process import LogdProcess
 
@@ -32,7 +32,7 @@ CLEANED = {
 @pytest.fixture(scope="module")
 def cleaning(tmp_path_factory: pytest.TempPathFactory, pair: Pair) -> Iterator[Pair]:
     """The source compacts at once."""
-    with LogdProcess(tmp_path_factory.mktemp("compacted"), QUICK_CLEANER) as source:
+    with LogdProcess(tmp_path_factory.mktemp("compacted"), QUICK_LOGD_CLEANER) as source:
         yield replace(pair, dc1=source.bootstrap)
 
 
@@ -80,7 +80,7 @@ async def copy_and_be_killed(pair: Pair, topic: str, records: int) -> None:
     settings = replace(pair.link(topic), emit_offset_syncs_interval_seconds=1e9)
     async with Link(settings) as link:
         running = asyncio.create_task(link.run())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while link.status()[TopicPartition(topic, 0)].records < records:
                 done, _ = await asyncio.wait([running], timeout=0.01)
                 assert not done, running.result()

@@ -15,7 +15,7 @@ import pytest
 
 from logd.client import Admin, BatchFetcher, Client, TopicPartition
 from logd.records import NewRecord, Record, decode_records, iter_batches
-from tests.mirror.conftest import QUICK_CLEANER
+from tests.mirror.conftest import QUICK_LOGD_CLEANER
 from tests.mirror.pair import Pair, produce
 from tests.support import java
 from tests.support.logd_process import LogdProcess
@@ -32,7 +32,7 @@ MINUTE = 60_000
 
 @pytest.fixture(scope="module")
 def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with LogdProcess(tmp_path_factory.mktemp("cleaning"), QUICK_CLEANER) as logd:
+    with LogdProcess(tmp_path_factory.mktemp("cleaning"), QUICK_LOGD_CLEANER) as logd:
         yield logd.bootstrap
 
 

@@ -19,8 +19,9 @@ from logd.client import BatchProducer, Client
 from tests.mirror.pair import Pair, numbered, start_mirror, target_ends
 from tests.support.tracebacks import assert_no_tracebacks
 
-PARTITIONS, RECORDS = 2, 4_000
-KILLS = 4
+PARTITIONS, KILLS = 2, 4
+BACKLOG = 1_500
+"""Records in each partition that a mirror finds to be copied when it starts."""
 
 
 def test_a_mirror_killed_again_and_again_copies_every_record_once(
@@ -34,33 +35,32 @@ def test_a_mirror_killed_again_and_again_copies_every_record_once(
     config.write_text("".join(f"{key} = {value}\n" for key, value in pair.properties(topic).items()))
 
     async def main() -> None:
-        await fill(pair, topic)
-        copied: list[int] = []
-        for kill in range(1, KILLS + 1):
+        await pair.create(topic, PARTITIONS)
+        records = kills = 0
+        while kills < KILLS:
+            copied = (await target_ends(pair, topic)).get(0, 0)
+            await fill(pair, topic, range(records, records := copied + BACKLOG))
             process = start_mirror(config)
             try:
-                await wait_for(
-                    pair, topic, RECORDS * kill // (KILLS + 3) + choose.randrange(RECORDS // 20), process
-                )
+                await wait_for(pair, topic, copied + choose.randrange(1, BACKLOG // 4), process)
             finally:
                 process.kill()
                 process.wait()
-            copied.append(sum((await target_ends(pair, topic)).values()))
-        assert 0 < copied[0] < PARTITIONS * RECORDS, "no kill hit the copying"
+            # A mirror that had copied everything before the kill came does not count.
+            kills += sum((await target_ends(pair, topic)).values()) < PARTITIONS * records
         assert start_mirror(config, "--until-caught-up").wait(60) == 0
         assert_no_tracebacks(config.with_name("mirror.log").read_text())
         compared = await pair.verify(topic)
         assert compared.equal, compared
-        assert compared.records == PARTITIONS * RECORDS
+        assert compared.records == PARTITIONS * records
 
     asyncio.run(main())
 
 
-async def fill(pair: Pair, topic: str) -> None:
+async def fill(pair: Pair, topic: str, numbers: range) -> None:
     """A batch for every record, so that there is something to hit."""
-    await pair.create(topic, PARTITIONS)
     async with Client(pair.dc1) as client, BatchProducer(client, linger_ms=0, batch_size=1) as producer:
-        for i in range(RECORDS):
+        for i in numbers:
             for partition in range(PARTITIONS):
                 await producer.send(topic, partition, numbered(1, i))
         await producer.flush()
@@ -68,7 +68,7 @@ async def fill(pair: Pair, topic: str) -> None:
 
 async def wait_for(pair: Pair, topic: str, records: int, process: subprocess.Popen[bytes]) -> None:
     """Until the target's first partition holds so many records."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while (await target_ends(pair, topic)).get(0, 0) < records:
         assert process.poll() is None, "the mirror ended by itself"
         assert time.monotonic() < deadline

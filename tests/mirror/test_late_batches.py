@@ -57,7 +57,7 @@ class KilledMirror:
                         [(self.remote, [(0, batch)])], VERSION, correlation_id, "killed", acks=-1
                     )
 
-                answer = await (await connection.send(frame, timeout=10))
+                answer = await (await connection.send(frame, timeout=60))
                 _, pos = decode_response_header(ApiKey.PRODUCE, VERSION, answer)
                 response = decode(ProduceResponse, VERSION, answer, pos)
                 codes.append(response.responses[0].partition_responses[0].error_code)

@@ -140,7 +140,7 @@ def test_lag_is_told_while_it_runs(pair: Pair, new_name: NewName) -> None:
             before = link.status()[TopicPartition(topic, 0)]
             assert (before.position, before.lag_records, before.remote) == (0, 10, (f"dc1.{topic}", 0))
             running = asyncio.create_task(link.run())
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while link.status()[TopicPartition(topic, 0)].records < 10:
                     await asyncio.wait([running], timeout=0.01)
             after = link.status()[TopicPartition(topic, 0)]
@@ -279,7 +279,7 @@ def test_a_missing_tail_is_shown(pair: Pair, new_name: NewName) -> None:
 
 
 async def until_copied(link: Link, tp: TopicPartition, records: int, running: asyncio.Task[None]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while link.status()[tp].records < records:
             done, _ = await asyncio.wait([running], timeout=0.01)
             assert not done, running.result()
@@ -302,13 +302,14 @@ def test_a_source_made_again_while_it_is_copied_is_noticed(pair: Pair, new_name:
         await pair.create(topic)
         await produce(pair.dc1, topic, {0: [numbered(10)]})
         async with Link(pair.link(topic)) as link:
+            link._source.missing_topic_wait_ms = 60_000  # it is back before anybody gives it up
             running = asyncio.create_task(link.run())
             await until_copied(link, TopicPartition(topic, 0), 10, running)
             await delete(pair.dc1, topic)
             await pair.create(topic)
             await produce(pair.dc1, topic, {0: [numbered(again, 1000)]})
             link._refreshed_at = 0.0
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while not link.quarantined:
                     await asyncio.wait([running], timeout=0.01)
             held = link.quarantined[TopicPartition(topic, 0)]
@@ -335,7 +336,7 @@ def test_a_deleted_topic_does_not_end_the_others(pair: Pair, new_name: NewName) 
             for topic in (gone, kept):
                 await until_copied(link, TopicPartition(topic, 0), 10, running)
             await delete(pair.dc1, gone)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while TopicPartition(gone, 0) in link.status():
                     await asyncio.wait([running], timeout=0.01)
             await produce(pair.dc1, kept, {0: [numbered(10, 10)]})
@@ -380,11 +381,11 @@ def test_a_stop_does_not_wait_for_a_target_that_is_away(
                 running = asyncio.create_task(link.run())
                 target.kill()
                 await produce(pair.dc1, topic, {0: [numbered(10)]})
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     while link.status()[TopicPartition(topic, 0)].lag_records < 10:
                         await asyncio.wait([running], timeout=0.01)
                 link.stop()
-                await asyncio.wait_for(running, 30)
+                await asyncio.wait_for(running, 60)
             target.start()
             assert await there.copy(topic) == 10
             assert (await there.verify(topic)).equal

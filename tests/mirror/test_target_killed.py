@@ -1,7 +1,7 @@
 """A source that is compacted and full of transactions, copied into a target that is killed meanwhile.
 
 The oracle is what the writers know: the committed records of each partition, in order. The target has a part
-of them, since compaction may take a record before or after it was copied: in their order, none twice, none of
+of them, since the source's compaction may take a record before it is copied: in their order, none twice, none of
 an aborted transaction or behind an open one, the last of every key, and everything that the source still has.
 """
 
@@ -15,7 +15,7 @@ import pytest
 
 from logd.client import Admin, BatchFetcher, Client, TopicPartition
 from logd.records import NewRecord
-from tests.mirror.conftest import QUICK_CLEANER
+from tests.mirror.conftest import NO_CLEANER, QUICK_LOGD_CLEANER
 from tests.mirror.pair import Pair, start_mirror, target_ends
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
@@ -105,8 +105,8 @@ def assert_copied(source: Found, target: Found, committed: Found) -> None:
 def test_a_compacted_source_of_transactions_into_a_target_that_is_killed(tmp_path: Path) -> None:
     topic, remote = "topic", "dc1.topic"
     with (
-        LogdProcess(tmp_path / "dc1", QUICK_CLEANER) as dc1,
-        LogdProcess(tmp_path / "dc2") as dc2,
+        LogdProcess(tmp_path / "dc1", QUICK_LOGD_CLEANER) as dc1,
+        LogdProcess(tmp_path / "dc2", NO_CLEANER) as dc2,
         RawClient(dc1.port) as client,
     ):
         pair = Pair(dc1.bootstrap, dc2.bootstrap)
@@ -143,9 +143,11 @@ def test_a_compacted_source_of_transactions_into_a_target_that_is_killed(tmp_pat
         late = TransactionalProducer(client, "late")
         late.send(topic, [(1_700_100_000_000, b"late", b"late", ())], partition=0)
         writers.write(3)
+        wait_for(lambda: writers.committed[1][-1] in read(pair.dc1, topic)[1], SECONDS)  # markers follow
         assert start_mirror(config, "--until-caught-up").wait(SECONDS) == 0
         assert_copied({0: [], 1: []}, read(pair.dc2, remote), {0: known[0], 1: writers.committed[1]})
         late.end(commit=True)
+        wait_for(lambda: (b"late", b"late") in read(pair.dc1, topic)[0], SECONDS)
         writers.committed[0].insert(len(known[0]), (b"late", b"late"))
         assert start_mirror(config, "--until-caught-up").wait(SECONDS) == 0
         assert_copied(read(pair.dc1, topic), read(pair.dc2, remote), writers.committed)
