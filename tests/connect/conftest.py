@@ -10,7 +10,7 @@ from connect.runtime.task import TaskSetting
 from connect.testing import MemoryOffsetStore
 from logd.client import ListedOffset, PartitionMetadata, TopicMetadata
 
-SECONDS = 10.0
+SECONDS = 60.0
 
 
 async def _until(condition) -> None:

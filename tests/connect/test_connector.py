@@ -63,7 +63,7 @@ def test_a_plan_that_hangs_does_not_keep_the_worker_from_ending(harness, fake_pr
         await connector.start()
         connector._connector.context.request_task_reconfiguration()
         await harness.until(Replanning.planning.is_set)
-        await asyncio.wait_for(connector.stop(), 10)
+        await asyncio.wait_for(connector.stop(), 60)
 
     try:
         asyncio.run(run())

@@ -49,7 +49,7 @@ def test_a_stop_takes_effect_behind_the_part_that_is_put(harness, fake_consumer)
         assert plugin.durable == {A: [0, 1, 2]}
         assert consumer.committed_offsets == {A: 3}
 
-    asyncio.run(asyncio.wait_for(run(), 10))
+    asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def test_a_pause_takes_effect_behind_the_part_that_is_put(harness, fake_consumer):

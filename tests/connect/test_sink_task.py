@@ -287,7 +287,7 @@ def test_what_was_flushed_and_not_committed_is_flushed_from_its_beginning_again(
         consumer.refuse_commit = error_for(ErrorCode.REBALANCE_IN_PROGRESS, "wait")
         await consumer.assign(A)
         consumer.write(A, b"1", b"2", b"3")
-        await harness.until(lambda: len(plugin.begins) == 2)
+        await harness.until(lambda: len(plugin.begins) >= 2)
         consumer.refuse_commit = None
         consumer.write(A, b"4", b"5", b"6")
         await harness.until(lambda: consumer.committed_offsets == {A: 6})
@@ -495,6 +495,6 @@ def test_a_sink_that_hangs_is_abandoned(harness, fake_consumer):
         assert consumer.commits == []
 
     try:
-        asyncio.run(asyncio.wait_for(run(), 10))
+        asyncio.run(asyncio.wait_for(run(), 60))
     finally:
         over.set()

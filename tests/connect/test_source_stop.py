@@ -96,8 +96,10 @@ def test_a_failed_task_has_its_poll_broken_off_too(harness, fake_producer):
     asyncio.run(run())
 
 
-def test_a_poll_that_returns_soon_is_waited_for(harness, fake_producer):
+def test_a_poll_that_returns_soon_is_waited_for(harness, fake_producer, monkeypatch):
     """Most plugins never meet a `stop` beside another call."""
+    monkeypatch.setattr("connect.runtime.source_task._MOMENT_SECONDS", 30.0)  # a moment, on a busy machine
+    harness.worker["task.shutdown.graceful.timeout.ms"] = "60000"
 
     class Prompt(Listening):
         def poll(self):
@@ -118,7 +120,7 @@ def test_a_poll_that_returns_soon_is_waited_for(harness, fake_producer):
 
 
 def test_a_poll_that_no_stop_ends_is_given_up_with_offsets_committed(harness, fake_producer):
-    released = threading.Event()
+    blocked, released = threading.Event(), threading.Event()
 
     class Deaf(Listening):
         def stop(self):
@@ -126,7 +128,7 @@ def test_a_poll_that_no_stop_ends_is_given_up_with_offsets_committed(harness, fa
 
         def poll(self):
             if self.messages.empty():
-                self.waiting.set()
+                blocked.set()
                 released.wait()
             return super().poll()
 
@@ -135,13 +137,13 @@ def test_a_poll_that_no_stop_ends_is_given_up_with_offsets_committed(harness, fa
         plugin = Deaf()
         plugin.messages.put(1)
         task = await running(harness, plugin)
-        await harness.until(plugin.waiting.is_set)
+        await harness.until(blocked.is_set)
         await task.stop()
         assert harness.store.offsets == {KEY: b'{"n":1}'}
         assert len(plugin.stops) == 1
 
     try:
-        asyncio.run(asyncio.wait_for(run(), 20))
+        asyncio.run(asyncio.wait_for(run(), 60))
     finally:
         released.set()
 
@@ -202,7 +204,7 @@ def test_a_generator_that_waits_is_told_to_stop(harness, fake_producer):
         assert not task.is_done
         assert list(harness.store.offsets.values()) == [b'{"n":1}']
 
-    asyncio.run(asyncio.wait_for(run(), 20))
+    asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def test_a_generator_that_waits_by_itself_is_closed_once_it_yields(harness, fake_producer):
@@ -228,7 +230,7 @@ def test_a_generator_that_waits_by_itself_is_closed_once_it_yields(harness, fake
         assert closed.is_set()
         assert task.status.state is State.UNASSIGNED
 
-    asyncio.run(asyncio.wait_for(run(), 20))
+    asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def test_an_async_generator_is_offered_no_event():

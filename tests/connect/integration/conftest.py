@@ -125,7 +125,9 @@ class WorkerKit:
         assert process.wait(SECONDS) == 0, self.output.read_text()
 
     def events(self) -> list[dict]:
-        return [json.loads(line) for line in self.output.read_text().splitlines() if line.startswith("{")]
+        """What the worker has said so far, without a line that it is at."""
+        *lines, _ = self.output.read_text().split("\n")
+        return [json.loads(line) for line in lines if line.startswith("{")]
 
     def committed_line(self) -> int:
         """The line up to which the only source file is committed; 0 before the first commit."""

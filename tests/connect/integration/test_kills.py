@@ -4,16 +4,20 @@ What must hold: the stored source offset is never ahead of what the log has ackn
 the topic at least once after the restart, in order per key; a files sink has every record exactly once.
 """
 
+import asyncio
 import json
 from collections import defaultdict
 
 import pytest
 
+from logd.client import BatchProducer, Client
 from tests.support import depth
 from tests.support.connections import has_connections
 from tests.support.logd_process import LogdProcess
 
 ROWS = 20_000
+MORE = 1500
+"""Rows for each worker that is to write a file, whatever those before it have left to write."""
 
 
 @pytest.mark.parametrize("at", depth.first(1, [3000, 1, 12_000]))
@@ -49,6 +53,15 @@ def numbers_in(path):
     return [json.loads(line)["n"] for line in path.read_text().splitlines()]
 
 
+async def add_rows(bootstrap, topic, numbers):
+    """As the source has written those before them."""
+    async with Client(bootstrap) as client, BatchProducer(client) as producer:
+        for partition in range(3):
+            values = {n: json.dumps({"n": str(n), "s": f"row {n}"}) for n in numbers if n % 3 == partition}
+            records = [(0, b"%d" % n, value.encode(), ()) for n, value in values.items()]
+            await (await producer.send(topic, partition, records))
+
+
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
 def test_worker_killed_while_writing_files(kit, rows, topic, tmp_path, suffix):
     """Killed several times between files written and offsets committed: every record is there exactly once.
@@ -65,15 +78,18 @@ def test_worker_killed_while_writing_files(kit, rows, topic, tmp_path, suffix):
     def files():
         return list(out.glob(f"[!.]*/*.{suffix}"))
 
+    count = ROWS
     for _ in range(depth.times(3)):
         before = len(files())
+        asyncio.run(add_rows(kit.bootstrap, topic, range(count, count + MORE)))
+        count += MORE
         process = kit.spawn(sink)
         kit.wait_until(lambda before=before: len(files()) > before, process)
         kit.kill(process)
         for path in files():
             numbers_in(path)
     kit.finish(sink)
-    assert sorted(int(n) for path in files() for n in numbers_in(path)) == list(range(ROWS))
+    assert sorted(int(n) for path in files() for n in numbers_in(path)) == list(range(count))
     assert {path.name for path in out.iterdir()} <= {topic, ".claims"}
     assert all(path.suffix == f".{suffix}" for path in (out / topic).iterdir())
 
@@ -91,7 +107,7 @@ def test_broker_killed_while_reading(make_kit, rows, topic, tmp_path):
             kit.wait_until(lambda at=at: kit.committed_line() > at, process)
             logd.kill()
             logd.start()
-        assert process.wait(60) == 0, kit.output.read_text()
+        assert process.wait(90) == 0, kit.output.read_text()
         by_key = defaultdict(list)
         for _, key, value in kit.read(topic):
             by_key[key].append(int(json.loads(value)["n"]))

@@ -23,7 +23,7 @@ from logd.client import Admin, Client
 
 
 async def until(condition) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
@@ -217,6 +217,7 @@ def test_the_command_line_reports_and_ends_cleanly(kit, rows, topic):
     path = rows(1000)
     process = kit.spawn(kit.source(path, topic, stop_at_eof="false"), options=("--status-interval", "0.05"))
     kit.wait_until(lambda: kit.committed_line() == 1001, process)
+    kit.wait_until(lambda: any(e["event"] == "status" for e in kit.events()), process)
     assert kit.terminate(process) == 0
     events = kit.events()
     assert events[0]["event"] == "started"
@@ -234,10 +235,10 @@ def test_the_command_line_reports_and_ends_cleanly(kit, rows, topic):
 
 def test_a_failed_task_is_the_exit_status(kit, topic):
     process = kit.spawn(kit.source("/nowhere/x.csv", topic), options=("--exit-when-done",))
-    assert process.wait(30) == 1
+    assert process.wait(60) == 1
     assert "/nowhere/x.csv does not exist" in kit.output.read_text()
     process = kit.spawn({"name": "x", "connector.class": "plugins.files:FilesSource"})
-    assert process.wait(30) == 2
+    assert process.wait(60) == 2
     assert "topic=: is required" in kit.output.read_text()
 
 
@@ -315,6 +316,6 @@ def test_a_last_flush_that_fails_is_told_by_the_exit_status(kit, rows, topic):
     kit.settings["offset.flush.interval.ms"] = "60000"
     sink = {"name": "last", "connector.class": f"{__name__}:LastWords", "topics": topic}
     process = kit.spawn(kit.source(rows(10), topic), sink)
-    kit.wait_until(lambda: "put" in kit.output.read_text(), process)
+    kit.wait_until(lambda: "put\n" in kit.output.read_text(), process)
     assert kit.terminate(process) == 1
     assert kit.events()[-1]["failed"] is True
