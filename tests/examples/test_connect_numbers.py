@@ -52,7 +52,7 @@ def test_numbers_become_totals(tmp_path: Path) -> None:
             "topics": "numbers",
             "file": str(tmp_path / "totals.json"),
         }
-        async with Worker(WorkerConfig.parse(worker_file)) as worker, asyncio.timeout(30):
+        async with Worker(WorkerConfig.parse(worker_file)) as worker, asyncio.timeout(60):
             await worker.start_connector(source)
             await worker.start_connector(sink)
             await worker.wait_done()

@@ -16,7 +16,7 @@ NewName = Callable[[str], str]
 
 def run(case: Case) -> None:
     async def limited() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(90):
             await case()
 
     asyncio.run(limited())

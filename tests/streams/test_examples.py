@@ -66,7 +66,7 @@ def test_word_count_over_a_broker(logd: LogdProcess, tmp_path: Path, new_name: C
             state_dir=str(tmp_path),
         )
         async with app:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await app.wait_until_caught_up()
             assert len(app.tasks) == 6
         found = await read_last(logd.bootstrap, counted)

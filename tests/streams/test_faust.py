@@ -74,7 +74,7 @@ def test_a_topology_lives_in_a_faust_worker(
                 await producer.send(f"{name}-in", 0, rows)
         service = registered()
         async with service:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await streams.wait_until_caught_up()
         assert streams.state is State.NOT_RUNNING
         assert len(await read_last(logd.bootstrap, f"{name}-out", partitions=1)) == 1

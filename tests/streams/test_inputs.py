@@ -19,6 +19,7 @@ from tests.streams.running import copy, make_topics, produce, run, until
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.transaction import TransactionalProducer
+from tests.support.waiting import wait_for
 
 NewName = Callable[[str], str]
 NUMBER = bytes(8)
@@ -41,6 +42,16 @@ def counts(app: KafkaStreams) -> dict[str, int]:
 
 
 # -- transactions
+
+
+def wait_for_markers(raw: RawClient, topic: str) -> None:
+    """Until no transaction is open in a topic: markers follow behind the answer to EndTxn."""
+
+    def is_stable() -> bool:
+        found = raw.fetch(topic, isolation_level=1)
+        return bool(found.last_stable_offset == found.high_watermark)
+
+    wait_for(is_stable)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +77,7 @@ def test_aborted_transactions_are_not_counted(
             raw.produce(f"{name}-in", [(now, b"plain", NUMBER, ())])
             producer.send(f"{name}-in", [(now, b"kept", NUMBER, ())] * 2)
             producer.end(commit=True)
+            wait_for_markers(raw, f"{name}-in")
         async with counting(logd.bootstrap, name, tmp_path, **settings) as app:
             await app.wait_until_caught_up()
             assert counts(app) == counted
@@ -124,6 +136,7 @@ def test_changelogs_are_restored_at_the_same_level(
             for key, commit in ((b"aborted", False), (b"kept", True)):
                 producer.send(changelog.topic, [(int(time.time() * 1000), key, NUMBER, ())])
                 producer.end(commit=commit)
+            wait_for_markers(raw, changelog.topic)
         worker = Worker()
         async with Client(logd.bootstrap) as client:
             await restore_stores(

@@ -99,7 +99,7 @@ def test_a_running_application_cleans_up(
             assert folders() == {"0_0", "0_1"}
             async with second:
                 await until(lambda: len(first.tasks) == len(second.tasks) == 1)
-                await until(lambda: folders() == {str(first.tasks[0])})
+                await until(lambda: folders() == {str(id) for id in first.tasks})
             await until(lambda: len(first.tasks) == 2)
             await first.wait_until_caught_up()
             await until(lambda: folders() == {"0_0", "0_1"})

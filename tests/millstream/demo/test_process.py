@@ -30,7 +30,7 @@ def test_a_killed_part_comes_back(tmp_path: Path) -> None:
         await part.ready
         first = part.pid
         os.kill(first, signal.SIGKILL)
-        await asyncio.wait_for(came_back.wait(), 10)
+        await asyncio.wait_for(came_back.wait(), 60)
         second = part.pid
         await part.stop()
         return first, second, told
@@ -47,7 +47,7 @@ def test_a_part_that_cannot_run_is_given_up_with_its_log_named(tmp_path: Path) -
         part = Part("broken", shell("echo no >&2; exit 3"), tmp_path / "log")
         await part.start()
         with pytest.raises(PartFailed, match=str(tmp_path / "log")):
-            await asyncio.wait_for(part.ready, 10)
+            await asyncio.wait_for(part.ready, 60)
         with pytest.raises(PartFailed):
             part.check()
         await part.stop()

@@ -13,6 +13,7 @@ from millstream.txn.cli import app
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.raw_transaction import TIMEOUT_MS, Writer
+from tests.support.waiting import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +66,17 @@ def hang(client: RawClient, topic: str, index: int, producer_id: int) -> Writer:
     zombie = Writer(client, "lost", producer_id, 0)
     assert zombie.produce(topic, index) == 0
     return zombie
+
+
+def commit(writer: Writer, topic: str, index: int) -> None:
+    """Commit, and wait for the marker in this partition: it follows behind the answer."""
+    writer.end(commit=True)
+
+    def is_stable() -> bool:
+        found = writer.client.fetch(topic, partition=index, isolation_level=1)
+        return bool(found.last_stable_offset == found.high_watermark)
+
+    wait_for(is_stable)
 
 
 def test_list(logd: LogdProcess, client: RawClient, topic: str) -> None:
@@ -127,7 +139,7 @@ def test_describe_producers(logd: LogdProcess, client: RawClient, topic: str) ->
             "LastSequence": "0",
             "CurrentTransactionStartOffset": "0",
         }
-    writer.end(commit=True)
+    commit(writer, topic, 1)
     (row,) = table(run(logd, *where))
     assert (row["LatestCoordinatorEpoch"], row["CurrentTransactionStartOffset"]) == ("0", "None")
     assert run(logd, "describe-producers", "--topic", topic, "--partition", 2).exit_code == 1
@@ -167,7 +179,7 @@ def test_find_hanging_and_abort(logd: LogdProcess, client: RawClient, topic: str
     assert run(logd, "abort", "--topic", topic, "--partition", 1, *by_producer).exit_code == 0
     assert table(run(logd, "find-hanging", "--topic", topic, *now)) == []
 
-    writer.end(commit=True)
+    commit(writer, topic, 0)
     assert zombie.produce(topic, 1) == 0  # it may go on: nothing but its transaction was ended
     after = client.fetch(topic, isolation_level=1)
     assert after.last_stable_offset == after.high_watermark == 4

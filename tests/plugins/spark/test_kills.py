@@ -186,7 +186,7 @@ def test_spark_killed_is_started_again(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(task.table, "commit", kill_and_commit)
             assert task.run_once(log.ends(topic)) == {(topic, 0): MANY + 5}
-        wait_for(lambda: driver.pid is None)
+        wait_for(lambda: driver.pid is None, SPARK_SECONDS)
         start_without_python(driver)
         log.produce(topic, 0, delays(0, 5))
         run_until_done(task, log, topic, MANY + 10)
