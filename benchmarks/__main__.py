@@ -15,6 +15,7 @@ ALL = (
     "partitions",
     "compaction",
     "transactions",
+    "client_transactions",
     "streams",
 )
 

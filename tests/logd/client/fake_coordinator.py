@@ -66,7 +66,11 @@ class FakeCoordinator:
         self._logs: dict[int, FakeLog] = defaultdict(FakeLog)
         self._faults: dict[ApiKey, list[ErrorCode | str]] = defaultdict(list)
         self._last_end: tuple[int, bool] | None = None
-        broker.topics = {"t": {0: broker.node_id, 1: broker.node_id}}
+        self.serve_at(broker)
+
+    def serve_at(self, broker: FakeBroker) -> None:
+        """Answer there, too."""
+        broker.topics = {"t": {0: self.broker.node_id, 1: self.broker.node_id}}
         broker.served.update(SERVED)
         broker.on(ApiKey.API_VERSIONS, self._versions)
         for key, serve in {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logd.client import TopicPartition, TransactionalProducer
+from logd.client import Client, TopicPartition, TransactionalProducer
 from logd.errors import (
     AbortableTransactionError,
     ConfigError,
@@ -18,8 +18,11 @@ from logd.errors import (
     ProducerFenced,
 )
 from logd.wire import ApiKey
+from logd.wire.messages.end_txn import EndTxnResponse
+from logd.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from tests.logd.client.fake_broker import Asked, FakeBroker
 from tests.logd.client.fake_coordinator import FakeCoordinator, coordinated
-from tests.logd.client.running import run, until
+from tests.logd.client.running import QUICK, run, until
 
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
 OFFSETS = {TopicPartition("in", 0): 5}
@@ -339,6 +342,35 @@ def test_the_version_follows_the_cluster_once_the_coordinator_was_away() -> None
     run(test())
 
 
+@pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE])
+def test_a_coordinator_that_moved_is_looked_up(code: ErrorCode) -> None:
+    async def test() -> None:
+        async with FakeBroker() as first, FakeBroker(2, first.nodes) as second:
+            coordinator = FakeCoordinator(first, 2)
+            coordinator.serve_at(second)
+            at = [first]
+
+            def found(asked: Asked) -> FindCoordinatorResponse:
+                return FindCoordinatorResponse(
+                    coordinators=[Coordinator(node_id=at[0].node_id, host="127.0.0.1", port=at[0].port)]
+                )
+
+            for broker in (first, second):
+                broker.on(ApiKey.FIND_COORDINATOR, found)
+            async with (
+                Client(first.bootstrap, **QUICK) as client,
+                TransactionalProducer(client, "id", linger_ms=0) as producer,
+            ):
+                await transaction(producer, b"a")
+                at[0] = second
+                first.on(ApiKey.END_TXN, lambda asked: EndTxnResponse(error_code=code))
+                await transaction(producer, b"b")
+                assert second.count(ApiKey.END_TXN) == 1
+            assert coordinator.committed == {0: [b"a", b"b"]}
+
+    run(test())
+
+
 @VERSIONS
 def test_a_commit_that_was_not_waited_for_can_be_waited_for_again(version: int) -> None:
     async def test() -> None:
@@ -412,6 +444,8 @@ def test_an_abort_gives_up_what_waits(version: int) -> None:
             for given_up in (future, waiting):
                 with pytest.raises(AbortableTransactionError):
                     await given_up
+            for _ in range(5):
+                await client.metadata(refresh=True)
             assert not [step for step in coordinator.steps if "end" in step]  # not before the answer
             held.set()
             await aborting
