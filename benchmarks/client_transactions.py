@@ -1,4 +1,4 @@
-"""What transactions cost our own producer: 1 KB records to 10 partitions, in transactions of 1 s and of 100 ms,
+"""What transactions cost our own producer: 1 KB records to 10 partitions, in transactions of 1 s and 0.1 s,
 the next one being filled while one is closing, against the idempotent producer; in turns.
 
     python -m benchmarks.client_transactions [--bootstrap-server HOST:PORT] [--runs N]

@@ -22,7 +22,7 @@ from tests.logd.client.running import QUICK, run, until
 from tests.logd.client.transaction_history import read_committed
 from tests.support.logd_process import LogdProcess
 
-NUMBERS = 800
+NUMBERS = 480
 IN_ONE = 4
 PARTITIONS = 3
 SETTINGS = {
@@ -101,13 +101,13 @@ def test_every_number_once_whatever_dies(tmp_path: Path, version: int) -> None:
             await Admin(client).create_topics([NewTopic("t", PARTITIONS), NewTopic("in", 1)])
             copier = Copier(logd.bootstrap)
             copying = asyncio.create_task(copier.copy())
-            for part in (1, 2, 3):
-                await reached(copier, copying, part * NUMBERS // 5)
+            for part in (1, 2):
+                await reached(copier, copying, part * NUMBERS // 4)
                 await asyncio.to_thread(logd.kill)
                 if part == 2:
                     copier.die()
                 await asyncio.to_thread(logd.start)
-            await reached(copier, copying, 4 * NUMBERS // 5)
+            await reached(copier, copying, 3 * NUMBERS // 4)
             copier.die()
             await copying
             assert copier.restarts

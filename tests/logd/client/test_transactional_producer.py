@@ -20,7 +20,7 @@ from logd.errors import (
 from logd.wire import ApiKey
 from logd.wire.messages.end_txn import EndTxnResponse
 from logd.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from tests.logd.client.fake_broker import Asked, FakeBroker
+from tests.logd.client.fake_broker import CUT, Asked, FakeBroker
 from tests.logd.client.fake_coordinator import FakeCoordinator, coordinated
 from tests.logd.client.running import QUICK, run, until
 
@@ -452,6 +452,24 @@ def test_an_abort_gives_up_what_waits(version: int) -> None:
             coordinator.broker.on(ApiKey.PRODUCE, coordinator.produce)
             await transaction(producer, b"z")
             assert coordinator.committed == {0: [b"z"]}
+
+    run(test())
+
+
+@VERSIONS
+def test_what_is_not_acknowledged_in_time_is_aborted(version: int) -> None:
+    async def test() -> None:
+        async with coordinated(version) as (coordinator, client):
+            coordinator.broker.on(ApiKey.PRODUCE, lambda asked: CUT)
+            async with TransactionalProducer(client, "id", linger_ms=0, delivery_timeout_ms=50) as producer:
+                with pytest.raises(AbortableTransactionError) as caught:
+                    await transaction(producer, b"a")
+                assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
+                await producer.abort()
+            coordinator.broker.on(ApiKey.PRODUCE, coordinator.produce)
+            async with TransactionalProducer(client, "id", linger_ms=0) as producer:
+                await transaction(producer, b"b")
+            assert coordinator.committed == {0: [b"b"]}
 
     run(test())
 
