@@ -1,7 +1,8 @@
-"""Transactions that last longer than their timeout: the coordinator aborts them, and the producer hears of it."""
+"""Transactions that last longer than their timeout: the coordinator aborts them, the producer hears of it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -26,10 +27,15 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
 
 
 async def time_out(client: Client, producer: TransactionalProducer, tp: TopicPartition) -> None:
-    """Write a record, and wait until nothing is open any more."""
+    """Write a record, and wait until nothing is open any more; on a slow machine it comes too late itself."""
     producer.begin()
-    await (await producer.send(tp.topic, tp.partition, [(0, None, b"too late", ())]))
+    await asyncio.wait([await producer.send(tp.topic, tp.partition, [(0, None, b"too late", ())])])
     assert await read_committed(client, [tp]) == {tp: []}
+
+
+async def send_and_commit(producer: TransactionalProducer, tp: TopicPartition) -> None:
+    await producer.send(tp.topic, tp.partition, [(0, None, b"later", ())])
+    await producer.commit()
 
 
 def test_version_2_aborts_and_goes_on(quick: LogdProcess) -> None:
@@ -39,9 +45,8 @@ def test_version_2_aborts_and_goes_on(quick: LogdProcess) -> None:
             tp = TopicPartition("two", 0)
             async with TransactionalProducer(client, "two", transaction_timeout_ms=50) as producer:
                 await time_out(client, producer, tp)
-                await producer.send("two", 0, [(0, None, b"later", ())])
                 with pytest.raises(AbortableTransactionError):
-                    await producer.commit()
+                    await send_and_commit(producer, tp)
                 await producer.abort()
             async with TransactionalProducer(client, "two") as producer:
                 producer.begin()
@@ -59,9 +64,8 @@ def test_version_1_is_fenced(quick: LogdProcess) -> None:
             tp = TopicPartition("one", 0)
             async with TransactionalProducer(client, "one", transaction_timeout_ms=50) as producer:
                 await time_out(client, producer, tp)
-                await producer.send("one", 0, [(0, None, b"later", ())])
                 with pytest.raises(TransactionError):
-                    await producer.commit()
+                    await send_and_commit(producer, tp)
                 with pytest.raises(ProducerFenced):
                     await producer.abort()
             assert await read_committed(client, [tp]) == {tp: []}
