@@ -83,8 +83,8 @@ async def measure(
 def main() -> None:
     """Entry point."""
     if sys.argv[1:2] == ["--feed"]:
-        host, port, topic, active, rate = sys.argv[2:]
-        feed(host, int(port), topic, int(active), float(rate))
+        host, port, name, active, each = sys.argv[2:]
+        feed(host, int(port), name, int(active), float(each))
         return
     parser = arguments(__doc__ or "")
     parser.add_argument("--partitions", type=int, default=10_000, help="how many are assigned")

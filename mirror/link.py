@@ -59,6 +59,8 @@ class Link:
         self._quarantine = Quarantine(random.random)
         self._ends: dict[TopicPartition, int] = {}
         """Where each partition of the source ended when it was first placed, or `run` was called."""
+        self._behind: set[TopicPartition] = set()
+        """Those not seen yet to be copied up to there, since they were placed or `run` was called."""
 
     async def open(self) -> Self:
         """Connect, read the offset syncs, make the remote topics and find every partition's position.
@@ -80,6 +82,7 @@ class Link:
         """
         if until_caught_up:
             self._ends |= await self._placing.source_ends(self._mirror.copies)
+            self._behind |= self._mirror.copies.keys()
         work = [self._copy_on(until_caught_up), self._tend(), self._watch(), self._stopped()]
         tasks = [asyncio.create_task(each) for each in work]
         try:
@@ -193,7 +196,12 @@ class Link:
     def _is_caught_up(self) -> bool:
         if any(not held.is_given_up for held in self.quarantined.values()):
             return False
-        return all(self._mirror.is_at(tp, self._ends[tp]) for tp in self._mirror.copies)
+        while self._behind:
+            tp = next(iter(self._behind))
+            if tp in self._mirror.copies and not self._mirror.is_at(tp, self._ends[tp]):
+                return False
+            self._behind.discard(tp)
+        return True
 
     async def _drain(self) -> None:
         """Have everything passed on acked; a target that is away is not waited for once asked to stop."""
@@ -283,5 +291,6 @@ class Link:
         tp, position = placed.tp, placed.position
         log.info("%s: %s from %d on", self.settings.name, tp, position.upstream)
         self._ends.setdefault(tp, placed.end)
+        self._behind.add(tp)
         self._quarantine.release(tp)
         self._mirror.add(tp, placed.remote, placed.topic_id, placed.remote_topic_id, position, placed.end)

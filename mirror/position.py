@@ -167,7 +167,7 @@ async def _last_batch(target: Client, remote: TopicPartition, ends: LogEnds) -> 
     """The target's last batch; None if it was deleted there, or does not come in time."""
     if ends.start >= ends.end:
         return None
-    async with BatchFetcher(target, max_partition_fetch_bytes=PROOF_BYTES) as fetcher:
+    async with BatchFetcher(target, max_partition_fetch_bytes=PROOF_BYTES, fetch_sessions=False) as fetcher:
         fetcher.add(remote, ends.end - 1)
         for fetched in await fetcher.fetch(timeout_ms=FETCH_SECONDS * 1000):
             for at, header in iter_batches(fetched.buffer):

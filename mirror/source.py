@@ -84,6 +84,8 @@ class MirrorSource:
         )
         self.copies: dict[TopicPartition, PartitionCopy] = {}
         self._unacked: set[TopicPartition] = set()
+        self._unsynced: set[TopicPartition] = set()
+        """Those with an ack since their last sync: the others have nothing to say."""
         self._full: set[TopicPartition] = set()
         """Those that are not read on because their share of the memory is on its way."""
 
@@ -126,6 +128,7 @@ class MirrorSource:
         """Copy this partition no more. What of it was appended is found out when it is added again."""
         copy = self.copies.pop(tp)
         self._unacked.discard(tp)
+        self._unsynced.discard(tp)
         self._full.discard(tp)
         self._fetcher.remove(tp)
         copy.forget()
@@ -161,6 +164,7 @@ class MirrorSource:
             try:
                 if copy.take_acks():
                     self._acked_at = self._clock()
+                    self._unsynced.add(tp)
             except MirrorError as e:
                 self.fail(e)
                 continue
@@ -282,7 +286,11 @@ class MirrorSource:
 
     async def _write_syncs(self) -> None:
         self._synced_at = self._clock()
-        for copy in list(self.copies.values()):
+        for tp in list(self._unsynced):
+            copy = self.copies.get(tp)
+            if copy is None:
+                continue  # removed while another's sync was written
+            self._unsynced.discard(tp)  # what is acked from here on wants a sync of its own
             sync = copy.sync()
             if sync is not None and sync != self._syncs.latest(copy.tp):
                 await self._syncs.write(sync, int(self._synced_at * 1000))

@@ -113,10 +113,11 @@ class FetchBuffer:
 
     def _list(self, held: FetchPosition) -> None:
         """Among what is `ready`, `kept` or `failed`; it keeps its place there."""
+        listed: dict[TopicPartition, FetchPosition] | None = None
         if held.buffered:
             listed = self.kept if held.paused else self.ready
-        else:
-            listed = None if held.error is None else self.failed
+        elif held.error is not None:
+            listed = self.failed
         if listed is not held.listed_in:
             if held.listed_in is not None:
                 del held.listed_in[held.tp]
