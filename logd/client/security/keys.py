@@ -50,9 +50,13 @@ def is_security_key(key: str) -> bool:
 
 
 class SecurityKeys:
-    """The security keys among `properties`; `prefix` stands before each key in errors and logs."""
+    """The security keys among `properties`; errors and logs name a key as it is in `written`, else after
+    `prefix`.
+    """
 
-    def __init__(self, properties: Mapping[str, object], prefix: str = "") -> None:
+    def __init__(
+        self, properties: Mapping[str, object], prefix: str = "", written: Mapping[str, str] | None = None
+    ) -> None:
         # str.__str__: a password type derived from str may hide itself from str().
         self._values = {
             key: str.__str__(value).strip() if isinstance(value, str) else str(value)
@@ -60,6 +64,7 @@ class SecurityKeys:
             if is_security_key(key) and value is not None
         }
         self._prefix = prefix
+        self._written = written or {}
 
     def check_names(self) -> None:
         """ConfigError for an unknown key: passed over, it would weaken what it was meant to strengthen.
@@ -71,10 +76,10 @@ class SecurityKeys:
                 continue
             near = difflib.get_close_matches(key, SECURITY_KEYS, 1, 0.8)
             raise ConfigError(
-                self._prefix + key, HIDDEN, f"is not supported; {near[0]}?" if near else "is not supported"
+                self._name(key), HIDDEN, f"is not supported; {near[0]}?" if near else "is not supported"
             )
-        if idle := sorted(self._prefix + key for key in self._values.keys() & WITHOUT_EFFECT):
-            _log.info("without effect here: %s", ", ".join(idle))
+        if idle := sorted(self._name(key) for key in self._values.keys() & WITHOUT_EFFECT):
+            _log.warning("without effect here: %s", ", ".join(idle))
 
     def has(self, key: str) -> bool:
         """Whether the key is given and not empty."""
@@ -98,4 +103,7 @@ class SecurityKeys:
     def wrong(self, key: str, allowed: str) -> ConfigError:
         """The error for a key's value, which it shows only if it is no secret."""
         shown = HIDDEN if key in SECRETS and self.has(key) else self.text(key)
-        return ConfigError(self._prefix + key, shown, allowed)
+        return ConfigError(self._name(key), shown, allowed)
+
+    def _name(self, key: str) -> str:
+        return self._written.get(key, self._prefix + key)

@@ -42,14 +42,20 @@ class SecuritySettings:
 
     @classmethod
     def from_properties(
-        cls, properties: Mapping[str, object], *, prefix: str = "", token: TokenSource | None = None
+        cls,
+        properties: Mapping[str, object],
+        *,
+        prefix: str = "",
+        written: Mapping[str, str] | None = None,
+        token: TokenSource | None = None,
     ) -> Self:
         """Read `security.protocol`, `ssl.*` and `sasl.*`; other keys are somebody else's.
 
-        `prefix`: what stands before each key where the user wrote it, for errors. `token`: where OAUTHBEARER
-        has its tokens from, instead of a URL. ConfigError names key and remedy, and never a secret.
+        For errors: `written` has keys as the user wrote them, `prefix` is what stands before the others.
+        `token`: where OAUTHBEARER has its tokens from, instead of a URL.
+        ConfigError names key and remedy, and never a secret.
         """
-        keys = SecurityKeys(properties, prefix)
+        keys = SecurityKeys(properties, prefix, written)
         keys.check_names()
         protocol = cast(SecurityProtocol, keys.choice("security.protocol", PROTOCOLS, "PLAINTEXT"))
         return cls(
