@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from logd.client import Client
+from logd.client.properties import read_command_config
 from logd.config.properties import read_properties
 from logd.errors import ConfigError, MillstreamError
 from mirror.config import LinkSettings, parse_links
@@ -69,11 +70,22 @@ def verify(
         str,
         typer.Option("--alias", help="The source's alias: its topics are called ALIAS.TOPIC in the target."),
     ] = "",
+    command_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--command-config", help="Properties of the clients: security.protocol, ssl.*, sasl.* ..."
+        ),
+    ] = None,
+    target_config: Annotated[
+        Path | None, typer.Option("--target-config", help="The same for the target, if it is another file.")
+    ] = None,
 ) -> None:
     """Compare topics by digest over key, value, headers and timestamp; the exit status is 1 if any differ."""
     pairs = [_pair(name, alias) for name in topic]
     try:
-        equal = _run(_verify(source, target, pairs))
+        client = read_command_config(command_config)
+        target_client = client if target_config is None else read_command_config(target_config)
+        equal = _run(_verify(Client(source, **client), Client(target, **target_client), pairs))
     except MillstreamError as e:
         typer.echo(f"mirror: {e}", err=True)
         raise typer.Exit(2) from None
@@ -173,9 +185,9 @@ def _pair(name: str, alias: str) -> tuple[str, str]:
     return topic, remote if colon else f"{alias}.{topic}" if alias else topic
 
 
-async def _verify(source: str, target: str, pairs: Sequence[tuple[str, str]]) -> bool:
+async def _verify(source: Client, target: Client, pairs: Sequence[tuple[str, str]]) -> bool:
     equal = True
-    async with Client(source) as source_client, Client(target) as target_client:
+    async with source as source_client, target as target_client:
         for topic, remote in pairs:
             found = await verify_topic(source_client, target_client, topic, remote)
             verdict = "equal" if found.equal else "DIFFERENT"

@@ -15,9 +15,11 @@ import difflib
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
+from logd.client.properties import CLIENT, ClientProperties, one_client
+from logd.client.security.keys import is_security_key
 from logd.errors import ConfigError
 from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, TOPICS_EXCLUDE, NameFilter, TopicFilter, patterns
 from mirror.policy import ReplicationPolicy, policy_named
@@ -42,6 +44,8 @@ class Cluster:
 
     alias: str
     bootstrap_servers: str
+    client: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of `Client`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +108,15 @@ def _cluster(properties: Mapping[str, str], alias: str) -> Cluster:
     key = f"{alias}.bootstrap.servers"
     if not properties.get(key):
         raise ConfigError(key, "", "host:port, separated by commas")
-    protocol = properties.get(f"{alias}.security.protocol", "PLAINTEXT")
-    if protocol.upper() != "PLAINTEXT":
-        raise ConfigError(f"{alias}.security.protocol", protocol, "only PLAINTEXT for now")
-    return Cluster(alias=alias, bootstrap_servers=properties[key])
+    own = {
+        name: value
+        for name, value in properties.items()
+        if is_security_key(name) or name.startswith(f"{alias}.")
+    }
+    roles = [f"{alias}.{role}." for role in ("admin", "consumer", "producer")]
+    given = one_client(own, ("", f"{alias}."), roles)
+    ClientProperties.layered(own, f"{alias}.").tell_rest((*CLIENT, "bootstrap.servers"))
+    return Cluster(alias=alias, bootstrap_servers=properties[key], client=given.client())
 
 
 def _link(

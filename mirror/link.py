@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from logd.client import Admin, Client, TopicMetadata, TopicPartition
 from logd.errors import BROKER_AWAY, ConfigError
-from mirror.config import LinkSettings
+from mirror.config import Cluster, LinkSettings
 from mirror.errors import MirrorError, NotAligned
 from mirror.offsets import NO_ID, OffsetSyncs
 from mirror.placing import Placed, Placing
@@ -127,12 +127,8 @@ class Link:
 
     async def _open(self) -> None:
         settings, enter = self.settings, self._stack.enter_async_context
-        self._source = await enter(
-            Client(settings.source.bootstrap_servers, client_id=f"mirror-{settings.name}")
-        )
-        self._target = await enter(
-            Client(settings.target.bootstrap_servers, client_id=f"mirror-{settings.name}")
-        )
+        self._source = await enter(_client(settings.source, settings.name))
+        self._target = await enter(_client(settings.target, settings.name))
         await self._check_clusters()
         self._source_admin, self._target_admin = Admin(self._source), Admin(self._target)
         self._topics = RemoteTopics(settings, self._source_admin, self._target_admin)
@@ -294,3 +290,7 @@ class Link:
         self._behind.add(tp)
         self._quarantine.release(tp)
         self._mirror.add(tp, placed.remote, placed.topic_id, placed.remote_topic_id, position, placed.end)
+
+
+def _client(cluster: Cluster, link: str) -> Client:
+    return Client(cluster.bootstrap_servers, **{"client_id": f"mirror-{link}", **cluster.client})

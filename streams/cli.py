@@ -19,11 +19,13 @@ import json
 import logging
 import signal
 import sys
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from logd.config.log_level import LogLevel
+from logd.config.properties import read_properties
 from logd.errors import ConfigError, MillstreamError
 from streams.config import StreamsConfig
 from streams.dsl import StreamsBuilder
@@ -57,6 +59,13 @@ def run(
     override: Annotated[
         list[str] | None, typer.Option(help="a setting by Kafka's name, key=value; may be repeated")
     ] = None,
+    command_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--command-config",
+            help="a file of settings by Kafka's names, such as security.protocol, ssl.*, sasl.*",
+        ),
+    ] = None,
     exit_when_caught_up: Annotated[
         bool, typer.Option(help="end once all there is in the inputs is processed and committed")
     ] = False,
@@ -68,9 +77,11 @@ def run(
     """Run one instance of an application. Ends cleanly on SIGTERM or Ctrl-C, everything committed."""
     logging.basicConfig(level=log_level.value, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     gc.set_threshold(GC_THRESHOLD)
-    properties: dict[str, Any] = dict(_pair(each) for each in override or [])
-    properties |= {"bootstrap.servers": bootstrap_server, "application.id": application_id}
+    given = dict(_pair(each) for each in override or [])
+    given |= {"bootstrap.servers": bootstrap_server, "application.id": application_id}
     try:
+        read = {} if command_config is None else read_properties(command_config, "--command-config")
+        properties: dict[str, Any] = {**read, **given}
         streams = KafkaStreams(_load(topology), StreamsConfig.from_properties(properties))
         asyncio.run(_run(streams, exit_when_caught_up=exit_when_caught_up, status_interval=status_interval))
     except MillstreamError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import re
 import tempfile
@@ -11,7 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from logd.client import IsolationLevel
+from logd.client.properties import CLIENT, OF_JAVA, one_client
+from logd.client.security.keys import is_security_key
 from logd.errors import ConfigError
+
+_log = logging.getLogger(__name__)
 
 ExceptionAnswer = Literal["fail", "continue"]
 ExceptionHandler = Callable[[Exception], ExceptionAnswer]
@@ -90,6 +95,9 @@ class StreamsConfig:
     """What to do with a record whose bytes do not fit its serde."""
     production_exception_handler: ExceptionHandler = log_and_fail
     """What to do with a record that cannot be serialized or is refused by the broker."""
+    client: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of the application's `Client`: `security`, backoffs. Not a key: `from_properties`
+    gathers it from `security.protocol`, `ssl.*`, `sasl.*` and the other keys of Kafka's clients."""
 
     def __post_init__(self) -> None:
         self.validate()
@@ -118,20 +126,67 @@ class StreamsConfig:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
-        """Read Kafka's dotted keys; text is converted to each setting's type. Unknown keys are an error."""
+        """Read Kafka's dotted keys; text is converted to each setting's type. Unknown keys are an error.
+
+        Keys of Kafka's Java library that mean nothing here are named in one line of the log.
+        """
         hints = get_type_hints(cls)
-        values: dict[str, Any] = {}
+        values: dict[str, Any] = {"client": one_client(properties, ("",), _ROLES).client()}
+        for key in ("client_id", "metadata_max_age_ms"):
+            values["client"].pop(key, None)  # settings of the application itself
+        properties = _without_clients_and_javas(properties)
         given: dict[str, str] = {}
         for key, value in sorted(properties.items(), key=lambda item: _PREFIXES.index(_prefix(item[0]))):
             name = _without_prefix(key).replace(".", "_").replace("-", "_")
-            if name not in {each.name for each in dataclasses.fields(cls)}:
-                raise ConfigError(key, value, "one of " + ", ".join(sorted(hints)).replace("_", "."))
+            if name not in _NAMES_OF_KEYS:
+                raise ConfigError(key, value, "one of " + ", ".join(sorted(_NAMES_OF_KEYS)).replace("_", "."))
             values[name] = _converted(key, value, hints[name])
             given[name.replace("_", ".")] = key
         try:
             return cls(**values)
         except ConfigError as error:
             raise ConfigError(given.get(error.key, error.key), error.value, error.allowed) from None
+
+
+_NAMES_OF_KEYS = frozenset(each.name for each in dataclasses.fields(StreamsConfig)) - {"client"}
+
+_ROLES = ("admin.", "producer.", "consumer.", "main.consumer.", "restore.consumer.", "global.consumer.")
+"""Prefixes of the settings of Kafka Streams' several clients."""
+
+_IDLE = """
+    acceptable.recovery.lag application.server built.in.metrics.version cache.max.bytes.buffering
+    default.client.supplier default.dsl.store default.key.serde default.list.key.serde.inner
+    default.list.key.serde.type default.list.value.serde.inner default.list.value.serde.type
+    default.timestamp.extractor default.value.serde dsl.store.suppliers.class
+    ensure.explicit.internal.resource.naming log.summary.interval.ms max.warmup.replicas
+    num.standby.replicas num.stream.threads probing.rebalance.interval.ms processor.wrapper.class
+    rack.aware.assignment.non_overlap_cost rack.aware.assignment.strategy rack.aware.assignment.tags
+    rack.aware.assignment.traffic_cost rocksdb.config.setter task.assignor.class task.timeout.ms
+    topology.optimization upgrade.from window.size.ms windowed.inner.class.serde
+    windowstore.changelog.additional.retention.ms
+"""
+_OF_KAFKA_STREAMS = frozenset(_IDLE.split())
+"""Keys of Kafka Streams that mean nothing here."""
+
+
+def _without_clients_and_javas(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the application itself."""
+    guarantee = str(properties.get("processing.guarantee", "at_least_once"))
+    if guarantee != "at_least_once":
+        raise ConfigError("processing.guarantee", guarantee, "at_least_once is what there is")
+    kept: dict[str, Any] = {}
+    idle = []
+    for key, value in properties.items():
+        inner = key[len(next((role for role in _ROLES if key.startswith(role)), "")) :]
+        if is_security_key(inner) or (inner in CLIENT and inner.replace(".", "_") not in _NAMES_OF_KEYS):
+            continue
+        if inner in OF_JAVA or key in _OF_KAFKA_STREAMS:
+            idle.append(key)
+        elif key != "processing.guarantee":
+            kept[key] = value
+    if idle:
+        _log.warning("without effect here: %s", ", ".join(sorted(idle)))
+    return kept
 
 
 _PREFIXES = ("", "consumer.", "main.consumer.")

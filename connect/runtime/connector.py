@@ -23,7 +23,8 @@ from connect.config import (
 from connect.converters import unknown_settings
 from connect.errors import ConfigError, ConnectError
 from connect.runtime.calls import PluginCalls
-from connect.runtime.client_settings import consumer_arguments, producer_arguments
+from connect.runtime.client_settings import client_arguments, consumer_arguments, producer_arguments
+from connect.runtime.clients import ROLES, Clients
 from connect.runtime.conversion import Conversion
 from connect.runtime.plugins import ConnectorClass, connector_class, connector_type
 from connect.runtime.range_task import WorkerRangeTask
@@ -34,7 +35,7 @@ from connect.runtime.task import TaskSetting, WorkerTask
 from connect.runtime.topic_creation import creation_rules
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import OffsetStore
-from logd.client import Admin, Client
+from logd.client import Admin
 
 _log = logging.getLogger(__name__)
 _PREFIXES = (
@@ -56,9 +57,7 @@ class WorkerParts:
 
     worker_id: str
     config: WorkerConfig
-    client: Client
-    producing_client: Client
-    admin: Admin
+    clients: Clients
     store: OffsetStore
     on_change: Callable[[], None]
 
@@ -170,6 +169,7 @@ class WorkerConnector:
         if not issubclass(getattr(self.plugin, "task_class", object), RangeSinkTask):
             Conversion.configured(worker, raw)
             self._look_at_converters(worker, raw)
+        client_arguments(worker.raw, raw, ROLES[self.type])
         if self.type == "source":
             producer_arguments(worker.raw, raw)
             creation_rules(raw)
@@ -225,15 +225,15 @@ class WorkerConnector:
 
     def _make_task(self, task_id: int) -> WorkerTask:
         parts = self._parts
+        client = parts.clients.of(self.type, self.config)
         setting = TaskSetting(
             connector=self.name,
             task_id=task_id,
             config=self._task_configs[task_id],
             connector_config=self.config,
             worker=parts.config,
-            client=parts.client,
-            producing_client=parts.producing_client,
-            admin=parts.admin,
+            client=client,
+            admin=Admin(client),
         )
         task = self.plugin.task_class()
         match self.type, task:

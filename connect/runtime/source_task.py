@@ -72,9 +72,9 @@ class WorkerSourceTask(WorkerTask):
         setting = self.setting
         self._conversion = Conversion.configured(setting.worker, setting.connector_config)
         rules = creation_rules(setting.connector_config) if setting.worker.topic_creation_enable else []
-        self._topics = TopicCreation(setting.producing_client, setting.admin, rules)
+        self._topics = TopicCreation(setting.client, setting.admin, rules)
         arguments = producer_arguments(setting.worker.raw, setting.connector_config)
-        self._producer = BatchProducer(setting.producing_client, **arguments)
+        self._producer = BatchProducer(setting.client, **arguments)
         self._task.context = self._context
         await self._wait_for(self._calls.call(self._task.start, setting.config))
         await self._patiently(self._producer.start)

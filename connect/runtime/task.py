@@ -47,8 +47,7 @@ class TaskSetting:
     connector_config: Mapping[str, Any]
     worker: WorkerConfig
     client: Client
-    producing_client: Client
-    """The client whose requests may have the broker create topics (auto.create.topics.enable)."""
+    """A source's: its requests may have the broker create topics (auto.create.topics.enable)."""
     admin: Admin
 
 

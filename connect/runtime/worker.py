@@ -12,14 +12,16 @@ from typing import Any
 
 from connect.config import SinkConfig, unknown_keys
 from connect.errors import ConfigError, NotFound
-from connect.runtime.client_settings import CLIENT_KEYS, client_arguments, group_id
+from connect.runtime.client_settings import group_id, is_client_key
+from connect.runtime.clients import Clients
 from connect.runtime.connector import WorkerConnector, WorkerParts
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.states import State
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import FileOffsetStore
-from logd.client import Admin, Client, TopicPartition
+from logd.client import Admin, TopicPartition
+from logd.client.properties import CLIENT, ClientProperties
 from logd.errors import BROKER_AWAY
 
 _log = logging.getLogger(__name__)
@@ -39,19 +41,16 @@ class Worker:
         self._changed = asyncio.Event()
         self._connectors: dict[str, WorkerConnector] = {}
         for key, nearest in unknown_keys([WorkerConfig], config.raw, WorkerConfig.PREFIXES).items():
-            if key not in CLIENT_KEYS:
+            if not is_client_key(key):
                 _log.warning("%s is not known and has no effect%s", key, f"; {nearest}?" if nearest else "")
+        ClientProperties.layered(config.raw, "admin.").tell_rest(CLIENT)
 
     async def __aenter__(self) -> Worker:
         self._store = FileOffsetStore.open(Path(self.config.offset_storage_file_filename))
-        arguments = {"client_id": "connect", **client_arguments(self.config.raw)}
-        self._client = Client(self.config.bootstrap_servers, **arguments)
-        self._producing_client = Client(
-            self.config.bootstrap_servers, allow_auto_topic_creation=True, **arguments
-        )
+        self._clients = Clients(self.config)
         try:
-            await self._client.connect()
-            await self._producing_client.connect()
+            self._client = await self._clients.worker(producing=False).connect()
+            await self._clients.worker(producing=True).connect()
         except BaseException:
             await self._close()
             raise
@@ -63,8 +62,7 @@ class Worker:
         await self._close()
 
     async def _close(self) -> None:
-        await self._producing_client.close()
-        await self._client.close()
+        await self._clients.close()
         self._store.close()
 
     async def start_connector(self, raw: Mapping[str, Any]) -> str:
@@ -72,9 +70,7 @@ class Worker:
         parts = WorkerParts(
             worker_id=self.worker_id,
             config=self.config,
-            client=self._client,
-            producing_client=self._producing_client,
-            admin=self._admin,
+            clients=self._clients,
             store=self._store,
             on_change=self._note_change,
         )

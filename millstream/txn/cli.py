@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
 from logd.client import ActiveProducer, Admin, Client, TopicPartition
+from logd.client.properties import read_command_config
 from logd.errors import ConfigError, ErrorCode, KafkaError, MillstreamError
 from millstream.txn.hanging import find_hanging
 from millstream.txn.table import print_table
@@ -61,16 +63,26 @@ T = TypeVar("T")
 Servers = Annotated[
     str | None, typer.Option("--bootstrap-server", metavar="HOST:PORT[,HOST:PORT]", help="Brokers to ask.")
 ]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        help="Properties of the client: security.protocol, ssl.*, sasl.* ...",
+    ),
+]
 TopicName = Annotated[str, typer.Option("--topic", help="The topic.")]
 PartitionIndex = Annotated[int, typer.Option("--partition", min=0, help="The partition's number.")]
 BrokerId = Annotated[int | None, typer.Option("--broker-id", help="Ask this broker instead of the leader.")]
 
 
 @app.callback()
-def _options(context: typer.Context, bootstrap_server: Servers = None) -> None:
+def _options(
+    context: typer.Context, bootstrap_server: Servers = None, command_config: CommandConfig = None
+) -> None:
     """Transactions: list and describe them, find those that hang, and abort these."""
     # Kafka's tool takes the servers before the command, our other commands take them behind it: here both do.
-    context.obj = bootstrap_server
+    context.obj = bootstrap_server, command_config
 
 
 @app.command("list")
@@ -83,6 +95,7 @@ def list_transactions(
         str | None, typer.Option(help="Only transactional ids that this regular expression matches.")
     ] = None,
     bootstrap_server: Servers = None,
+    command_config: CommandConfig = None,
 ) -> None:
     """List transactional ids with the state of their transactions."""
 
@@ -92,7 +105,7 @@ def list_transactions(
         )
         return [(one.transactional_id, one.coordinator, one.producer_id, one.state) for one in found]
 
-    print_table(LISTED, _run(context, bootstrap_server, ask))
+    print_table(LISTED, _run(context, bootstrap_server, command_config, ask))
 
 
 @app.command()
@@ -100,6 +113,7 @@ def describe(
     context: typer.Context,
     transactional_id: Annotated[str, typer.Option(help="The transactional id.")],
     bootstrap_server: Servers = None,
+    command_config: CommandConfig = None,
 ) -> None:
     """Describe a transactional id and its transaction."""
 
@@ -120,7 +134,7 @@ def describe(
             )
         ]
 
-    print_table(DESCRIBED, _run(context, bootstrap_server, ask))
+    print_table(DESCRIBED, _run(context, bootstrap_server, command_config, ask))
 
 
 @app.command()
@@ -130,6 +144,7 @@ def describe_producers(
     partition: PartitionIndex,
     broker_id: BrokerId = None,
     bootstrap_server: Servers = None,
+    command_config: CommandConfig = None,
 ) -> None:
     """Describe the producers a partition knows, and where their open transactions begin."""
     tp = TopicPartition(topic, partition)
@@ -148,7 +163,7 @@ def describe_producers(
             for producer in found[tp]
         ]
 
-    print_table(PRODUCERS, _run(context, bootstrap_server, ask))
+    print_table(PRODUCERS, _run(context, bootstrap_server, command_config, ask))
 
 
 @app.command()
@@ -165,6 +180,7 @@ def abort(
     producer_epoch: Annotated[int | None, typer.Option(help="With --producer-id.")] = None,
     coordinator_epoch: Annotated[int | None, typer.Option(help="With --producer-id.")] = None,
     bootstrap_server: Servers = None,
+    command_config: CommandConfig = None,
 ) -> None:
     """Abort a transaction that hangs in a partition, past its coordinator.
 
@@ -191,7 +207,7 @@ def abort(
             assert coordinator_epoch is not None
             await _abort(admin, tp, producer_id, producer_epoch, coordinator_epoch)
 
-    _run(context, bootstrap_server, work)
+    _run(context, bootstrap_server, command_config, work)
 
 
 @app.command("find-hanging")
@@ -204,6 +220,7 @@ def find_hanging_transactions(
         int, typer.Option(min=0, help="Transactions idle for longer are looked at, in minutes.")
     ] = 15,
     bootstrap_server: Servers = None,
+    command_config: CommandConfig = None,
 ) -> None:
     """Find transactions that are open in a partition and that no coordinator will ever end."""
     if topic is None and broker_id is None:
@@ -235,7 +252,7 @@ def find_hanging_transactions(
             for tp, producer in found
         ]
 
-    print_table(HANGING, _run(context, bootstrap_server, ask))
+    print_table(HANGING, _run(context, bootstrap_server, command_config, ask))
 
 
 async def _writer(admin: Admin, tp: TopicPartition, start_offset: int) -> ActiveProducer:
@@ -255,13 +272,16 @@ async def _abort(
     await admin.abort_transaction(tp, producer_id, producer_epoch, max(coordinator_epoch, 0))
 
 
-def _run(context: typer.Context, given: str | None, work: Callable[[Client], Awaitable[T]]) -> T:
-    servers = given or context.obj
+def _run(
+    context: typer.Context, given: str | None, config: Path | None, work: Callable[[Client], Awaitable[T]]
+) -> T:
+    servers = given or context.obj[0]
     if not servers:
         raise typer.BadParameter("--bootstrap-server is needed")
 
     async def main() -> T:
-        async with Client(servers, connect_timeout_ms=CONNECT_TIMEOUT_MS) as client:
+        arguments = read_command_config(config or context.obj[1])
+        async with Client(servers, connect_timeout_ms=CONNECT_TIMEOUT_MS, **arguments) as client:
             return await work(client)
 
     try:

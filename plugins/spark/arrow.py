@@ -62,7 +62,7 @@ async def _next(chunks: AsyncIterator[Fetched]) -> Fetched | None:
 async def _fetched(options: ReadOptions, wanted: LogRange) -> AsyncIterator[Fetched]:
     tp, position = TopicPartition(wanted.topic, wanted.partition), wanted.start
     async with (
-        Client(options.bootstrap_servers, client_id=options.client_id) as client,
+        Client(options.bootstrap_servers, **options.client) as client,
         BatchFetcher(client, isolation_level=options.isolation_level, **options.fetch) as fetcher,
     ):
         fetcher.assign({tp: position})

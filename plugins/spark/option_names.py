@@ -11,6 +11,9 @@ import difflib
 import logging
 from collections.abc import Iterable, Mapping
 
+from logd.client.properties import CLIENT_KEYS
+from logd.client.security.keys import is_security_key
+from logd.client.security.secret import HIDDEN
 from logd.errors import ConfigError
 
 _log = logging.getLogger(__name__)
@@ -19,9 +22,11 @@ _EFFECTIVE = """
     subscribe subscribePattern assign startingOffsets endingOffsets startingTimestamp endingTimestamp
     startingOffsetsByTimestamp endingOffsetsByTimestamp startingOffsetsByTimestampStrategy failOnDataLoss
     minPartitions maxRecordsPerPartition includeHeaders kafkaConsumer.pollTimeoutMs kafka.bootstrap.servers
-    kafka.isolation.level kafka.client.id kafka.security.protocol kafka.fetch.min.bytes
+    kafka.isolation.level kafka.fetch.min.bytes
     kafka.fetch.max.wait.ms kafka.fetch.max.bytes kafka.max.partition.fetch.bytes
 """
+_CLIENT = " ".join(f"kafka.{key}" for key in sorted(CLIENT_KEYS))
+"""Of connections, TLS and SASL."""
 
 _WITHOUT_EFFECT = """
     maxOffsetsPerTrigger minOffsetsPerTrigger maxTriggerDelay groupIdPrefix fetchOffset.numRetries
@@ -29,15 +34,11 @@ _WITHOUT_EFFECT = """
     kafka.check.crcs kafka.client.dns.lookup kafka.client.rack kafka.connections.max.idle.ms
     kafka.default.api.timeout.ms kafka.enable.metrics.push kafka.exclude.internal.topics kafka.group.id
     kafka.group.instance.id kafka.group.protocol kafka.group.remote.assignor kafka.heartbeat.interval.ms
-    kafka.max.poll.interval.ms kafka.max.poll.records kafka.metadata.max.age.ms
-    kafka.metadata.recovery.rebootstrap.trigger.ms kafka.metadata.recovery.strategy kafka.metric.reporters
-    kafka.metrics.num.samples kafka.metrics.recording.level kafka.metrics.sample.window.ms
-    kafka.partition.assignment.strategy kafka.receive.buffer.bytes kafka.reconnect.backoff.max.ms
-    kafka.reconnect.backoff.ms kafka.request.timeout.ms kafka.retry.backoff.max.ms kafka.retry.backoff.ms
-    kafka.sasl.jaas.config kafka.sasl.mechanism kafka.security.providers kafka.send.buffer.bytes
-    kafka.session.timeout.ms kafka.socket.connection.setup.timeout.max.ms
-    kafka.socket.connection.setup.timeout.ms kafka.ssl.truststore.location kafka.ssl.truststore.password
-    kafka.ssl.keystore.location kafka.ssl.keystore.password kafka.ssl.key.password
+    kafka.max.poll.interval.ms kafka.max.poll.records kafka.metadata.recovery.rebootstrap.trigger.ms
+    kafka.metadata.recovery.strategy kafka.metric.reporters kafka.metrics.num.samples
+    kafka.metrics.recording.level kafka.metrics.sample.window.ms kafka.partition.assignment.strategy
+    kafka.receive.buffer.bytes kafka.send.buffer.bytes kafka.session.timeout.ms
+    kafka.socket.connection.setup.timeout.max.ms kafka.socket.connection.setup.timeout.ms
 """
 """Of Spark's Kafka source and of Kafka's consumer."""
 
@@ -55,8 +56,8 @@ _SPARKS_OWN = """
 """
 """What Spark adds by itself: `load(path)`, and the properties of a table in its catalogue."""
 
-EFFECTIVE = frozenset(_EFFECTIVE.lower().split())
-_NAMES = {name.lower(): name for name in (_EFFECTIVE + _WITHOUT_EFFECT).split()}
+EFFECTIVE = frozenset((_EFFECTIVE + _CLIENT).lower().split())
+_NAMES = {name.lower(): name for name in (_EFFECTIVE + _CLIENT + _WITHOUT_EFFECT).split()}
 
 
 def misspelt(keys: Iterable[str]) -> dict[str, str | None]:
@@ -71,11 +72,15 @@ def check_names(given: Mapping[str, str]) -> None:
         name = key.lower()
         if name in EFFECTIVE or name in _SPARKS_OWN.split() or name.startswith("option."):
             continue
+        if is_security_key(name.removeprefix("kafka.")) and name.startswith("kafka."):
+            continue  # one that cannot be used is refused where the others are read
         if name in _REFUSED:
             raise ConfigError(key, value, f"is not taken: {_REFUSED[name]}")
         nearest = None if name in _NAMES else _nearest(name)
         if nearest is not None:
-            raise ConfigError(key, value, f"is not an option; {nearest}?")
+            # Written without `kafka.` it may be a password.
+            shown = HIDDEN if is_security_key(name) else value
+            raise ConfigError(key, shown, f"is not an option; {nearest}?")
         if name not in _NAMES and not name.startswith("kafka."):
             raise ConfigError(key, value, "is not an option of the source")
         # A client of Kafka takes keys of its own plugins, too.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from logd.client.properties import ClientProperties
 from logd.errors import ConfigError
 from logd.topic_partition import TopicPartition
 from plugins.spark.option_names import check_names
@@ -56,7 +57,8 @@ class ReadOptions:
     include_headers: bool
     poll_timeout_ms: int
     isolation_level: Literal["read_uncommitted", "read_committed"]
-    client_id: str
+    client: Mapping[str, Any]
+    """Keyword arguments of `Client`, security among them."""
     fetch: Mapping[str, Any]
     """Keyword arguments of `BatchFetcher`."""
 
@@ -85,10 +87,6 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
     isolation = given.get("kafka.isolation.level", "read_uncommitted")
     if isolation not in ("read_uncommitted", "read_committed"):
         raise ConfigError("kafka.isolation.level", isolation, "read_uncommitted or read_committed")
-    if given.get("kafka.security.protocol", "PLAINTEXT").upper() != "PLAINTEXT":
-        raise ConfigError(
-            "kafka.security.protocol", given["kafka.security.protocol"], "only PLAINTEXT for now"
-        )
     return ReadOptions(
         bootstrap_servers=_required(given, "kafka.bootstrap.servers"),
         topics=topics,
@@ -103,7 +101,7 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
         include_headers=_boolean(given, "includeHeaders", False),
         poll_timeout_ms=_positive(given, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
         isolation_level=isolation,  # type: ignore[arg-type]
-        client_id=given.get("kafka.client.id", "millstream-spark"),
+        client={"client_id": "millstream-spark", **ClientProperties.layered(given, "kafka.").client()},
         fetch={
             name: value
             for key, name in _FETCH.items()

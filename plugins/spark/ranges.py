@@ -34,7 +34,7 @@ async def resolve_ranges(options: ReadOptions) -> list[LogRange]:
     """
     if options.assigned == {}:
         return []
-    async with Client(options.bootstrap_servers, client_id=options.client_id) as client:
+    async with Client(options.bootstrap_servers, **options.client) as client:
         tps = await _partitions(client, options)
         admin = Admin(client)
         earliest = await _listed(admin, dict.fromkeys(tps, "earliest"), options)

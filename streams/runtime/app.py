@@ -69,7 +69,8 @@ class KafkaStreams:
         config = self.config
         self._folder = StateFolder(config.state_dir, config.application_id)
         self._worker = Worker()
-        self._client = Client(config.bootstrap_servers, client_id=config.client_id or config.application_id)
+        client_id = config.client_id or config.application_id
+        self._client = Client(config.bootstrap_servers, **{"client_id": client_id, **config.client})
         try:
             await self._connect()
         except BaseException:

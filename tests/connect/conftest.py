@@ -133,7 +133,6 @@ class TaskHarness:
             connector_config=raw,
             worker=WorkerConfig.parse(self.worker),
             client=self.client,
-            producing_client=self.client,
             admin=self.admin,
         )
 

@@ -40,14 +40,20 @@ class Growing(SourceConnector):
         return [{**self.config, "table": table} for table in self.tables]
 
 
+class FakeClients:
+    def __init__(self, client):
+        self._client = client
+
+    def of(self, type, connector):
+        return self._client
+
+
 def parts(harness) -> WorkerParts:
     setting = harness.setting()
     return WorkerParts(
         worker_id="w",
         config=setting.worker,
-        client=harness.client,
-        producing_client=harness.client,
-        admin=harness.admin,
+        clients=FakeClients(harness.client),
         store=harness.store,
         on_change=lambda: None,
     )

@@ -67,7 +67,13 @@ def test_a_topic_from_the_target_is_not_sent_back() -> None:
         ({"replication.factor": "two"}, "replication.factor"),
         ({"replication.policy.class": "org.example.Own"}, "replication.policy.class"),
         ({"offset-syncs.topic.location": "elsewhere"}, "offset-syncs.topic.location"),
-        ({"a.security.protocol": "SASL_SSL"}, "a.security.protocol"),
+        ({"a.security.protocol": "SASL"}, "a.security.protocol"),
+        ({"a.security.protocol": "SASL_SSL"}, "a.sasl.mechanism"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism"),
+        (
+            {"a.security.protocol": "SSL", "a.consumer.security.protocol": "SASL_SSL"},
+            "a.consumer.security.protocol",
+        ),
     ],
 )
 def test_a_bad_setting_is_named(changes: dict[str, str], key: str) -> None:

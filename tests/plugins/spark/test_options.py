@@ -81,7 +81,10 @@ def test_times_go_before_offsets() -> None:
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss"),
         ({"minPartitions": "0"}, "minPartitions"),
         ({"kafka.isolation.level": "none"}, "kafka.isolation.level"),
-        ({"kafka.security.protocol": "SSL"}, "kafka.security.protocol"),
+        ({"kafka.security.protocol": "SASL"}, "kafka.security.protocol"),
+        ({"kafka.security.protocol": "SASL_SSL"}, "kafka.sasl.mechanism"),
+        ({"kafka.sasl.jaas.confg": "x"}, "kafka.sasl.jaas.confg"),
+        ({"kafka.request.timeout.ms": "x"}, "kafka.request.timeout.ms"),
         ({"kafka.bootstrap.servers": ""}, "kafka.bootstrap.servers"),
     ],
 )

@@ -1,0 +1,68 @@
+"""Which client a connector's tasks work with: the worker's, or one of their own (KIP-458)."""
+
+import logging
+
+import pytest
+
+from connect.runtime.client_settings import client_arguments, consumer_arguments, producer_arguments
+from connect.runtime.clients import Clients
+from connect.runtime.worker_config import WorkerConfig
+from logd.errors import ConfigError
+
+SECRET = "hunter2"
+LOGIN = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": "worker",
+    "sasl.password": SECRET,
+}
+
+
+def clients(**worker: str) -> Clients:
+    return Clients(WorkerConfig.parse({**LOGIN, **worker}))
+
+
+def user(client) -> str:
+    return client._security.sasl.username
+
+
+def test_connectors_without_settings_of_their_own_share_the_workers_clients():
+    held = clients()
+    reading, producing = held.worker(producing=False), held.worker(producing=True)
+    assert reading is not producing
+    assert held.of("sink", {"name": "a"}) is held.of("sink", {"name": "b"}) is reading
+    assert held.of("source", {"name": "c", "producer.override.acks": "1"}) is producing
+    assert user(reading) == "worker"
+
+
+def test_a_connectors_settings_go_before_the_workers_and_its_role_before_the_rest():
+    held = clients(**{"producer.sasl.username": "producers", "admin.sasl.username": "admin"})
+    assert user(held.worker(producing=True)) == "admin"
+    assert user(held.of("sink", {})) == "worker"
+    assert user(held.of("source", {})) == "producers"
+    own = {"producer.override.sasl.username": "own", "consumer.override.client.id": "me"}
+    assert user(held.of("source", own)) == "own"
+    assert held.of("source", own) is held.of("source", dict(own))
+    assert held.of("sink", own).client_id == "me"
+
+
+def test_an_error_names_the_key_as_the_connector_has_it():
+    with pytest.raises(ConfigError) as caught:
+        client_arguments(LOGIN, {"producer.override.sasl.mechanism": SECRET[:3]}, "producer")
+    assert caught.value.key == "producer.override.sasl.mechanism"
+    with pytest.raises(ConfigError) as caught:
+        client_arguments(LOGIN, {"producer.override.sasl.jaas.config": SECRET}, "producer")
+    assert caught.value.key == "producer.override.sasl.jaas.config"
+    assert SECRET not in str(caught.value)
+
+
+def test_what_has_no_effect_is_said(caplog):
+    worker = {**LOGIN, "consumer.key.deserializer": "x", "producer.acks": "all", "group.id": "g"}
+    connector = {"consumer.override.max.poll.records": "1", "consumer.override.fetch.min.byte": "1"}
+    assert consumer_arguments(worker, connector) == {"auto_offset_reset": "earliest"}
+    assert producer_arguments(worker, connector)["acks"] == -1
+    with caplog.at_level(logging.WARNING):
+        assert [record.getMessage() for record in caplog.records] == [
+            "without effect here: consumer.key.deserializer, consumer.override.max.poll.records",
+            "consumer.override.fetch.min.byte is not known and has no effect; fetch.min.bytes?",
+        ]
