@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-TEST_SECONDS = 60.0
+TEST_SECONDS = 300.0
 QUICK: dict[str, Any] = {
     "retry_backoff_ms": 1,
     "retry_backoff_max_ms": 5,
@@ -31,7 +31,7 @@ def run(test: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(limited())
 
 
-async def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 100.0) -> None:
     """Let the loop go on until the condition holds."""
     deadline = asyncio.get_running_loop().time() + seconds
     while not condition():

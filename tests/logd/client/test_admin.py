@@ -78,7 +78,7 @@ def test_configs_of_a_topic(bootstrap: str, new_name: Name) -> None:
                     and policies == {"delete", "compact"}
                 )
 
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(100):
                 while True:
                     if await applied():
                         break

@@ -16,6 +16,7 @@ from logd.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from logd.wire.messages.metadata import MetadataResponse
 from tests.logd.client.fake_broker import CUT, SILENCE, Asked, FakeBroker
 from tests.logd.client.running import QUICK, run, until
+from tests.support.ports import free_port
 
 
 def test_many_callers_share_one_metadata_request() -> None:
@@ -90,8 +91,7 @@ def test_a_topic_that_appears_while_it_is_waited_for_is_found() -> None:
 
 def test_the_first_bootstrap_server_may_be_down() -> None:
     async def test() -> None:
-        async with FakeBroker() as gone:
-            down = gone.bootstrap
+        down = f"127.0.0.1:{free_port()}"
         async with FakeBroker() as broker:
             async with Client([down, broker.bootstrap], **QUICK) as client:
                 assert (await client.metadata()).cluster_id == "fake"
@@ -101,8 +101,7 @@ def test_the_first_bootstrap_server_may_be_down() -> None:
 
 def test_no_bootstrap_server_is_an_error_in_time() -> None:
     async def test() -> None:
-        async with FakeBroker() as gone:
-            down = gone.bootstrap
+        down = f"127.0.0.1:{free_port()}"
         with pytest.raises(ConnectionClosed, match=down):
             await Client(down, connect_timeout_ms=50, **QUICK).connect()
 

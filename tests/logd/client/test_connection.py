@@ -48,7 +48,7 @@ class Peer:
     async def connect(self, **settings: Any) -> Connection:
         assert self._server is not None
         port = self._server.sockets[0].getsockname()[1]
-        given = {"timeout": 5, "max_response_bytes": MAX_RESPONSE, "max_in_flight": 10, **settings}
+        given = {"timeout": 60, "max_response_bytes": MAX_RESPONSE, "max_in_flight": 10, **settings}
         connection = await Connection.open("127.0.0.1", port, **given)
         await until(lambda: self.writer is not None)
         return connection
@@ -68,7 +68,7 @@ def frame(correlation_id: int) -> bytes:
     return b"\0\0\0\4" + correlation_id.to_bytes(4, "big")
 
 
-def ask(connection: Connection, timeout: float = 10) -> asyncio.Task[memoryview]:
+def ask(connection: Connection, timeout: float = 60) -> asyncio.Task[memoryview]:
     return asyncio.create_task(connection.call(frame, timeout=timeout))
 
 
@@ -177,7 +177,7 @@ def test_a_request_that_times_out_takes_the_connection_with_it() -> None:
     async def test() -> None:
         async with Peer() as peer:
             connection = await peer.connect()
-            calls = [ask(connection, timeout=0.05), ask(connection, timeout=10)]
+            calls = [ask(connection, timeout=0.05), ask(connection)]
             with pytest.raises(RequestTimedOut):
                 await calls[0]
             with pytest.raises(ConnectionClosed):
@@ -246,11 +246,25 @@ def test_a_throttled_connection_holds_requests_back() -> None:
     async def test() -> None:
         async with Peer() as peer:
             connection = await peer.connect()
-            connection.throttle(100)
-            call = ask(connection)
+            connection.throttle(3_600_000)
+            held = ask(connection)
             for _ in range(5):
                 await asyncio.sleep(0)
             assert connection.in_flight == 0
+            held.cancel()
+            await asyncio.gather(held, return_exceptions=True)
+            connection.close()
+            await connection.wait_closed()
+
+    run(test())
+
+
+def test_what_was_held_back_is_sent_in_the_end() -> None:
+    async def test() -> None:
+        async with Peer() as peer:
+            connection = await peer.connect()
+            connection.throttle(20)
+            call = ask(connection)
             peer.answer((await peer.asked(1))[0], b"")
             await call
             connection.close()
@@ -267,7 +281,7 @@ def test_no_listener_is_an_error_of_ours() -> None:
             peer._server.close()
             with pytest.raises(MillstreamError, match=f"127.0.0.1:{port}"):
                 await Connection.open(
-                    "127.0.0.1", port, timeout=5, max_response_bytes=MAX_RESPONSE, max_in_flight=1
+                    "127.0.0.1", port, timeout=60, max_response_bytes=MAX_RESPONSE, max_in_flight=1
                 )
 
     run(test())

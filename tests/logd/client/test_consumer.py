@@ -13,7 +13,7 @@ from logd.errors import ConfigError, ErrorCode, Fenced, KafkaError, OffsetOutOfR
 from tests.logd.client.running import run, until
 
 Name = Callable[[str], str]
-QUICK_GROUP: dict[str, Any] = {"heartbeat_interval_ms": 100, "session_timeout_ms": 6_000}
+QUICK_GROUP: dict[str, Any] = {"heartbeat_interval_ms": 100, "session_timeout_ms": 30_000}
 
 
 async def topic_with(client: Client, name: str, partitions: int, records: int = 0) -> None:
@@ -307,7 +307,7 @@ def test_a_group_shared_with_librdkafka(bootstrap: str, new_name: Name, assignor
                     "group.id": group,
                     "partition.assignment.strategy": assignor,
                     "heartbeat.interval.ms": 100,
-                    "session.timeout.ms": 6000,
+                    "session.timeout.ms": 30000,
                 }
             )
             try:
@@ -320,7 +320,7 @@ def test_a_group_shared_with_librdkafka(bootstrap: str, new_name: Name, assignor
                         theirs = {(tp.topic, tp.partition) for tp in foreign.assignment()}
                         return len(ours.assignment) == len(theirs) == 2 and not theirs & ours.assignment
 
-                    await until(shared, 40)
+                    await until(shared)
             finally:
                 await asyncio.to_thread(foreign.close)
 

@@ -38,7 +38,7 @@ def read_by_librdkafka(bootstrap: str, topic: str, count: int, size: int = 1_000
     )
     consumer.assign([ForeignTopicPartition(topic, 0, 0)])
     found: list[NewRecord] = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 100
     try:
         while len(found) < count and time.monotonic() < deadline:
             message = consumer.poll(0.2)
@@ -84,7 +84,7 @@ def test_we_read_what_librdkafka_writes(bootstrap: str, new_name: Name, codec: s
         )
         for timestamp, key, value, headers in RECORDS:
             producer.produce(topic, value, key, 0, timestamp=timestamp, headers=list(headers))
-        assert producer.flush(20) == 0
+        assert producer.flush(100) == 0
 
     async def test() -> None:
         topic = new_name(codec)

@@ -158,7 +158,7 @@ def test_a_forgotten_duplicate_counts_as_success() -> None:
 
 def test_a_batch_too_large_for_the_topic_is_halved() -> None:
     async def test() -> None:
-        async with stage() as on, BatchProducer(on.client, max_in_flight=1) as producer:
+        async with stage() as on, BatchProducer(on.client, max_in_flight=1, linger_ms=60_000) as producer:
             too_large: list[int] = []
 
             def limited(asked: Asked) -> object:
@@ -170,6 +170,7 @@ def test_a_batch_too_large_for_the_topic_is_halved() -> None:
 
             on.broker.on(ApiKey.PRODUCE, limited)
             futures = [*await send(producer, range(30), 30), *await send(producer, range(30, 60), 30)]
+            await producer.flush()
             assert [await future for future in futures] == [0, 30]
             assert on.values == values(0, 60)
             assert set(on.logs[0].epochs.values()) == {0}
@@ -203,7 +204,7 @@ def test_a_record_larger_than_a_request_is_refused_at_once() -> None:
 
 def test_an_unanswered_batch_fails_after_the_delivery_timeout() -> None:
     async def test() -> None:
-        async with stage() as on, BatchProducer(on.client, delivery_timeout_ms=1000) as producer:
+        async with stage() as on, BatchProducer(on.client, delivery_timeout_ms=3000) as producer:
             on.faults.append(lambda _: SILENCE)
             (future,) = await send(producer, range(1))
             with pytest.raises(RequestTimedOut, match="t-0"):
@@ -399,7 +400,7 @@ def test_every_record_once_and_in_order_whatever_happens(seed: int) -> None:
     async def test() -> None:
         chance = random.Random(seed)
         print(f"seed {seed}")
-        async with stage(request_timeout_ms=60) as on:
+        async with stage(request_timeout_ms=200) as on:
             on.broker.topics["t"] = {0: 1, 1: 1}
             on.logs[1] = FakeLog()
 
@@ -458,6 +459,6 @@ def test_a_record_that_cannot_be_encoded_fails_what_waits() -> None:
         async with stage() as at, BatchProducer(at.client, linger_ms=0) as producer:
             future = await producer.send("t", 0, [(1 << 70, None, b"v", ())])
             with pytest.raises(ConnectionClosed, match="the producer failed"):
-                await asyncio.wait_for(future, 10)
+                await asyncio.wait_for(future, 100)
 
     run(main())
