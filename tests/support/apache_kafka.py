@@ -19,7 +19,7 @@ from tests.support.broker_process import BrokerProcess
 from tests.support.logd_process import QUICK_GROUPS
 from tests.support.ports import free_port
 
-READY_SECONDS = 60.0
+READY_SECONDS = 200.0
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-STOP_SECONDS = 30.0
+STOP_SECONDS = 100.0
 
 
 class BrokerProcess(ABC):

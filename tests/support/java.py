@@ -49,6 +49,9 @@ def needs_jar(name: str) -> pytest.MarkDecorator:
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8", "-Xmx512m")
 """Short-lived processes spend their time on starting."""
 
+SECONDS = 300.0
+"""How long one may take, on a machine that has much else to do."""
+
 
 def command(main: str, *arguments: str, options: Sequence[str] = (), libs: str = LIBS) -> list[str]:
     """The command line of one of Kafka's classes."""
@@ -60,7 +63,7 @@ def run_tool(
 ) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's classes to its end, whatever its status."""
     line = command(main, *arguments, libs=libs)
-    return subprocess.run(line, capture_output=True, encoding="utf-8", timeout=100, cwd=cwd)
+    return subprocess.run(line, capture_output=True, encoding="utf-8", timeout=SECONDS, cwd=cwd)
 
 
 def program(name: str, *arguments: str) -> list[str]:
@@ -72,7 +75,7 @@ def program(name: str, *arguments: str) -> list[str]:
 def run_program(name: str, *arguments: str) -> str:
     """What a program in tests/java prints; CalledProcessError if it fails."""
     line = program(name, *arguments)
-    return subprocess.run(line, stdout=subprocess.PIPE, encoding="utf-8", timeout=100, check=True).stdout
+    return subprocess.run(line, stdout=subprocess.PIPE, encoding="utf-8", timeout=SECONDS, check=True).stdout
 
 
 def run_sections(name: str, *arguments: str) -> dict[str, str]:

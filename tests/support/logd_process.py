@@ -23,7 +23,7 @@ from tests.support.broker_process import STOP_SECONDS, BrokerProcess
 from tests.support.ports import free_port
 from tests.support.tracebacks import assert_no_tracebacks
 
-READY_SECONDS = 30.0
+READY_SECONDS = 100.0
 _READY = re.compile(r"^logd ready at (?P<host>.+):(?P<port>\d+) \(", re.MULTILINE)
 
 QUICK_GROUPS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
@@ -104,7 +104,7 @@ class LogdProcess(BrokerProcess):
         assert_no_tracebacks(self.log, self.tracebacks)
         return status
 
-    def wait_for_log(self, text: str, seconds: float = 10.0) -> None:
+    def wait_for_log(self, text: str, seconds: float = READY_SECONDS) -> None:
         """Wait until ``text`` stands in the output."""
         deadline = time.monotonic() + seconds
         while text not in self.log:
@@ -143,6 +143,6 @@ class LogdProcess(BrokerProcess):
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def connect(self, seconds: float = 10.0) -> socket.socket:
+    def connect(self, seconds: float = 60.0) -> socket.socket:
         """A raw connection."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=seconds)

@@ -13,7 +13,8 @@ from logd.wire import Message, decode, decode_response_header, encode_request, r
 from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from logd.wire.produce import encode_produce_request
 
-TIMEOUT_SECONDS = 10.0
+TIMEOUT_SECONDS = 60.0
+"""Only a hang takes so long, whatever else the machine does."""
 
 
 class RawClient:

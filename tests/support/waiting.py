@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-SECONDS = 30.0
+SECONDS = 100.0
+"""Far more than any wait takes, on a busy machine too: only a hang comes so far."""
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = SECONDS) -> None:
