@@ -149,7 +149,7 @@ def test_kafka_opens_it_again(fresh: Path, tmp_path: Path, end: str) -> None:
         )
         consumer.assign([TopicPartition("all", 0, 0)])
         values = []
-        while (message := consumer.poll(30)) is not None and message.error() is None:
+        while (message := consumer.poll(100)) is not None and message.error() is None:
             values.append(message.value() and message.value().decode())
         assert message is not None and message.offset() == end_offset
         consumer.close()

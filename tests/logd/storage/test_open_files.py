@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import pytest
 from logd.config.topic import TopicConfig
 from logd.storage import LogFolder
 from logd.storage.open_files import OPEN_FILES, OpenFiles
+from tests.support.descriptors import open_below
 
 
 class Holder:
@@ -60,26 +60,22 @@ def test_many_logs_in_use_need_few_descriptors(
     monkeypatch.setattr(OPEN_FILES, "limit", 20)
     config = TopicConfig()
     folder = LogFolder.open(tmp_path, node_id=1, cluster_id=None, config_for=lambda _: config, now_ms=0)
-    before = descriptors()
+    before = len(open_below(tmp_path))
     logs = [folder.create_log("t", index, topic_id=None, config=config, now_ms=0) for index in range(100)]
     for value in ("a", "b"):
         for log in logs:
             log.writer.append(batch(value), 0, 0)
-    assert descriptors() <= before + 20
+    assert len(open_below(tmp_path)) <= before + 20
     for log in logs:
         log.flusher.flush()
         assert log.reader.read(0, 10_000) is not None
-    assert descriptors() <= before + 20
+    assert len(open_below(tmp_path)) <= before + 20
     OPEN_FILES.sweep()
     OPEN_FILES.sweep()
-    assert descriptors() <= before
+    assert len(open_below(tmp_path)) <= before
     assert [log.writer.append(batch("c"), 0, 0).base_offset for log in logs] == [2] * 100
     folder.close()
-    assert descriptors() <= before
-
-
-def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    assert len(open_below(tmp_path)) <= before
 
 
 def test_unless_set_it_is_half_of_what_the_process_may_open() -> None:

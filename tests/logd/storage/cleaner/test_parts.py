@@ -235,7 +235,7 @@ def test_the_process_speaks_frames_and_ends_with_its_stdin(tmp_path: Any) -> Non
         process.stdin.flush()
         done, failed = _report(process.stdout), _report(process.stdout)
         process.stdin.close()
-        assert process.wait(20) == 0
+        assert process.wait(100) == 0
     assert isinstance(done, Done) and done.first_dirty == 5
     assert isinstance(failed, Failed) and failed.reason == "gone"
     assert msgspec.msgpack.decode(frame(task)[LENGTH.size :], type=Order) == task
