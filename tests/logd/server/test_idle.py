@@ -20,7 +20,7 @@ from logd.server.connection import Connection
 from logd.server.receive_buffers import ReceiveBuffers
 from logd.server.server import Server
 
-SECONDS = 20
+SECONDS = 100
 
 
 class Mistake(Exception):

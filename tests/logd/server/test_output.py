@@ -46,7 +46,7 @@ def sent(parts: list[list[Part]], *, copy: bool = False) -> bytes:
             try:
                 for answer in parts:
                     output.send(list(answer))
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(100):
                     while len(received) < expected:
                         received += await loop.sock_recv(theirs, 1 << 20)
             finally:

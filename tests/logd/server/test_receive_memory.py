@@ -139,7 +139,7 @@ def begin(client: RawClient, request: bytes) -> int:
         except BlockingIOError:
             if not select.select((), (client.socket,), (), 0.05)[1]:
                 break
-    client.socket.settimeout(60)
+    client.socket.settimeout(300)
     return sent
 
 
