@@ -35,7 +35,7 @@ from logd.wire.produce import encode_produce_request
 from tests.support.raw_client import RawClient
 from tests.support.raw_transaction import Writer
 from tests.support.topics import make
-from tests.support.waiting import wait_for
+from tests.support.waiting import SECONDS, wait_for
 
 
 class Disk:
@@ -53,7 +53,7 @@ class Disk:
 
     def sync(self, file: PosixFile) -> None:
         self.asked += 1
-        assert self.free.wait(20)
+        assert self.free.wait(SECONDS)
         if self.broken:
             raise OSError(errno.EIO, "the disk is gone")
         self.done += 1
@@ -81,6 +81,7 @@ class Running:
                 "log.dirs": str(self._folder),
                 "listeners": "PLAINTEXT://127.0.0.1:0",
                 "millstream.flush.interval.ms": "3600000",
+                "log.retention.check.interval.ms": "86400000",
                 **self._settings,
             }
         )
@@ -102,16 +103,16 @@ class Running:
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
         """In the broker's loop, to its end."""
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS)
 
     def __enter__(self) -> Running:
         self._thread.start()
-        assert self._started.wait(20)
+        assert self._started.wait(SECONDS)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(20)
+        self._thread.join(SECONDS)
         assert not self._thread.is_alive()
 
 

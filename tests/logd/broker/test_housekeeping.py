@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +26,7 @@ from logd.wire.messages.delete_topics import DeleteTopicsRequest
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import make
+from tests.support.waiting import SECONDS, wait_for
 
 QUICK = {
     "log.retention.check.interval.ms": "50",
@@ -34,13 +34,6 @@ QUICK = {
     "log.segment.delete.delay.ms": "50",
     "log.segment.bytes": "5000",
 }
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def fill(client: RawClient, timestamp: int, name: str = "t") -> None:
@@ -53,9 +46,9 @@ def test_segments_beyond_retention_bytes_go_and_their_files_later(tmp_path: Path
         make(client, retention_bytes="8000")
         fill(client, int(time.time() * 1000))
         folder = tmp_path / "data" / "t-0"
-        wait_until(lambda: client.fetch("t", 19).log_start_offset > 8)
-        wait_until(lambda: len(list(folder.glob("*.log*"))) <= 3)
-        wait_until(lambda: not list(folder.glob("*.deleted")))
+        wait_for(lambda: client.fetch("t", 19).log_start_offset > 8)
+        wait_for(lambda: len(list(folder.glob("*.log*"))) <= 3)
+        wait_for(lambda: not list(folder.glob("*.deleted")))
 
 
 def test_old_records_go_by_time_and_what_is_kept_forever_stays(tmp_path: Path) -> None:
@@ -64,7 +57,7 @@ def test_old_records_go_by_time_and_what_is_kept_forever_stays(tmp_path: Path) -
         make(client, "old", retention_ms="1000")
         fill(client, 1, "kept")
         fill(client, 1, "old")
-        wait_until(lambda: client.fetch("old", 20).log_start_offset == 20)
+        wait_for(lambda: client.fetch("old", 20).log_start_offset == 20)
         assert client.fetch("kept", 20).log_start_offset == 0
 
 
@@ -73,7 +66,7 @@ def test_a_deleted_topics_folder_goes(tmp_path: Path) -> None:
         make(client)
         client.produce("t", [(1, b"k", b"v", ())])
         client.request(DeleteTopicsRequest(topic_names=["t"]), 5)
-        wait_until(lambda: not list((tmp_path / "data").glob("t-0*")))
+        wait_for(lambda: not list((tmp_path / "data").glob("t-0*")))
 
 
 def test_the_log_start_survives_a_kill_once_it_is_in_a_checkpoint(tmp_path: Path) -> None:
@@ -86,7 +79,7 @@ def test_the_log_start_survives_a_kill_once_it_is_in_a_checkpoint(tmp_path: Path
             request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[asked])])
             assert client.request(request, 2).topics[0].partitions[0].low_watermark == 7
             checkpoint = tmp_path / "data" / "log-start-offset-checkpoint"
-            wait_until(lambda: checkpoint.exists() and "t 0 7" in checkpoint.read_text())
+            wait_for(lambda: checkpoint.exists() and "t 0 7" in checkpoint.read_text())
         logd.kill()
         logd.start()
         with RawClient(logd.port) as client:
@@ -106,7 +99,7 @@ def test_after_a_kill_only_what_came_after_the_last_flush_is_read_again(tmp_path
         with RawClient(logd.port) as client:
             make(client)
             fill(client, int(time.time() * 1000))
-            wait_until(lambda: checkpointed(tmp_path, "t") == 20)
+            wait_for(lambda: checkpointed(tmp_path, "t") == 20)
             assert logd.stop() == 0
         (tmp_path / "data" / ".kafka_cleanshutdown").unlink()
         logd.overrides["millstream.flush.interval.ms"] = 3_600_000
@@ -134,7 +127,7 @@ def test_a_flush_goes_on_behind_every_append_without_a_stop(tmp_path: Path) -> N
             make(client)
             for number in range(1, 4):
                 fill(client, int(time.time() * 1000))
-                wait_until(lambda end=20 * number: checkpointed(tmp_path, "t") == end)
+                wait_for(lambda end=20 * number: checkpointed(tmp_path, "t") == end)
         logd.kill()
         logd.start()
         assert "bytes checked" not in logd.log
@@ -150,7 +143,7 @@ def test_stopping_waits_for_what_runs_in_the_thread_pool() -> None:
 
     def job() -> None:
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(SECONDS)
         done.append("written")
 
     async def run() -> None:
@@ -159,7 +152,7 @@ def test_stopping_waits_for_what_runs_in_the_thread_pool() -> None:
         with ThreadPoolExecutor(2) as pool:
             housekeeping = Housekeeping(config, {}, [folder], pool, lambda: 0)
             housekeeping.start()
-            assert await asyncio.to_thread(begun.wait, 20)
+            assert await asyncio.to_thread(begun.wait, SECONDS)
             stopping = asyncio.create_task(housekeeping.stop())
             for _ in range(20):
                 await asyncio.sleep(0)
@@ -182,7 +175,7 @@ def test_files_are_deleted_after_their_delay_or_by_the_next_start(tmp_path: Path
             housekeeping = Housekeeping(BrokerConfig.of({}), {}, [], pool, lambda: 0)
             for path, delay_ms in zip(paths, (0, 0, 3_600_000), strict=True):
                 housekeeping.discard([Deletion(PosixDisk(), [path], delay_ms)])
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(SECONDS):
                 while paths[0].exists() or paths[1].exists():  # noqa: ASYNC110
                     await asyncio.sleep(0)
             await housekeeping.stop()

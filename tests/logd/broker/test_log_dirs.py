@@ -239,8 +239,8 @@ def assert_groups(client: RawClient, bad: str, good: str) -> None:
     assert commit(client, bad, 2) in GONE
     assert client.request(HeartbeatRequest(group_id=bad, member_id="m"), 4).error_code in GONE
     assert commit(client, good, 3) == 0
-    listed = client.request(ListGroupsRequest(), 4)
-    assert (listed.error_code, [group.group_id for group in listed.groups]) == (0, [good])
+    wait_for(lambda: client.request(ListGroupsRequest(), 4).error_code == 0)  # all that are left are loaded
+    assert [group.group_id for group in client.request(ListGroupsRequest(), 4).groups] == [good]
 
 
 @pytest.mark.parametrize("restarted", [False, True])

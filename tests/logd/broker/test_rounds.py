@@ -33,7 +33,7 @@ from logd.storage.log.flusher import LogFlusher
 from logd.storage.log.shortening import LogShortening
 from logd.transactions import TransactionShard
 
-SECONDS = 20
+SECONDS = 100
 NOW = 1_700_000_000_000
 
 

@@ -30,7 +30,7 @@ from logd.storage.log.reader import LogReader
 from logd.wire import decode, encode_request
 from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
-SECONDS = 10
+SECONDS = 100
 
 
 @pytest.fixture
