@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:read_text is deprecated")
 
 Name = Callable[..., str]
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
-DEADLINE_SECONDS = 30.0
+DEADLINE_SECONDS = 100.0
 
 
 def messages(count: int) -> list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]]:

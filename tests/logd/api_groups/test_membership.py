@@ -27,8 +27,8 @@ def join(client: RawClient, group: str, version: int = 9, **facts: Any) -> Any:
     """Join, twice where a member id is given first."""
     request = JoinGroupRequest(
         group_id=group,
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=20_000,
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=30_000,
         protocol_type=facts.pop("protocol_type", "test"),
         protocols=[JoinGroupRequestProtocol(name="range", metadata=b"mine")],
         **facts,
@@ -217,8 +217,8 @@ def test_a_client_that_hangs_up_while_it_waits_disturbs_nobody(
     with RawClient(logd.port) as other:
         request = JoinGroupRequest(
             group_id=group,
-            session_timeout_ms=6_000,
-            rebalance_timeout_ms=6_000,
+            session_timeout_ms=30_000,
+            rebalance_timeout_ms=30_000,
             protocol_type="test",
             protocols=[JoinGroupRequestProtocol(name="range")],
         )

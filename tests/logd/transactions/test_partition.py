@@ -109,7 +109,7 @@ def run(story: Callable[[Shell], Coroutine[Any, Any, None]]) -> None:
         await story(shell)
         await asyncio.gather(*shell.partition.close(), return_exceptions=True)
 
-    asyncio.run(asyncio.wait_for(whole(), 20))
+    asyncio.run(asyncio.wait_for(whole(), 100))
 
 
 async def until(condition: Callable[[], bool]) -> None:
