@@ -53,7 +53,9 @@ def test_the_source_at_the_start_and_the_target_in_the_middle(tmp_path: Path) ->
 def test_a_target_that_stays_away_is_not_waited_for_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    impatient = "import mirror.link, mirror.source; mirror.link.STOP_SECONDS = 1; mirror.source.CLOSE_MS = 100; "
+    impatient = (
+        "import mirror.link, mirror.source; mirror.link.STOP_SECONDS = 1; mirror.source.CLOSE_MS = 100; "
+    )
     monkeypatch.setattr(test_command, "COMMAND", impatient + test_command.COMMAND)
     dc1, dc2 = LogdProcess(tmp_path / "dc1"), LogdProcess(tmp_path / "dc2")
     with dc1, dc2:

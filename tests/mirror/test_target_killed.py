@@ -1,8 +1,9 @@
 """A source that is compacted and full of transactions, copied into a target that is killed meanwhile.
 
 The oracle is what the writers know: the committed records of each partition, in order. The target has a part
-of them, since the source's compaction may take a record before it is copied: in their order, none twice, none of
-an aborted transaction or behind an open one, the last of every key, and everything that the source still has.
+of them, since the source's compaction may take a record before it is copied: in their order, none twice, none
+of an aborted transaction or behind an open one, the last of every key, and everything that the source still
+has.
 """
 
 from __future__ import annotations
