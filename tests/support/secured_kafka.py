@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AdminClient,
     ScramCredentialInfo,
@@ -19,6 +20,7 @@ from confluent_kafka.admin import (
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.certificates import Authority
 from tests.support.ports import free_port
+from tests.support.waiting import wait_for
 
 USER, PASSWORD = "alice", 'hunter2 "quoted" größe'
 LISTENERS = {
@@ -27,7 +29,7 @@ LISTENERS = {
     "SHORT": "SASL_PLAINTEXT",
 }
 """By name; MUTUAL asks for a certificate, SHORT has PLAIN alone and sessions of `SESSION_MS`."""
-SESSION_MS = 2_000
+SESSION_MS = 4_000
 SECONDS = 30.0
 _MODULES = "org.apache.kafka.common.security"
 
@@ -76,8 +78,7 @@ class SecuredKafka(ApacheKafka):
             for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
         ]
         for credential in wanted:
-            for future in admin.alter_user_scram_credentials([credential]).values():
-                future.result(SECONDS)
+            wait_for(lambda asked=credential: _is_made(admin, asked), SECONDS)  # type: ignore[misc]
         return self
 
     def at(self, listener: str) -> str:
@@ -88,6 +89,17 @@ class SecuredKafka(ApacheKafka):
     def trust(self) -> dict[str, str]:
         """Kafka's keys for trusting the broker's certificate."""
         return {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.folder / "ca.pem")}
+
+
+def _is_made(admin: AdminClient, credential: UserScramCredentialUpsertion) -> bool:
+    try:
+        for future in admin.alter_user_scram_credentials([credential]).values():
+            future.result(SECONDS)
+    except KafkaException as error:
+        if not error.args[0].retriable():
+            raise
+        return False
+    return True
 
 
 def jaas(module: str, **options: str) -> str:

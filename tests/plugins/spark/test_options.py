@@ -220,3 +220,10 @@ def test_spark_keys_go_to_the_session() -> None:
     assert (settings.master, settings.memory) == ("local[4]", "2g")
     assert settings.conf == (("spark.sql.ansi.enabled", "true"),)
     assert SparkSettings.from_config({**raw, "name": "other", "path": "/y"}) == settings
+
+
+def test_a_password_without_its_prefix_is_refused_without_showing_it() -> None:
+    for key in ("sasl.jaas.config", "kafka.sasl.jaas.confg", "ssl.key.pasword"):
+        with pytest.raises(ConfigError) as caught:
+            parse_options({**BASE, key: "hunter2"})
+        assert (caught.value.key, "hunter2" in str(caught.value)) == (key, False)
