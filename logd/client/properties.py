@@ -95,6 +95,7 @@ FETCHER: Table = {
     "fetch.max.wait.ms": ("fetch_max_wait_ms", _whole),
     "fetch.max.bytes": ("fetch_max_bytes", _whole),
     "max.partition.fetch.bytes": ("max_partition_fetch_bytes", _whole),
+    "client.rack": ("client_rack", str),
 }
 CONSUMER: Table = {
     **FETCHER,
@@ -107,7 +108,7 @@ CONSUMER: Table = {
 
 _JAVAS = """
     allow.auto.create.topics auto.commit.interval.ms auto.include.jmx.reporter check.crcs client.dns.lookup
-    client.rack compression.gzip.level compression.lz4.level compression.zstd.level connections.max.idle.ms
+    compression.gzip.level compression.lz4.level compression.zstd.level connections.max.idle.ms
     config.providers default.api.timeout.ms enable.auto.commit enable.metrics.push exclude.internal.topics
     group.protocol group.remote.assignor interceptor.classes key.deserializer key.serializer max.block.ms
     max.poll.records metadata.max.idle.ms metadata.recovery.rebootstrap.trigger.ms
