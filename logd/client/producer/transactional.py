@@ -214,6 +214,8 @@ class TransactionalProducer:
         the next transaction, if it was begun, falls with it: `abort` ends both.
         """
         transaction = self._filling()
+        if offsets and not group:
+            raise ValueError("offsets are a group's: name it")
         transaction.ending = True
         try:
             await transaction.idle()

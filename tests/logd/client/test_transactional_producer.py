@@ -602,5 +602,8 @@ def test_calls_out_of_place_are_refused() -> None:
                 producer.begin()
                 with pytest.raises(RuntimeError):
                     producer.begin()
+                with pytest.raises(ValueError, match="group"):
+                    await producer.commit(OFFSETS)
+                await producer.commit(OFFSETS, "g")
 
     run(test())
