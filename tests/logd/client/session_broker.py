@@ -66,6 +66,8 @@ class SessionBroker:
         """Partition → error code answered in place of records."""
         self.replicas: dict[int, int] = {}
         """Partition → replica to be read from, answered in place of records."""
+        self.diverging: dict[int, tuple[int, int]] = {}
+        """Partition → (epoch, its end), answered to those who have read beyond that (KIP-320)."""
         self.sessions: dict[int, Session] = {}
         self.requests: list[Said] = []
         self.closed: list[int] = []
@@ -163,9 +165,9 @@ class SessionBroker:
             answers = {}
             for key, at in offsets.items():
                 fetched = self._look(key, at)
-                replica = fetched.preferred_read_replica
                 end = fetched.high_watermark
-                if fetched.records or fetched.error_code or replica >= 0 or told.get(key) != end:
+                is_news = fetched.records or fetched.error_code or fetched.diverging is not None
+                if is_news or fetched.preferred_read_replica >= 0 or told.get(key) != end:
                     answers[key] = fetched
                     told[key] = end
             if answers or self.failures:
@@ -187,6 +189,8 @@ class SessionBroker:
         if partition in self.errors:
             return PartitionFetched(partition, self.errors[partition])
         end = self._end(key)
+        if partition in self.diverging and offset > self.diverging[partition][1]:
+            return PartitionFetched(partition, 0, end, end, 0, diverging=self.diverging[partition])
         if offset > end:
             return PartitionFetched(partition, ErrorCode.OFFSET_OUT_OF_RANGE)
         if partition in self.replicas:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from logd.client import BatchFetcher, Client
-from logd.errors import ErrorCode
+from logd.errors import ErrorCode, LogTruncated
 from logd.wire import ApiKey
 from tests.logd.client.fake_broker import CUT
 from tests.logd.client.running import until
@@ -265,6 +265,29 @@ def test_a_partition_in_trouble_leaves_the_session_for_the_time_of_its_backoff(c
             del sessions.errors[0]
             sessions.append(0, b"a")
             assert await read(fetcher, 1) == [(0, 0, b"a")]
+            assert len(sessions.full) == 1
+
+    with_sessions(case)
+
+
+def test_a_truncated_partition_leaves_the_session_until_it_is_sought() -> None:
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        sessions.append(0, b"a", b"b", b"c", b"d")
+        async with BatchFetcher(client) as fetcher:
+            fetcher.assign({tp(0): 0, tp(1): 0})
+            assert len(await read(fetcher, 4)) == 4
+            sessions.logs[0] = [b"a", b"b", b"C"]
+            sessions.diverging[0] = (0, 2)
+            sessions.news()
+            with pytest.raises(LogTruncated) as raised:
+                await fetcher.fetch()
+            error = raised.value
+            place = error.topic, error.partition, error.offset, error.diverging_offset, error.diverging_epoch
+            assert place == ("t", 0, 4, 2, 0)
+            assert (error.start, error.end) == (0, 3)
+            await until(lambda: any(said.forgotten == [0] for said in sessions.incremental))
+            fetcher.seek(tp(0), error.diverging_offset)
+            assert await read(fetcher, 1) == [(0, 2, b"C")]
             assert len(sessions.full) == 1
 
     with_sessions(case)
