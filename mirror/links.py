@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from logd.client import Backoff
-from logd.errors import ConfigError, MillstreamError
+from logd.errors import AuthenticationFailed, ConfigError, MillstreamError
 from mirror.config import LinkSettings
 from mirror.link import Link
 
@@ -36,7 +36,7 @@ class KeptLink:
         """Run until `stop`, with `until_caught_up` until the end of the first `Link.run`.
 
         Errors of the flow are not raised: look at `failure`. A setting that cannot be used is not tried
-        again.
+        again, nor credentials that are refused before the flow ever ran.
         """
         backoff = Backoff(RETRY_FIRST_SECONDS, RETRY_MAX_SECONDS)
         while not self._stopping.is_set():
@@ -49,6 +49,9 @@ class KeptLink:
                 return
             except MillstreamError as e:
                 self.failure = e
+                if isinstance(e, AuthenticationFailed) and self.link is None:
+                    log.error("%s ends: %s", self.settings.name, e)
+                    return
                 reason: str | Exception = e
             except Exception as e:  # a bug in one flow must not end the others
                 self.failure = e

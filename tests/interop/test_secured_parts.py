@@ -116,10 +116,14 @@ def test_no_part_shows_the_password_when_it_is_wrong(kafka: SecuredKafka, tmp_pa
         tmp_path / "source.properties",
         {"name": "s", "connector.class": "FileStreamSource", "topic": "t", "file": str(tmp_path / "in")},
     )
+    links = {"clusters": "a, b", "a->b.enabled": "true"}
+    links |= {f"{alias}.bootstrap.servers": servers for alias in "ab"}
+    mm2 = write(write(tmp_path / "mm2.properties", links), wrong)
     verify = ["verify", "--source", servers, "--target", servers, "--topic", "t"]
     for done in (
         command("txn", "--bootstrap-server", servers, "--command-config", config, "list"),
         command("mirror", *verify, "--command-config", config),
+        command("mirror", "run", mm2),
         command("connect", "standalone", worker_file, connector, "--log-level", "debug"),
     ):
         assert done.returncode != 0
