@@ -39,7 +39,9 @@ class Writer(NamedTuple):
         assert found.error_code == 0
         request = InitProducerIdRequest(transactional_id=tid, transaction_timeout_ms=TIMEOUT_MS)
         response = client.request(request, 4)
-        while response.error_code == ErrorCode.CONCURRENT_TRANSACTIONS:  # the one before is being aborted
+        # The one before is being aborted, or the broker has just started.
+        later = (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        while response.error_code in later:
             response = client.request(request, 4)
         assert response.error_code == 0
         return cls(client, tid, response.producer_id, response.producer_epoch)

@@ -136,25 +136,26 @@ class RawProducer:
     def commit_offset(self, group: str, topic: str, offset: int) -> int:
         """An offset of partition 0, as part of the transaction; the code."""
         if self.version < 2:
-            request = AddOffsetsToTxnRequest(
+            addition = AddOffsetsToTxnRequest(
                 transactional_id=self.transactional_id,
                 producer_id=self.producer_id,
                 producer_epoch=self.epoch,
                 group_id=group,
             )
-            assert self.client.request(request, 4).error_code == 0
+            assert self.client.request(addition, 4).error_code == 0
         partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-        answer = self.client.request(
-            TxnOffsetCommitRequest(
-                transactional_id=self.transactional_id,
-                group_id=group,
-                producer_id=self.producer_id,
-                producer_epoch=self.epoch,
-                topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[partition])],
-            ),
-            5 if self.version >= 2 else 3,
+        request = TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=group,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[partition])],
         )
-        return int(answer.topics[0].partitions[0].error_code)
+        code = LOADING
+        while code == LOADING:  # a coordinator nobody has asked yet
+            answer = self.client.request(request, 5 if self.version >= 2 else 3)
+            code = int(answer.topics[0].partitions[0].error_code)
+        return code
 
     def end(self, commit: bool, *, version: int | None = None, lost: bool = False) -> Any:
         """EndTxn; the answer. With `lost` the producer does not learn its next identity."""

@@ -62,6 +62,7 @@ def test_an_id_expires(tmp_path: Path) -> None:
         logd.stop()
         logd.start()
         with RawClient(logd.port) as again:
+            wait_for(lambda: state_of(again, "x") is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             assert state_of(again, "x") is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
 
