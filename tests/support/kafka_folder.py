@@ -33,7 +33,7 @@ DUMPED = GOLDEN / "dumped"
 
 SETTINGS = {"log.cleaner.backoff.ms": 50}
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-SECONDS = 30.0
+SECONDS = 100.0
 SEGMENT_MS = 300
 
 COMMITTED = [f"{codec} commit {number} größe" for codec in CODECS for number in range(10)]
@@ -93,6 +93,7 @@ def _write_transactions(kafka: ApacheKafka, codec: str) -> None:
         producer.begin_transaction()
         _produce(producer, *values)
         end(SECONDS)
+    _transactional(kafka, codec)  # returns once the last marker is written, which no later one shall overtake
     _wait_for_segment()
 
 
