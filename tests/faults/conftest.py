@@ -102,5 +102,6 @@ def undisturbed(logd: LogdProcess, topic: str, peak_growth_max: int = PEAK_GROWT
         yield
     finally:
         bystander.finish(rounds=20)
-    assert logd.rss_bytes - before < GROWTH_MAX
+    # What the last connections held is let go of when the broker finds them closed.
+    wait_for(lambda: logd.rss_bytes - before < GROWTH_MAX)
     assert logd.peak_bytes - low < peak_growth_max

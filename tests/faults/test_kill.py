@@ -46,6 +46,7 @@ class Writer:
                 "queue.buffering.max.messages": 2_000,
                 "compression.type": "lz4",
                 "reconnect.backoff.max.ms": 100,
+                "metadata.recovery.strategy": "none",
                 "log_level": 0,
             }
         )
@@ -70,7 +71,7 @@ class Writer:
             except BufferError:
                 self._producer.poll(0.01)
             self._producer.poll(0)
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(100) == 0
 
     def _delivered(self, error: object, message: object) -> None:
         if error is not None:

@@ -12,6 +12,7 @@ from logd.wire.messages.api_versions import ApiVersionsRequest
 from logd.wire.messages.metadata import MetadataRequest
 from tests.fuzz.mutations import streams
 from tests.support import depth
+from tests.support.connections import hang_up
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.sample_requests import sample_frame, served
@@ -57,10 +58,10 @@ def test_the_broker_survives(logd: LogdProcess) -> None:
 
 def exchange(port: int, sent: bytes) -> None:
     """Send, hang up, and read to the end: the broker has dealt with everything then."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as sock:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
         try:
             sock.sendall(sent)
-            sock.shutdown(socket.SHUT_WR)
+            hang_up(sock)
             while sock.recv(65536):
                 pass
         except ConnectionError:

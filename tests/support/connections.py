@@ -1,7 +1,9 @@
-"""Which connections a broker has, by the kernel's table of sockets."""
+"""Which connections a broker has, by the kernel's table of sockets, and how a client ends one."""
 
 from __future__ import annotations
 
+import errno
+import socket
 from pathlib import Path
 
 ESTABLISHED, CLOSE_WAIT = 0x01, 0x08
@@ -15,3 +17,14 @@ def has_connections(port: int) -> bool:
         if int(local.rpartition(":")[2], 16) == port and int(state, 16) in (ESTABLISHED, CLOSE_WAIT):
             return True
     return False
+
+
+def hang_up(sock: socket.socket) -> None:
+    """Say that nothing more comes. Where the other side has reset the connection already there is nothing to
+    say: that is no ConnectionError, but ENOTCONN.
+    """
+    try:
+        sock.shutdown(socket.SHUT_WR)
+    except OSError as error:
+        if error.errno != errno.ENOTCONN:
+            raise
