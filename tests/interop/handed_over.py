@@ -17,7 +17,7 @@ from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-SECONDS = 30.0
+SECONDS = 100.0
 STEP_MS = 2000
 """Between one group of records and the next; more than a segment lasts."""
 AHEAD_MS = 600_000

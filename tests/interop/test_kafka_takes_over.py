@@ -11,7 +11,6 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from logd.errors import ErrorCode
@@ -145,7 +144,6 @@ def check_log(said: str, stopped: Path) -> None:
 
 
 @needs_kafka
-@pytest.mark.timeout(300)
 def test_kafka_takes_over(tmp_path: Path) -> None:
     folders = {prefix: tmp_path / prefix / "data" for prefix in ("killed", "clean")}
     views: dict[str, View] = {}

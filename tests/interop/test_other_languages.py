@@ -24,7 +24,7 @@ from tests.support.logd_process import LogdProcess
 HERE = Path(__file__).parent
 BUILT = HERE.parent.parent / "build" / "interop"
 FETCH_SECONDS = 180
-RUN_SECONDS = 60
+RUN_SECONDS = 150
 
 pytestmark = [depth.deep, pytest.mark.timeout(FETCH_SECONDS + RUN_SECONDS + 30)]
 

@@ -113,12 +113,12 @@ def test_the_final_state_in_order(tmp_path: Path) -> None:
 
         try:
             join("from the start")
-            wait_for(lambda: write(log, readers) and rounds(logd) >= ROUNDS_MIN, 120)
+            wait_for(lambda: write(log, readers) and rounds(logd) >= ROUNDS_MIN, 200)
             join("midway")
-            wait_for(lambda: write(log, readers) and rounds(logd) >= 2 * ROUNDS_MIN, 120)
+            wait_for(lambda: write(log, readers) and rounds(logd) >= 2 * ROUNDS_MIN, 200)
             late = join("at the end")
             for reader in readers:
-                wait_for(reader.is_done, 60)
+                wait_for(reader.is_done)
                 assert reader.state == log.last, reader.name
             assert all(reader.count < len(log.by_offset) for reader in late), "nothing was compacted"
         finally:

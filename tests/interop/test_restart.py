@@ -81,6 +81,7 @@ def test_an_idempotent_librdkafka_producer(tmp_path: Path, end: Callable[[LogdPr
                 "linger.ms": 1,
                 "queue.buffering.max.messages": 1000,
                 "reconnect.backoff.max.ms": 200,
+                "metadata.recovery.strategy": "none",
                 "log_level": 0,
             }
         )
@@ -124,6 +125,7 @@ def test_an_idempotent_aiokafka_producer(tmp_path: Path, end: Callable[[LogdProc
             enable_idempotence=True,
             max_batch_size=2000,
             retry_backoff_ms=50,
+            request_timeout_ms=int(SECONDS * 1000),
         ) as producer:
             sent = []
             restarted = None

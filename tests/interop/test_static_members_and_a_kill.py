@@ -39,7 +39,7 @@ def read(received: Received, upto: int, *members: Member) -> None:
             received.update((partition, record[0]) for partition, record in member.poll())
         return wanted <= received
 
-    wait_for(has_come, 60)
+    wait_for(has_come)
     for member in members:
         member.commit()
 

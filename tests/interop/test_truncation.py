@@ -59,6 +59,7 @@ def librdkafka(logd: LogdProcess, reset: str) -> Consumer:
             "auto.offset.reset": reset,
             "enable.auto.commit": False,
             "reconnect.backoff.max.ms": 100,
+            "metadata.recovery.strategy": "none",
         }
     )
     consumer.assign([TopicPartition("t", 0, 0)])

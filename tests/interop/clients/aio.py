@@ -15,7 +15,7 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 from aiokafka.errors import KafkaError
 
 from logd.records import NewRecord, Record
-from tests.interop.clients.base import SECONDS, Refused
+from tests.interop.clients.base import SECONDS, SESSION_MS, Refused
 
 T = TypeVar("T")
 
@@ -140,7 +140,7 @@ class AioMember(ConsumerRebalanceListener):
                 partition_assignment_strategy=[ASSIGNORS[strategy]],
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,
-                session_timeout_ms=10_000,
+                session_timeout_ms=SESSION_MS,
                 heartbeat_interval_ms=100,
             )
         )

@@ -16,12 +16,20 @@ from confluent_kafka import (
 )
 
 from logd.records import NewRecord, Record
-from tests.interop.clients.base import SECONDS, Refused
+from tests.interop.clients.base import SECONDS, SESSION_MS, Refused
 
 name = "confluent-kafka"
 strategies = ("range", "roundrobin", "cooperative-sticky")
 
-QUIET = {"log_level": 0, "topic.metadata.propagation.max.ms": "5000"}
+QUIET = {
+    "log_level": 0,
+    "topic.metadata.propagation.max.ms": "60000",
+    # By default it waits up to ten seconds before it looks whether a broker is back, a group's whole session.
+    "reconnect.backoff.max.ms": "500",
+    # Where a broker comes back at its old address, librdkafka 2.16 drops its connections otherwise, and what
+    # was asked of the coordinator with them.
+    "metadata.recovery.strategy": "none",
+}
 LARGEST = 10_000_000
 
 
@@ -104,7 +112,7 @@ class ConfluentMember:
             "partition.assignment.strategy": strategy,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "session.timeout.ms": 10_000,
+            "session.timeout.ms": SESSION_MS,
             "heartbeat.interval.ms": 100,
         }
         if instance is not None:

@@ -17,7 +17,7 @@ def kcat(bootstrap: str, *arguments: str, given: str = "") -> str:
     """What kcat prints."""
     assert COMMAND is not None
     done = subprocess.run(
-        [COMMAND, "-b", bootstrap, "-m", "10", *arguments],
+        [COMMAND, "-b", bootstrap, "-m", str(int(SECONDS)), *arguments],
         input=given.encode(),
         capture_output=True,
         timeout=SECONDS,

@@ -17,7 +17,7 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from kafka.errors import BrokerResponseError, RebalanceInProgressError
 
 from logd.records import NewRecord, Record
-from tests.interop.clients.base import SECONDS, Refused
+from tests.interop.clients.base import SECONDS, SESSION_MS, Refused
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -109,8 +109,9 @@ class PythonMember(ConsumerRebalanceListener):
             partition_assignment_strategy=[ASSIGNORS[strategy]],
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=10_000,
+            session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=100,
+            reconnect_backoff_max_ms=500,
         )
         self._consumer.subscribe([topic], listener=self)
         self._received: queue.SimpleQueue[tuple[int, Record]] = queue.SimpleQueue()

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	ctx, cancel = context.WithTimeout(context.Background(), 50*time.Second)
+	ctx, cancel = context.WithTimeout(context.Background(), 140*time.Second)
 	prefix      = os.Args[2]
 	fromStart   = kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())
 )

@@ -7,7 +7,7 @@ const snappy = require('snappyjs')
 const { ZstdCodec } = require('zstd-codec')
 
 const [, , bootstrap, prefix] = process.argv
-const DEADLINE_MS = 50000
+const DEADLINE_MS = 140000
 const kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.NOTHING })
 const admin = kafka.admin()
 
@@ -130,6 +130,12 @@ async function transactions() {
   }
 }
 
+// How many records a group has committed, over all partitions of a topic.
+async function committed(groupId, topic) {
+  const [{ partitions }] = await admin.fetchOffsets({ groupId, topics: [topic] })
+  return partitions.reduce((sum, p) => sum + Math.max(Number(p.offset), 0), 0)
+}
+
 // A second member joins while the first reads, and leaves again.
 async function group() {
   const topic = `${prefix}-group`
@@ -144,6 +150,8 @@ async function group() {
   const member = (n) => join(topic, groupId, () => { read++; look() }, (own) => { owned[n] = own.length; look() })
   const first = await member(0)
   await until(() => read === 40)
+  // Who joins before the last records are committed has them read again.
+  while (await committed(groupId, topic) < 40) {}
   const second = await member(1)
   await until(() => owned[0] === 2 && owned[1] === 2)
   const { state, protocol, members } = (await admin.describeGroups([groupId])).groups[0]

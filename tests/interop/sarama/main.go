@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	ctx, cancel = context.WithTimeout(context.Background(), 50*time.Second)
+	ctx, cancel = context.WithTimeout(context.Background(), 140*time.Second)
 	brokers     = []string{os.Args[1]}
 	prefix      = os.Args[2]
 )

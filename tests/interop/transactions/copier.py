@@ -3,8 +3,9 @@
     python -m tests.interop.transactions.copier LIBRARY BOOTSTRAP SOURCE TARGET PARTITIONS COUNT
 
 Every fourth transaction is aborted, after everything was sent. It tells each step on its output, so that it,
-or the broker, can be killed at that very step, and ends when the group has committed all COUNT records of
-SOURCE. Whatever cannot be mended by aborting ends it with status 1: it is to be started again then.
+or the broker, can be killed at that very step, and waits for a line on its input after each transaction. It
+ends when the group has committed all COUNT records of SOURCE. Whatever cannot be mended by aborting ends it
+with status 1: it is to be started again then.
 """
 
 from __future__ import annotations
@@ -33,6 +34,12 @@ def tell(step: str) -> None:
     print(step, flush=True)
 
 
+def end() -> None:
+    """A transaction has ended; the next one begins when whoever started this process says so."""
+    tell("ended")
+    sys.stdin.readline()
+
+
 def copy(producer: Producer, consumer: Consumer, target: str, partitions: int, count: int) -> None:
     turns = itertools.count()
     while sum(consumer.committed(partitions).values()) < count:
@@ -52,12 +59,12 @@ def copy(producer: Producer, consumer: Consumer, target: str, partitions: int, c
             tell("offsets")
             if not fails:
                 producer.commit()
-                tell("ended")
+                end()
                 continue
         except MustAbort as error:
             print(f"abort: {error!r}", file=sys.stderr)
         producer.abort()
-        tell("ended")
+        end()
         consumer.rewind()
 
 

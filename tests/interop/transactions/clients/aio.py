@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
 
 from tests.interop.clients.aio import run
-from tests.interop.transactions.clients.base import TIMEOUT_MS, Fenced, MustAbort
+from tests.interop.transactions.clients.base import SESSION_MS, TIMEOUT_MS, Fenced, MustAbort
 
 T = TypeVar("T")
 
@@ -88,7 +88,7 @@ class AioConsumer:
                 isolation_level="read_committed",
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,
-                session_timeout_ms=3000,
+                session_timeout_ms=SESSION_MS,
                 heartbeat_interval_ms=200,
                 retry_backoff_ms=50,
             )

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 import confluent_kafka
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
 
-from tests.interop.transactions.clients.base import SECONDS, TIMEOUT_MS, Fenced, MustAbort
+from tests.interop.transactions.clients.base import SECONDS, SESSION_MS, TIMEOUT_MS, Fenced, MustAbort
 
 QUIET = {
     "log_level": 0,
     "reconnect.backoff.max.ms": "500",
-    "topic.metadata.propagation.max.ms": "5000",
+    "topic.metadata.propagation.max.ms": "60000",
     # Where a broker comes back at its old address, librdkafka 2.16 drops its connections otherwise, and with
     # them a request to the transaction coordinator: `send_offsets_to_transaction` never returns then.
     "metadata.recovery.strategy": "none",
@@ -104,7 +104,7 @@ class ConfluentConsumer:
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "session.timeout.ms": 3000,
+                "session.timeout.ms": SESSION_MS,
                 "heartbeat.interval.ms": 200,
             }
         )

@@ -11,7 +11,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import InvalidProducerEpochError, KafkaError, ProducerFencedError
 from kafka.structs import OffsetAndMetadata
 
-from tests.interop.transactions.clients.base import SECONDS, TIMEOUT_MS, Fenced, MustAbort
+from tests.interop.transactions.clients.base import SECONDS, SESSION_MS, TIMEOUT_MS, Fenced, MustAbort
 
 
 @contextmanager
@@ -90,7 +90,7 @@ class PythonConsumer:
             isolation_level="read_committed",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=3000,
+            session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=200,
             reconnect_backoff_max_ms=500,
         )
