@@ -131,6 +131,7 @@ class AioMember(ConsumerRebalanceListener):
         self.assignments = 0
         self._held: set[int] = set()
         self._consumer: AIOKafkaConsumer
+        self._getting: asyncio.Future[dict[TopicPartition, list[Any]]] | None = None
         run(
             self._start(
                 topic,
@@ -170,7 +171,13 @@ class AioMember(ConsumerRebalanceListener):
         if not self._started.done():
             return []
         self._started.result()
-        found = await self._consumer.getmany(timeout_ms=50, max_records=1000)
+        # getmany() may wait for a rebalance, and that for members of other makes, polled by the same thread.
+        if self._getting is None:
+            self._getting = asyncio.ensure_future(self._consumer.getmany(timeout_ms=50, max_records=1000))
+        await asyncio.wait([self._getting], timeout=0.5)
+        if not self._getting.done():
+            return []
+        found, self._getting = self._getting.result(), None
         return [(tp.partition, to_record(message)) for tp, messages in found.items() for message in messages]
 
     def commit(self) -> None:
@@ -179,6 +186,9 @@ class AioMember(ConsumerRebalanceListener):
     def close(self) -> None:
         async def close() -> None:
             await asyncio.wait([self._started], timeout=SECONDS)
+            if self._getting is not None:
+                self._getting.cancel()
+                await asyncio.wait([self._getting])
             await self._consumer.stop()
 
         run(close())
