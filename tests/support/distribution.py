@@ -45,7 +45,6 @@ SECONDS = {
     "logd/broker/test_log_dirs_moves.py": 10,
     "logd/client/test_transaction_kills.py": 10,
     "logd/wire/test_messages.py": 10,
-    "mirror/test_delete_horizon.py": 10,
     "mirror/test_link.py": 10,
     "mirror/test_links.py": 10,
     "mirror/test_quarantine.py": 10,

@@ -41,7 +41,10 @@ class Inbox:
 
     def _read(self) -> None:
         while len(head := self._stream.read(LENGTH.size)) == LENGTH.size:
-            order = self._decoder.decode(self._stream.read(LENGTH.unpack(head)[0]))
+            (size,) = LENGTH.unpack(head)
+            if len(order_bytes := self._stream.read(size)) < size:
+                break  # the broker was killed in the middle of its order
+            order = self._decoder.decode(order_bytes)
             if isinstance(order, Cancel):
                 self.is_cancelled.set()
             else:
@@ -50,12 +53,20 @@ class Inbox:
         os._exit(0)
 
 
+def send(report: Report, out: BinaryIO) -> None:
+    """Report; where the broker was killed nobody reads it, and the process ends without a word."""
+    try:
+        out.write(frame(report))
+        out.flush()
+    except BrokenPipeError:
+        os._exit(0)
+
+
 def work(task: Task, inbox: Inbox, out: BinaryIO) -> Done | Failed:
     """Carry out a task, reporting its groups; returns what is to be reported last."""
 
     def report(message: Report) -> None:
-        out.write(frame(message))
-        out.flush()
+        send(message, out)
 
     throttle = Throttle(task.bytes_per_second) if task.bytes_per_second != float("inf") else None
     cleaning = Cleaning(task, PosixDisk(), report, is_cancelled=inbox.is_cancelled.is_set, throttle=throttle)
@@ -80,9 +91,7 @@ def main() -> None:
     inbox = Inbox(sys.stdin.buffer)
     while True:
         task = inbox.next_task()
-        ended = work(task, inbox, out)
-        out.write(frame(ended))
-        out.flush()
+        send(work(task, inbox, out), out)
 
 
 if __name__ == "__main__":
