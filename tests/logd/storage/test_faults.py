@@ -65,7 +65,7 @@ def test_a_full_disk_takes_the_folder_offline(
     assert "writing t-0: No space left on device" in str(caught.value)
     assert faulty.log.log_end_offset == 1
     assert len(faulty.offline) == 1 and faulty.folder.failure == faulty.offline[0]
-    happened, remedy = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    happened, remedy = [record.getMessage() for record in caplog.records if record.name.startswith("logd.")]
     assert "is offline" in happened and "make room" in remedy
     disk.room = None
     assert_offline(faulty)
