@@ -24,6 +24,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from logd.records import Record
 from tests.interop.clients.base import wait_until
 from tests.support.logd_process import LogdProcess
 
@@ -259,19 +260,23 @@ def test_kafka_python_group(logd: LogdProcess, filled: str, new_name: Callable[.
     group = new_name("group")
     members = [python.member(logd.bootstrap, group, filled)]
 
-    def read(*numbers: range) -> None:
-        """All of the numbers come, once, and are committed."""
-        values: list[int] = []
-        while len(values) < sum(map(len, numbers)):
-            values += [int(record[3] or b"") for member in members for _, record in member.poll()]
+    def read(*numbers: range, received: list[tuple[int, Record]] | None = None) -> None:
+        """All of the numbers come, once, some of them before now, and are committed."""
+        count = sum(map(len, numbers))
+        received = received or []
+        deadline = time.monotonic() + WAIT_SECONDS
+        while len(received) < count:
+            assert time.monotonic() < deadline, f"{len(received)} of {count} came"
+            received += [one for member in members for one in member.poll()]
+        values = [int(record[3] or b"") for _, record in received]
         assert sorted(values) == [number for some in numbers for number in some]
         for member in members:
             member.commit()
 
     try:
-        wait_until(lambda: len(members[0].assigned) == PARTITIONS, members[0])
+        received = wait_until(lambda: len(members[0].assigned) == PARTITIONS, members[0])
         write(logd, filled, range(100, 200))
-        read(range(100), range(100, 200))
+        read(range(100), range(100, 200), received=received)
         assert committed(logd, group, filled) == [50] * PARTITIONS
         members.append(python.member(logd.bootstrap, group, filled, instance="static"))
         assert wait_until(lambda: all(len(each.assigned) == 2 for each in members), *members) == []
