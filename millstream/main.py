@@ -21,6 +21,7 @@ _HELP = {
     "streams": "Describe and run stream topologies.",
     "mirror": "Copy topics between clusters, and prove the copies equal.",
     "dump-log": "Print a log's files as Kafka's DumpLogSegments does.",
+    "cluster": "The cluster: its id and controller, its brokers, and what they speak.",
     "txn": "Transactions: list and describe them, find and abort those that hang.",
     "demo": "The main job: New York's flights of 2013 through every part.",
 }

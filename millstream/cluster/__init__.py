@@ -1,0 +1,1 @@
+"""`millstream cluster`: what the cluster is, its brokers, and what they speak."""

@@ -1,0 +1,85 @@
+"""`millstream cluster`: what there is to know of a cluster and its brokers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from logd.client import BrokerNode
+from logd.wire import ApiKey
+from millstream.terminal.command import command
+from millstream.terminal.output import Row
+from millstream.terminal.session import Session
+from millstream.terminal.status import NotFound
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+BROKERS = ("id", "host", "port", "rack", "controller")
+APIS = ("broker", "api", "key", "min_version", "max_version")
+
+
+@app.callback()
+def _options() -> None:
+    """The cluster: its id and controller, its brokers, and what they speak."""
+
+
+@command(app)
+async def describe(session: Session) -> None:
+    """The cluster's id, its controller, and how much is in it."""
+    cluster = await session.admin.describe_cluster()
+    topics = await session.admin.list_topics()
+    row = {
+        "cluster_id": cluster.cluster_id,
+        "controller": cluster.controller_id,
+        "brokers": len(cluster.brokers),
+        "topics": len(topics),
+        "partitions": sum(len(topic.partitions) for topic in topics.values()),
+    }
+    session.show_one(row, tuple(row))
+
+
+@command(app)
+async def brokers(session: Session) -> None:
+    """The brokers and where to reach them."""
+    cluster = await session.admin.describe_cluster()
+
+    def row(broker: BrokerNode) -> Row:
+        return {
+            "id": broker.node_id,
+            "host": broker.host,
+            "port": broker.port,
+            "rack": broker.rack,
+            "controller": broker.node_id == cluster.controller_id,
+        }
+
+    session.show(map(row, sorted(cluster.brokers, key=lambda broker: broker.node_id)), BROKERS)
+
+
+@command(app, "api-versions")
+async def api_versions(
+    session: Session,
+    *,
+    broker: Annotated[int | None, typer.Option(help="Only this broker; otherwise all of them.")] = None,
+) -> None:
+    """The versions of each API that the brokers answer."""
+    known = [each.node_id for each in (await session.admin.describe_cluster()).brokers]
+    if broker is not None and broker not in known:
+        raise NotFound(f"there is no broker {broker}: the cluster has {', '.join(map(str, sorted(known)))}")
+    asked = sorted(known) if broker is None else [broker]
+    connections = await asyncio.gather(*(session.client.connection(node) for node in asked))
+    rows = [
+        {"broker": node, "api": _api_name(key), "key": key, "min_version": lowest, "max_version": highest}
+        for node, connection in zip(asked, connections, strict=True)
+        for key, (lowest, highest) in sorted(connection.versions.items())
+    ]
+    session.show(rows, APIS)
+
+
+def _api_name(key: int) -> str:
+    """The API's name in Kafka's style; its number where we do not know it."""
+    try:
+        return "".join(word.capitalize() for word in ApiKey(key).name.split("_"))
+    except ValueError:
+        return f"UNKNOWN({key})"

@@ -1,0 +1,1 @@
+"""What every command that talks to a cluster shares: options, session, output, exit status."""

@@ -1,0 +1,126 @@
+"""`@command`: a coroutine function becomes a command that talks to a cluster.
+
+    @command(app, "list")
+    async def list_topics(session: Session, *, internal: Annotated[bool, typer.Option(...)] = False) -> None:
+        \"\"\"List topics.\"\"\"
+        session.show(rows, ("name", "partitions"))
+
+Besides its own options it takes `--bootstrap-server`, `--command-config`, `--profile` and `-o`. What it
+raises is told on stderr, `millstream topic list: …`, and becomes the exit status (`status.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import os
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from inspect import Parameter
+from pathlib import Path
+from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
+
+import typer
+
+from logd.errors import MillstreamError
+from millstream.terminal.output import Format
+from millstream.terminal.servers import find_servers
+from millstream.terminal.session import Session, described
+from millstream.terminal.status import Status, status_of
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Work = Callable[Concatenate[Session, P], Awaitable[None]]
+
+_SHARED: dict[str, tuple[Any, Any]] = {
+    "bootstrap_server": (
+        Annotated[
+            str | None,
+            typer.Option("--bootstrap-server", "-b", metavar="HOST:PORT[,HOST:PORT]", help="Brokers to ask."),
+        ],
+        None,
+    ),
+    "command_config": (
+        Annotated[
+            Path | None,
+            typer.Option("--command-config", metavar="FILE", help="Properties of the client, as Kafka's."),
+        ],
+        None,
+    ),
+    "profile": (
+        Annotated[str | None, typer.Option("--profile", help="A cluster named by `millstream profile set`.")],
+        None,
+    ),
+    "form": (
+        Annotated[Format, typer.Option("-o", "--output", help="The form of what is printed.")],
+        Format.TABLE,
+    ),
+}
+
+
+def command(
+    app: typer.Typer, name: str | None = None, *, effective: tuple[str, ...] = (), **settings: Any
+) -> Callable[[Work[P]], Work[P]]:
+    """Register a coroutine function at `app`; `settings` are those of `typer.Typer.command`.
+
+    `effective`: keys of `--command-config` that the command acts on besides those of `Client`.
+    """
+
+    def register(work: Work[P]) -> Work[P]:
+        own = inspect.signature(work, eval_str=True)
+
+        def run(context: typer.Context, **given: Any) -> None:
+            servers, file, profile, form = (given.pop(key) for key in _SHARED)
+
+            async def main() -> None:
+                found = find_servers(servers, file, profile, *effective)
+                async with found.client() as client:
+                    await work(Session(client, found, form), **given)  # type: ignore[call-arg]
+
+            run_to_end(main(), context.command_path)
+
+        parameters = [*list(own.parameters.values())[1:]]
+        parameters += [
+            Parameter(key, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+            for key, (annotation, default) in _SHARED.items()
+        ]
+        parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
+        # Typer recognises its context by the annotation.
+        parameters.insert(0, Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context))
+        run.__signature__ = own.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        run.__doc__ = work.__doc__
+        app.command(name or work.__name__.replace("_", "-"), **settings)(run)
+        return work
+
+    return register
+
+
+def run_to_end(main: Coroutine[Any, Any, T], name: str) -> T:
+    """Run a command's coroutine; an error is told on stderr and ends the process with its status.
+
+    `name`: the command's whole name, as it was called.
+    """
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
+    try:
+        return _run(main)
+    except (MillstreamError, OSError, TimeoutError) as error:
+        if isinstance(error, BrokenPipeError):
+            # Whoever read our output has enough, as in `… | head`: Python must not try to flush the rest.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(Status.OK) from None
+        typer.echo(f"{name}: {described(error)}", err=True)
+        raise typer.Exit(status_of(error)) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(Status.INTERRUPTED) from None
+
+
+def _run(main: Coroutine[Any, Any, T]) -> T:
+    """On uvloop where it installs, as logd runs."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return asyncio.run(main)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(main)

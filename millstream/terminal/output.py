@@ -1,0 +1,112 @@
+"""What a command prints on stdout: rows, in the form that was asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, TextIO
+
+import msgspec
+
+PIPE_WIDTH = 10_000
+"""Columns a table's line may have in a pipe, where programs read fields and nothing may be folded."""
+
+Row = Mapping[str, Any]
+"""A row's values by their names, in the order of their columns. Names are lower case with underscores; values
+are what JSON knows: text, numbers, booleans, None, lists and mappings."""
+
+
+class Format(StrEnum):
+    """What `-o` takes."""
+
+    TABLE = "table"
+    """Columns, aligned."""
+    PLAIN = "plain"
+    """Values with a tab between them, a row a line, without a header."""
+    JSON = "json"
+    """One array, or one object where there is only ever one row."""
+    JSONL = "jsonl"
+    """An object a line."""
+    YAML = "yaml"
+
+
+def show(rows: Iterable[Row], form: Format, columns: Sequence[str], out: TextIO | None = None) -> None:
+    """Print all rows. `columns`: the names that a table and plain lines show, in this order."""
+    out = out or sys.stdout
+    match form:
+        case Format.TABLE:
+            _table(rows, columns, out)
+        case Format.PLAIN:
+            for row in rows:
+                out.write("\t".join(_line(_text(row.get(name))) for name in columns) + "\n")
+        case Format.JSONL:
+            for row in rows:
+                out.write(_json(row) + "\n")
+        case Format.JSON:
+            out.write(_indented(list(rows)))
+        case Format.YAML:
+            out.write(_yaml(list(rows)))
+
+
+def show_one(row: Row, form: Format, columns: Sequence[str], out: TextIO | None = None) -> None:
+    """Print the only row there is: a table has a line for each of its values, JSON and YAML one object."""
+    out = out or sys.stdout
+    match form:
+        case Format.TABLE:
+            _table([{"name": name, "value": row.get(name)} for name in columns], ("name", "value"), out)
+        case Format.JSON:
+            out.write(_indented(row))
+        case Format.YAML:
+            out.write(_yaml(row))
+        case _:
+            show([row], form, columns, out)
+
+
+def _table(rows: Iterable[Row], columns: Sequence[str], out: TextIO) -> None:
+    # Rich takes 60 ms to import: only tables pay for it.
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(file=out)
+    if not console.is_terminal:
+        console = Console(file=out, width=PIPE_WIDTH)
+    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in columns:
+        table.add_column(Text(name.replace("_", " ").upper()), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_text(row.get(name))) for name in columns))
+    console.print(table)
+
+
+def _text(value: Any) -> str:
+    """A value in a table's cell: a dash for None, a list with commas."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case list() | tuple():
+            return ",".join(map(_text, value)) or "-"
+        case dict():
+            return ",".join(f"{key}={_text(each)}" for key, each in value.items()) or "-"
+        case _:
+            return str(value)
+
+
+def _line(text: str) -> str:
+    """A value in one field of one line, however it was written."""
+    return text.replace("\\", r"\\").replace("\t", r"\t").replace("\n", r"\n").replace("\r", r"\r")
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _indented(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+
+
+def _yaml(value: Any) -> str:
+    return msgspec.yaml.encode(value).decode()

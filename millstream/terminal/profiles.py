@@ -1,0 +1,55 @@
+"""Named clusters: a properties file each, with Kafka's keys, in the user's folder of settings.
+
+    $XDG_CONFIG_HOME/millstream/profiles/NAME.properties   bootstrap.servers and the client's other keys
+    $XDG_CONFIG_HOME/millstream/default-profile            the name of the one taken without --profile
+
+Files are for their owner's eyes alone, since passwords stand in them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from logd.errors import ConfigError
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+_SUFFIX = ".properties"
+
+
+def settings_folder() -> Path:
+    """Where the user's settings of Millstream are: XDG's folder."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "millstream"
+
+
+def profile_path(name: str) -> Path:
+    """The file of a profile, whether it is there or not; ConfigError for what cannot be a profile's name."""
+    if not _NAME.fullmatch(name):
+        raise ConfigError("--profile", name, "a name has letters, digits, '.', '_' and '-', 64 at most")
+    return settings_folder() / "profiles" / f"{name}{_SUFFIX}"
+
+
+def known_profiles() -> list[str]:
+    """Names of all profiles, sorted."""
+    return sorted(path.name.removesuffix(_SUFFIX) for path in settings_folder().glob(f"profiles/*{_SUFFIX}"))
+
+
+def default_profile() -> str | None:
+    """The profile taken where none is named: of MILLSTREAM_PROFILE, or the one made the default."""
+    if named := os.environ.get("MILLSTREAM_PROFILE"):
+        return named
+    try:
+        return (settings_folder() / "default-profile").read_text().strip() or None
+    except FileNotFoundError:
+        return None
+
+
+def make_default(name: str | None) -> None:
+    """Have `name` taken where no profile is named; None for no profile."""
+    path = settings_folder() / "default-profile"
+    if name is None:
+        path.unlink(missing_ok=True)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(name + "\n")

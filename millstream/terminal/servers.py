@@ -1,0 +1,71 @@
+"""Which cluster a command talks to, and with which settings.
+
+The first of these that says so: `--bootstrap-server`; `bootstrap.servers` in the `--command-config` file; the
+profile named by `--profile`, MILLSTREAM_PROFILE or `millstream profile use`; KAFKA_BOOTSTRAP_SERVERS; and
+localhost:9092, where logd listens if nothing else is said. A key in the file of `--command-config` is
+over the profile's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from logd.client import Client
+from logd.client.properties import CLIENT, ClientProperties
+from logd.config.properties import read_properties
+from logd.errors import ConfigError
+from millstream.terminal.profiles import default_profile, known_profiles, profile_path
+
+DEFAULT_SERVERS = "localhost:9092"
+CONNECT_TIMEOUT_MS = 5_000
+"""Short, because a person waits for the answer."""
+_SERVERS = "bootstrap.servers"
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """A cluster's addresses, and the properties of the clients that talk to it."""
+
+    bootstrap: str
+    properties: Mapping[str, str]
+
+    def client(self, **arguments: Any) -> Client:
+        """A client, not connected yet; ConfigError for a property that cannot be used."""
+        given = ClientProperties.layered(self.properties, "")
+        return Client(
+            self.bootstrap, **{"connect_timeout_ms": CONNECT_TIMEOUT_MS, **given.client(), **arguments}
+        )
+
+
+def find_servers(
+    bootstrap_server: str | None, command_config: Path | None, profile: str | None, *effective: str
+) -> Servers:
+    """What the options and the environment say. `effective`: keys that have an effect beside the client's.
+
+    ConfigError for a file that cannot be read, and for a profile that is not there.
+    """
+    file: dict[str, str] = (
+        {} if command_config is None else read_properties(command_config, "--command-config")
+    )
+    ClientProperties.layered(file, "").tell_rest((*CLIENT, _SERVERS, *effective))
+    named = profile or default_profile()
+    properties = {**(_read_profile(named) if named else {}), **file}
+    bootstrap = (
+        bootstrap_server
+        or properties.get(_SERVERS)
+        or os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
+        or DEFAULT_SERVERS
+    )
+    return Servers(bootstrap, properties)
+
+
+def _read_profile(name: str) -> dict[str, str]:
+    path = profile_path(name)
+    if not path.exists():
+        known = ", ".join(known_profiles()) or "none yet: millstream profile set"
+        raise ConfigError("--profile", name, f"there is no such profile (known: {known})")
+    return read_properties(path, "--profile")

@@ -1,0 +1,99 @@
+"""Exit statuses, the same for all commands, and which one an error ends with."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from logd.errors import (
+    AuthenticationFailed,
+    ConfigError,
+    ConnectionClosed,
+    ErrorCode,
+    KafkaError,
+    MillstreamError,
+    RequestTimedOut,
+)
+
+
+class Status(IntEnum):
+    """What a command's exit status says."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    UNREACHABLE = 4
+    NOT_ALLOWED = 5
+    PARTLY = 6
+    """Some of what was asked for was done; stderr says what was not."""
+    UNHEALTHY = 7
+    INTERRUPTED = 130
+
+
+class NotFound(MillstreamError):
+    """A topic, group or the like that was named is not there."""
+
+
+class UsageError(MillstreamError):
+    """The command line does not hold together: the text says what to give instead."""
+
+
+class Partly(MillstreamError):
+    """Some of what was asked for was done: the text says what was not."""
+
+
+class Unhealthy(MillstreamError):
+    """What was looked at is there, and is not as it should be."""
+
+
+class Declined(MillstreamError):
+    """The person who was asked said no, or nobody could be asked."""
+
+
+_NOT_FOUND = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+    ErrorCode.LOG_DIR_NOT_FOUND,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.RESOURCE_NOT_FOUND,
+}
+_NOT_ALLOWED = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    ErrorCode.POLICY_VIOLATION,
+    ErrorCode.TOPIC_DELETION_DISABLED,
+}
+_UNREACHABLE = {
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.BROKER_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.NETWORK_EXCEPTION,
+}
+_CLASSES: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Status], ...] = (
+    ((ConfigError, UsageError), Status.USAGE),
+    (NotFound, Status.NOT_FOUND),
+    (Partly, Status.PARTLY),
+    (Unhealthy, Status.UNHEALTHY),
+    (AuthenticationFailed, Status.NOT_ALLOWED),
+    ((ConnectionClosed, RequestTimedOut, TimeoutError, ConnectionError), Status.UNREACHABLE),
+)
+
+
+def status_of(error: BaseException) -> Status:
+    """The exit status that `error` ends a command with."""
+    if isinstance(error, KafkaError):
+        if error.code in _NOT_FOUND:
+            return Status.NOT_FOUND
+        if error.code in _NOT_ALLOWED:
+            return Status.NOT_ALLOWED
+        if error.code in _UNREACHABLE:
+            return Status.UNREACHABLE
+    for classes, status in _CLASSES:
+        if isinstance(error, classes):
+            return status
+    return Status.FAILED

@@ -1,0 +1,50 @@
+"""`millstream cluster` against a broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from logd.wire import ApiKey
+from millstream.cluster.cli import app
+from millstream.terminal.status import Status
+from tests.support.logd_process import LogdProcess
+
+
+@pytest.fixture(scope="module")
+def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
+    with LogdProcess(tmp_path_factory.mktemp("logd"), {"broker.rack": "r1", "node.id": "7"}) as process:
+        yield process
+
+
+def run(logd: LogdProcess, *arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments, "-b", logd.bootstrap])
+
+
+def test_the_cluster_and_its_brokers(logd: LogdProcess) -> None:
+    cluster = json.loads(run(logd, "describe", "-o", "json").stdout)
+    assert (cluster["controller"], cluster["brokers"], cluster["topics"]) == (7, 1, 0)
+    brokers = json.loads(run(logd, "brokers", "-o", "json").stdout)
+    assert brokers == [{"id": 7, "host": "127.0.0.1", "port": logd.port, "rack": "r1", "controller": True}]
+
+
+def test_what_brokers_speak(logd: LogdProcess) -> None:
+    rows = [json.loads(line) for line in run(logd, "api-versions", "-o", "jsonl").stdout.splitlines()]
+    produce = next(row for row in rows if row["api"] == "Produce")
+    assert (produce["broker"], produce["key"]) == (7, ApiKey.PRODUCE)
+    assert produce["max_version"] >= 11
+
+
+def test_a_broker_that_is_not_there(logd: LogdProcess) -> None:
+    result = run(logd, "api-versions", "--broker", "9")
+    assert result.exit_code == Status.NOT_FOUND
+    assert "there is no broker 9: the cluster has 7" in result.stderr
+
+
+def test_nobody_listens() -> None:
+    result = CliRunner().invoke(app, ["describe", "-b", "127.0.0.1:1"])
+    assert result.exit_code == Status.UNREACHABLE
+    assert "127.0.0.1:1" in result.stderr
