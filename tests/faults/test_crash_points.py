@@ -172,6 +172,7 @@ def prepared(path: Path, seed: int, *, compacted: bool) -> Ledger:
     return ledger
 
 
+@depth.sample(4)
 @pytest.mark.parametrize(
     "action",
     [

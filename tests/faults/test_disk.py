@@ -14,6 +14,7 @@ import pytest
 from logd.errors import ErrorCode
 from logd.records import decode_records, iter_batches
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.depth import sample
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -107,6 +108,7 @@ def test_other_folders_serve_on(tmp_path: Path) -> None:
         assert "Traceback" not in logd.log
 
 
+@sample(1)
 @pytest.mark.parametrize("idempotent", [True, False])
 def test_a_real_producer_meets_a_full_disk(tmp_path: Path, idempotent: bool) -> None:
     """It retries until somebody makes room and starts the broker again; with idempotence nothing is twice."""

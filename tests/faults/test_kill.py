@@ -110,6 +110,7 @@ def test_acknowledged_once_and_in_order(tmp_path: Path, settings: dict[str, int]
         assert "Traceback" not in logd.log
 
 
+@depth.deep
 def test_killed_before_it_is_ready(tmp_path: Path) -> None:
     """Recovery that is itself cut short begins anew and loses nothing."""
     with LogdProcess(tmp_path, {"log.segment.bytes": 50_000}) as logd:

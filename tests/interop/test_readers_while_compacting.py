@@ -15,10 +15,13 @@ from pathlib import Path
 
 from logd.records import Codec, build_batch
 from tests.interop.clients.base import LIBRARIES, Member, load
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_for
+
+pytestmark = deep
 
 SETTINGS = {
     "log.cleaner.backoff.ms": 20,

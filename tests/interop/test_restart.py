@@ -27,6 +27,7 @@ def read_all(logd: LogdProcess, topic: str) -> list[Record]:
     return load("confluent").consume(logd.bootstrap, topic, end)
 
 
+@depth.deep
 @RESTARTS
 def test_committed_offsets(tmp_path: Path, end: Callable[[LogdProcess], object]) -> None:
     """Members that were there all the time, and members that come after it, go on behind the last commit."""

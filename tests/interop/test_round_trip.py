@@ -9,6 +9,7 @@ import pytest
 from logd.records import NewRecord, Record, build_batch, iter_batches
 from tests.interop.clients import kcat
 from tests.interop.clients.base import CODECS, LIBRARIES, Client, Refused, load
+from tests.support.depth import sample
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -34,6 +35,7 @@ def numbered(records: list[NewRecord]) -> list[Record]:
     return [(offset, *record) for offset, record in enumerate(records)]
 
 
+@sample(9)
 @pytest.mark.parametrize("codec", CODECS)
 def test_written_by_one_read_by_all(
     logd: LogdProcess, client: Client, codec: str, new_name: Callable[[str], str]

@@ -19,6 +19,7 @@ from logd.wire.messages.fetch import FetchRequest
 from logd.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from streams import KafkaStreams, StreamsBuilder
 from tests.support.apache_kafka import ApacheKafka
+from tests.support.depth import deep
 from tests.support.java import needs_kafka
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
@@ -98,6 +99,7 @@ def test_a_fetcher_is_told_where_the_logs_part(broker: Broker) -> None:
     asyncio.run(test())
 
 
+@deep
 def test_a_group_goes_on_where_the_logs_part(broker: Broker) -> None:
     """It was away meanwhile; the epoch came back with its committed offset."""
 
@@ -128,6 +130,7 @@ def application(broker: Broker, state_dir: Path, seen: list[str]) -> KafkaStream
     )
 
 
+@deep
 def test_an_application_goes_on_where_the_logs_part(broker: Broker, tmp_path: Path) -> None:
     seen: list[str] = []
 
@@ -144,6 +147,7 @@ def test_an_application_goes_on_where_the_logs_part(broker: Broker, tmp_path: Pa
     asyncio.run(test())
 
 
+@deep
 @pytest.mark.parametrize("new", [1, NEW], ids=["the log is still shorter", "it is longer"])
 def test_an_application_that_was_away_goes_on_there_too(broker: Broker, tmp_path: Path, new: int) -> None:
     """A position beyond the end was taken for a topic made anew, and all was read, and counted, again."""

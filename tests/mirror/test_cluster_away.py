@@ -13,8 +13,11 @@ import pytest
 from tests.mirror import test_command
 from tests.mirror.pair import Pair
 from tests.mirror.test_command import LINE, filled, running, topics_of
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess, free_port
 from tests.support.waiting import wait_for
+
+pytestmark = deep
 
 TOPIC = "flights"
 

@@ -15,6 +15,7 @@ import pytest
 
 from logd.client import Admin, Client
 from tests.mirror.pair import Pair, numbered, produce
+from tests.support.depth import deep
 from tests.support.logd_process import free_port
 from tests.support.waiting import wait_for
 
@@ -162,6 +163,7 @@ def test_verify_names_what_only_one_side_has(pair: Pair, new_name: NewName) -> N
     assert "record 10: only the source has it, at offset 10\n" in output
 
 
+@deep
 def test_verify_of_what_cannot_be_compared(pair: Pair, new_name: NewName) -> None:
     topic = new_name()
     filled(pair.dc1, topic)
@@ -258,6 +260,7 @@ def configs(bootstrap: str, topic: str) -> tuple[str | None, str | None]:
     return asyncio.run(ask())
 
 
+@deep
 def test_changed_configs_are_carried_over_unless_told_otherwise(
     pair: Pair, new_name: NewName, tmp_path: Path
 ) -> None:
@@ -275,6 +278,7 @@ async def alter(bootstrap: str, topic: str, retention_ms: str) -> None:
         await Admin(client).incremental_alter_configs(topic, {"retention.ms": retention_ms})
 
 
+@deep
 @pytest.mark.parametrize("key", ["auto.offset.reset", "consumer.auto.offset.reset"])
 def test_a_copy_may_begin_at_the_end(pair: Pair, new_name: NewName, tmp_path: Path, key: str) -> None:
     topic = new_name()
@@ -287,6 +291,7 @@ def test_a_copy_may_begin_at_the_end(pair: Pair, new_name: NewName, tmp_path: Pa
     assert topics_of(pair.dc2)[f"dc1.{topic}"] == 3
 
 
+@deep
 def test_new_topics_are_taken_up_where_they_are_looked_for(
     pair: Pair, new_name: NewName, tmp_path: Path
 ) -> None:

@@ -24,6 +24,7 @@ from logd.wire.produce import encode_produce_request
 from mirror.link import Link
 from tests.mirror.pair import Pair, numbered, produce
 from tests.support import java
+from tests.support.depth import deep, sample
 
 NewName = Callable[[], str]
 VERSION = 9
@@ -93,6 +94,7 @@ async def killed_after_ten(pair: Pair, topic: str) -> KilledMirror:
     return KilledMirror(pair, f"dc1.{topic}", [stamped(at, 10, like, at) for at in range(10, 60, 10)])
 
 
+@sample(1)
 @pytest.mark.parametrize("landing", [1, 3, 5])
 def test_batches_that_come_after_the_next_mirror_looked_are_not_written_twice(
     pair: Pair, new_name: NewName, landing: int
@@ -154,6 +156,7 @@ def test_the_very_first_batch_is_not_written_twice(pair: Pair, new_name: NewName
     asyncio.run(main())
 
 
+@deep
 def test_a_late_batch_that_is_another_one_has_the_place_found_anew(pair: Pair, new_name: NewName) -> None:
     """The killed mirror's batch held twenty records where the next one reads them in two batches of ten (the
     source is compacted, or its leader changed): the target refuses the second, and has all twenty."""
@@ -172,6 +175,7 @@ def test_a_late_batch_that_is_another_one_has_the_place_found_anew(pair: Pair, n
     asyncio.run(main())
 
 
+@deep
 def test_two_mirrors_of_one_flow_write_everything_once(pair: Pair, new_name: NewName) -> None:
     """One was stopped for long and goes on beside its successor."""
     topic = new_name()

@@ -21,6 +21,7 @@ from mirror.errors import (
 )
 from mirror.link import Link
 from tests.mirror.pair import Pair, numbered, produce
+from tests.support.depth import deep, sample
 from tests.support.logd_process import LogdProcess
 
 NewName = Callable[[], str]
@@ -114,6 +115,7 @@ def test_remote_topics_are_like_the_sources(pair: Pair, new_name: NewName) -> No
     asyncio.run(main())
 
 
+@sample(1)
 @pytest.mark.parametrize("location", ["source", "target"])
 def test_a_second_run_goes_on_where_the_first_ended(pair: Pair, new_name: NewName, location: str) -> None:
     async def main() -> None:
@@ -198,6 +200,7 @@ def test_somebody_elses_record_in_the_target_is_noticed(pair: Pair, new_name: Ne
     asyncio.run(main())
 
 
+@deep
 def test_a_source_made_again_is_not_copied_behind_the_old_one(pair: Pair, new_name: NewName) -> None:
     async def main() -> None:
         topic = new_name()
@@ -290,6 +293,7 @@ async def delete(bootstrap: str, topic: str) -> None:
         await Admin(client).delete_topics([topic])
 
 
+@sample(1)
 @pytest.mark.parametrize("again", [5, 10, 30])
 def test_a_source_made_again_while_it_is_copied_is_noticed(pair: Pair, new_name: NewName, again: int) -> None:
     """Fetching by name, or from whatever topic has the name now, goes on at the old one's offset: the new
@@ -348,6 +352,7 @@ def test_a_deleted_topic_does_not_end_the_others(pair: Pair, new_name: NewName) 
     asyncio.run(main())
 
 
+@deep
 def test_syncs_that_cannot_be_written_end_the_flow(pair: Pair, new_name: NewName) -> None:
     """Without them a restart would not find its place, after copying for however long."""
 
@@ -366,6 +371,7 @@ def test_syncs_that_cannot_be_written_end_the_flow(pair: Pair, new_name: NewName
     asyncio.run(main())
 
 
+@deep
 def test_a_stop_does_not_wait_for_a_target_that_is_away(
     pair: Pair, new_name: NewName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

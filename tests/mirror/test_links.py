@@ -16,6 +16,7 @@ from mirror.links import KeptLink
 from tests.logd.client.running import until
 from tests.mirror.pair import Pair, numbered, produce
 from tests.mirror.test_kill import target_ends
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.ports import free_port
 
@@ -57,6 +58,7 @@ def test_a_cluster_that_is_away_ends_only_its_own_flow(pair: Pair, new_name: New
     assert asyncio.run(pair.verify(topic)).equal
 
 
+@deep
 def test_a_flow_that_is_down_comes_up_when_its_cluster_does(
     pair: Pair, new_name: NewName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,10 +18,13 @@ from logd.client import Admin, BatchFetcher, Client, TopicPartition
 from logd.records import NewRecord
 from tests.mirror.conftest import NO_CLEANER, QUICK_LOGD_CLEANER
 from tests.mirror.pair import Pair, start_mirror, target_ends
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.transaction import TransactionalProducer
 from tests.support.waiting import wait_for
+
+pytestmark = deep
 
 PARTITIONS, KEYS, RECORDS = 2, 7, 20
 CLEANED = {

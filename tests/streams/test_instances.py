@@ -15,8 +15,11 @@ import pytest
 
 from logd.client import Admin, Client
 from tests.streams import regrouping
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import wait_for
+
+pytestmark = deep
 
 NewName = Callable[[str], str]
 SECONDS = 60.0

@@ -79,6 +79,7 @@ def test_counts_are_exact_over_kills(tmp_path: Path, new_name: Callable[[str], s
         asyncio.run(assert_exact(logd.bootstrap, prefix, tmp_path / "elsewhere", events))
 
 
+@depth.deep
 def test_counts_are_exact_over_kills_of_the_broker(tmp_path: Path, new_name: Callable[[str], str]) -> None:
     """The application lives on, waits for the broker and goes on where it was."""
     prefix = new_name("broker")
@@ -148,6 +149,7 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, owner: type, method: str, *, call:
     monkeypatch.setattr(owner, method, crashing)
 
 
+@depth.sample(2)
 @pytest.mark.parametrize("fresh_state", [False, True], ids=["state kept", "state gone"])
 @pytest.mark.parametrize(
     ("owner", "method", "call", "after"),

@@ -23,6 +23,7 @@ from streams.state.segments import SegmentedBackend
 from streams.state.sorted_keys import CHUNK_KEYS, SortedKeys
 from streams.state.window import EXPIRED_WINDOWS_MAX
 from streams.state.window_key import window_key
+from tests.support.depth import deep
 
 MINUTE = 60_000
 CODE = str(Path(streams.state.__file__).parent)
@@ -194,6 +195,7 @@ def test_expiry_takes_as_many_commits_as_it_needs() -> None:
     assert len(list(store.backend.scan())) == 5
 
 
+@deep
 def test_expiry_keeps_up_with_what_is_put() -> None:
     """A store may get more windows between two commits than a step deletes."""
     per_commit = 3 * EXPIRED_WINDOWS_MAX

@@ -13,6 +13,7 @@ from streams.runtime.folder import StateFolder
 from streams.runtime.task import TaskId
 from tests.streams.counting import application, contents, expected, make_events, prepare
 from tests.streams.running import NewName, copy, make_topics, run, until
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 NOW = 1_700_000_000_000
@@ -77,6 +78,7 @@ def test_another_applications_folder_is_its_own(tmp_path: Path) -> None:
     other.close()
 
 
+@deep
 def test_a_running_application_cleans_up(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture
 ) -> None:

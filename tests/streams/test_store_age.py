@@ -23,12 +23,14 @@ from streams.state import KeyValueStore, RocksBackend, StoreSpec
 from tests.streams.counting import read_last
 from tests.streams.running import NewName, make_topics, produce, run, start
 from tests.streams.test_task import A, give, make
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 NOW = 1_700_000_000_000
 DAY = 86_400_000
 
 
+@deep
 def test_a_key_deleted_while_an_instance_was_away_stays_deleted(tmp_path: Path) -> None:
     compacted = {
         "segment.bytes": "30000",

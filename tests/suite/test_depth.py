@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import itertools
+import random
+import types
+
 import pytest
 
 from tests.support import depth, distribution
@@ -37,6 +41,24 @@ def test_what_is_deep_is_left_out(
     items: list[pytest.Item] = [item]
     assert len(depth.leave_out(items)) == left
     assert len(items) == 1 - left
+
+
+def test_of_a_sample_each_value_is_taken_before_any_again(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items: list[pytest.Item] = []
+    for n, (one, other) in enumerate(itertools.product(range(3), range(4))):
+        item = pytest.Function.from_parent(request.node.parent, name=f"test[{n}]", callobj=lambda: None)
+        item.callspec = types.SimpleNamespace(indices={"one": one, "other": other})  # type: ignore[attr-defined]
+        item.add_marker(depth.sample(4))
+        items.append(item)
+    monkeypatch.setattr(depth, "DEPTH", 1)
+    assert depth.leave_out(items) == []
+    monkeypatch.setattr(depth, "DEPTH", 0.5)
+    random.shuffle(items)
+    assert len(depth.leave_out(items)) == 8
+    kept = sorted(tuple(item.callspec.indices.values()) for item in items)  # type: ignore[attr-defined]
+    assert kept == [(0, 0), (0, 1), (1, 1), (2, 2)]
 
 
 def test_the_files_that_are_weighed_are_there() -> None:

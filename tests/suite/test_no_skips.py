@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.depth import sample
 from tests.support.no_skips import ALLOWED, VARIABLE
 
 ROOT = Path(__file__).parent.parent.parent
@@ -30,6 +31,7 @@ OTHERS = {
 }
 
 
+@sample(1)
 @pytest.mark.parametrize(("setting", "failing"), [("1", set(SKIPS)), ("", set()), ("0", set())])
 def test_skips_fail_where_they_shall(setting: str, failing: set[str], tmp_path: Path) -> None:
     for name, code in (SKIPS | OTHERS).items():

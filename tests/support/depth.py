@@ -24,6 +24,15 @@ deep = pytest.mark.deep
 """Marks what is left out at a depth below 1."""
 
 
+def sample(kept: int) -> pytest.MarkDecorator:
+    """Marks a parametrized test of which a lower depth keeps so many cases.
+
+    Of several parameters it takes the first values of all, the second values of all, and so on, so that as
+    many values as can be are among them.
+    """
+    return pytest.mark.sample(kept)
+
+
 def times(count: int) -> int:
     """How many examples or repetitions there are at this depth, where there are `count` at depth 1."""
     return max(1, round(count * DEPTH))
@@ -63,9 +72,32 @@ def set_examples() -> None:
 
 def leave_out(items: list[pytest.Item]) -> list[pytest.Item]:
     """Take what is not for this depth out of the tests collected; what was taken out."""
-    left = [item for item in items if DEPTH < 1 and is_deep(item)]
-    items[:] = [item for item in items if DEPTH >= 1 or not is_deep(item)]
-    return left
+    if DEPTH >= 1:
+        return []
+    left = {item for item in items if is_deep(item)} | _beyond_samples(items)
+    kept = [item for item in items if item not in left]
+    out = [item for item in items if item in left]
+    items[:] = kept
+    return out
+
+
+def _beyond_samples(items: Iterable[pytest.Item]) -> set[pytest.Item]:
+    """The cases of tests with a `sample` that are more than it says."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sample") is not None and hasattr(item, "callspec"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    beyond: set[pytest.Item] = set()
+    for of_one in cases.values():
+        mark = of_one[0].get_closest_marker("sample")
+        assert mark is not None
+        beyond.update(sorted(of_one, key=_case_rank)[mark.args[0] :])
+    return beyond
+
+
+def _case_rank(item: Any) -> tuple[int, ...]:
+    indices = tuple(item.callspec.indices.values())
+    return max(indices) - min(indices), *indices
 
 
 def is_deep(item: pytest.Item) -> bool:

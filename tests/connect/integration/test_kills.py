@@ -62,6 +62,7 @@ async def add_rows(bootstrap, topic, numbers):
             await (await producer.send(topic, partition, records))
 
 
+@depth.sample(1)
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
 def test_worker_killed_while_writing_files(kit, rows, topic, tmp_path, suffix):
     """Killed several times between files written and offsets committed: every record is there exactly once.
@@ -94,6 +95,7 @@ def test_worker_killed_while_writing_files(kit, rows, topic, tmp_path, suffix):
     assert all(path.suffix == f".{suffix}" for path in (out / topic).iterdir())
 
 
+@depth.deep
 def test_broker_killed_while_reading(make_kit, rows, topic, tmp_path):
     """The broker dies and comes back twice; the worker goes on, and rows keep their order per key."""
     with LogdProcess(tmp_path / "logd") as logd:

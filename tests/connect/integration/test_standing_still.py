@@ -13,6 +13,8 @@ import pytest
 
 from tests.support import depth
 
+pytestmark = depth.deep
+
 ROWS = 2000
 
 

@@ -20,6 +20,7 @@ from connect.api import (
 from connect.errors import ConfigError, NotFound
 from connect.runtime import State, Worker
 from logd.client import Admin, Client
+from tests.support.depth import deep
 
 
 async def until(condition) -> None:
@@ -167,6 +168,7 @@ def test_new_files_are_found_by_a_pattern(kit, topic, tmp_path):
     assert sorted(kit.numbers(topic)) == list(range(6))
 
 
+@deep
 def test_more_files_than_descriptors_are_read_and_followed(kit, topic, tmp_path):
     """300 files at `ulimit -n 256`, in tail mode: also what is appended to the first, and to a new one."""
     folder = tmp_path / "in"

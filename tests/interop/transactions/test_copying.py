@@ -116,6 +116,7 @@ def fill(broker: Broker, topic: str) -> list[bytes]:
     return values
 
 
+@depth.deep
 @pytest.mark.parametrize("name", depth.first(1, LIBRARIES))
 def test_kills(name: str, tmp_path: Path, new_broker: Callable[[Path], Broker]) -> None:
     library = load(name)

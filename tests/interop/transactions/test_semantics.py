@@ -9,6 +9,7 @@ import pytest
 
 from tests.interop.transactions.clients.base import SECONDS, Fenced, Library, MustAbort
 from tests.interop.transactions.conftest import Broker
+from tests.support.depth import sample
 from tests.support.topics import create_topic
 
 
@@ -87,6 +88,7 @@ def test_fencing(library: Library, broker: Broker, topic: str) -> None:
     heir.close()
 
 
+@sample(1)
 def test_timeout(library: Library, broker: Broker, topic: str) -> None:
     """A transaction that takes too long is aborted; its producer cannot commit it any more."""
     slow = library.producer(broker.bootstrap, topic, timeout_ms=4000)

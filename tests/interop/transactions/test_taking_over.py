@@ -10,8 +10,11 @@ import pytest
 from tests.interop.transactions.clients.base import Fenced, load
 from tests.interop.transactions.conftest import SETTINGS
 from tests.interop.transactions.test_semantics import until
+from tests.support.depth import deep
 from tests.support.kafka_folder import ABORTED, COMMITTED, FOLDER, OPEN, PLAIN
 from tests.support.logd_process import LogdProcess
+
+pytestmark = deep
 
 FOR_EVER = {"log.retention.ms": -1, "offsets.retention.minutes": 2**31 - 1}
 """The folder in tests/golden grows older with every day."""

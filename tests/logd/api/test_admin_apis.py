@@ -25,6 +25,7 @@ from logd.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from logd.wire.messages.sasl_handshake import SaslHandshakeRequest
 from logd.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.support.apache_kafka import ApacheKafka
+from tests.support.depth import sample
 from tests.support.java import needs_kafka, run_tool
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
@@ -151,6 +152,7 @@ def test_as_apache_kafka_answers(
     assert answers[0] == answers[1]
 
 
+@sample(1)
 @pytest.mark.parametrize("level", [0, 1, 3])
 def test_the_transaction_version_stays(alone: LogdProcess, level: int) -> None:
     with RawClient(alone.port) as client:

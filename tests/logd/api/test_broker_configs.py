@@ -17,6 +17,7 @@ from logd.config.inert import INERT_SETTINGS
 from logd.errors import ErrorCode
 from tests.logd.api.test_configs import BROKER, TOPIC, alter, describe, described
 from tests.support.apache_kafka import ApacheKafka
+from tests.support.depth import deep
 from tests.support.java import needs_kafka
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
@@ -124,6 +125,7 @@ def test_settings_without_effect_have_kafkas_types_and_defaults(kafka: ApacheKaf
         assert defaults(logd.port) == defaults(kafka.port)
 
 
+@deep
 def test_what_was_set_while_running_is_there_after_a_restart(tmp_path: Path) -> None:
     """A key nobody declares, too; and the pool has its size from the start."""
     with LogdProcess(tmp_path) as logd:

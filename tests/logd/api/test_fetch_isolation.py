@@ -10,6 +10,7 @@ import pytest
 
 from logd.records import build_batch, decode_records, iter_batches
 from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -163,6 +164,7 @@ def test_offsets_asked_for_by_a_reader_of_committed_records(
     assert offset(NOW + 15, 1) == 1
 
 
+@deep
 def test_a_restart_forgets_nothing_of_it(tmp_path_factory: pytest.TempPathFactory) -> None:
     with LogdProcess(tmp_path_factory.mktemp("isolation")) as logd:
         with RawClient(logd.port) as client:

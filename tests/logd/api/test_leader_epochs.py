@@ -23,6 +23,7 @@ from logd.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from tests.support.depth import deep, sample
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -102,6 +103,7 @@ def test_where_epochs_end(client: RawClient) -> None:
     assert [(end.leader_epoch, end.end_offset) for end in ends] == [(0, 7), (1, 9), NOTHING]
 
 
+@sample(1)
 @pytest.mark.parametrize(("timestamp", "epoch"), [(-1, 1), (-2, 0), (1, 0)])
 def test_list_offsets_names_the_epoch_of_what_it_finds(client: RawClient, timestamp: int, epoch: int) -> None:
     asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=1)
@@ -117,6 +119,7 @@ def test_a_reader_of_what_is_gone_is_told_where_it_diverged(client: RawClient, o
     assert (answer.high_watermark, answer.last_stable_offset, answer.log_start_offset) == (9, 9, 0)
 
 
+@sample(1)
 @pytest.mark.parametrize(("offset", "last"), [(3, 0), (7, 0), (8, 1)])
 def test_a_reader_of_what_is_there_is_not(client: RawClient, offset: int, last: int) -> None:
     answer = fetch(client, offset, last=last, current=1)
@@ -133,6 +136,7 @@ def test_versions_that_do_not_know_of_it(client: RawClient) -> None:
     assert fetch(client, 8, version=11).records
 
 
+@deep
 def test_a_second_loss_of_all_that_the_new_epoch_had(tmp_path: Path) -> None:
     """Epoch 1 must not come again, though nothing that was written in it is left."""
     with LogdProcess(tmp_path) as logd:
@@ -152,6 +156,7 @@ def test_a_second_loss_of_all_that_the_new_epoch_had(tmp_path: Path) -> None:
                 assert (end_of(client, gone).leader_epoch, end_of(client, gone).end_offset) == (0, 6)
 
 
+@deep
 def test_a_topic_whose_folder_was_lost(tmp_path: Path) -> None:
     """Nothing of it was ever forced to the disk: the broker makes it again, and uses all offsets again."""
     with LogdProcess(tmp_path) as logd:

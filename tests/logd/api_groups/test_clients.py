@@ -26,6 +26,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from logd.records import Record
 from tests.interop.clients.base import wait_until
+from tests.support.depth import sample
 from tests.support.logd_process import LogdProcess
 
 with warnings.catch_warnings():
@@ -184,6 +185,7 @@ def test_confluent_admin(logd: LogdProcess, filled: str, new_name: Callable[...,
     assert set(committed(logd, group, filled)) == {-1001}
 
 
+@sample(1)
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_offsets_and_groups_survive_a_restart(tmp_path: Path, how: str) -> None:
     with LogdProcess(tmp_path / "logd") as logd:

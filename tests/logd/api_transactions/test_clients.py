@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from tests.logd.api_transactions.producers import make_topic
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
@@ -108,6 +109,7 @@ def test_the_second_producer_fences_the_first(logd: LogdProcess, new_name: Calla
     assert committed(logd, topic) == ["second"]
 
 
+@deep
 def test_what_nobody_ends_times_out(tmp_path: Path) -> None:
     with LogdProcess(tmp_path, QUICK_TIMEOUTS) as logd:
         topic = topic_called("t", logd)
@@ -140,6 +142,7 @@ def test_a_transaction_goes_on_over_a_kill(tmp_path: Path) -> None:
         assert committed(logd, topic) == ["a", "b", "c", "d"]
 
 
+@deep
 def test_a_transaction_of_a_producer_that_died_with_the_broker(tmp_path: Path) -> None:
     with LogdProcess(tmp_path, QUICK_TIMEOUTS) as logd:
         topic = topic_called("t", logd)

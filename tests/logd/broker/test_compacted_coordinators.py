@@ -21,11 +21,14 @@ from logd.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from logd.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.raw_transaction import Writer
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_for
+
+pytestmark = deep
 
 SETTINGS = {
     "offsets.topic.segment.bytes": 3_000,

@@ -26,6 +26,7 @@ from logd.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -193,6 +194,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., LogdProcess]]:
         logd.kill()
 
 
+@deep
 def test_under_reading_and_writing(start: Callable[..., LogdProcess]) -> None:
     logd = start()
     create_topic(logd, "t", COMPACTED)
@@ -245,6 +247,7 @@ def test_a_stop_waits_for_the_exchange_of_segments(tmp_path: Path, monkeypatch: 
     assert not list((tmp_path / "t-0").glob("*.swap"))
 
 
+@deep
 def test_the_broker_is_killed_meanwhile(start: Callable[..., LogdProcess]) -> None:
     logd = start()
     create_topic(logd, "t", COMPACTED)
@@ -262,6 +265,7 @@ def test_the_broker_is_killed_meanwhile(start: Callable[..., LogdProcess]) -> No
     assert holds(read_all(logd, "t")[0], writer)
 
 
+@deep
 def test_the_cleaner_is_killed_meanwhile(start: Callable[..., LogdProcess]) -> None:
     logd = start(log_cleaner_io_max_bytes_per_second="200000")
     create_topic(logd, "t", COMPACTED)

@@ -17,6 +17,7 @@ from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfi
 from logd.wire.messages.delete_topics import DeleteTopicsRequest
 from logd.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tests.logd.broker.log_dirs import fill, logd_in, read, state
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.metadata_folder import ADOPT, as_apache_kafka_leaves_it, lose_journal
 from tests.support.raw_client import RawClient
@@ -63,6 +64,7 @@ def with_dirs(logd: LogdProcess, tmp_path: Path, *names: str) -> None:
     logd.overrides["log.dirs"] = ",".join(str(tmp_path / name) for name in names)
 
 
+@deep
 @pytest.mark.parametrize("order", [("b", "a"), ("b", "c", "a"), ("new", "a", "b")])
 def test_the_order_of_log_dirs_decides_nothing(tmp_path: Path, order: tuple[str, ...]) -> None:
     folders = sorted({"a", "b", *order} - {"new"})
@@ -80,6 +82,7 @@ def test_the_order_of_log_dirs_decides_nothing(tmp_path: Path, order: tuple[str,
         assert [path.parent.name for path in tmp_path.glob("*/metadata.journal")] == ["a"]
 
 
+@deep
 def test_folders_of_a_cluster_without_its_journal_are_left_alone(tmp_path: Path) -> None:
     logd = logd_in(tmp_path, "a", "b")
     with logd:
@@ -103,6 +106,7 @@ def test_folders_of_a_cluster_without_its_journal_are_left_alone(tmp_path: Path)
             assert retention(client) == "-1"
 
 
+@deep
 def test_a_folder_that_may_hold_the_journal_is_waited_for(tmp_path: Path) -> None:
     """Its disk is not there, and the one beside it is new."""
     logd = logd_in(tmp_path, "a")
@@ -144,6 +148,7 @@ def test_a_lost_journal_is_begun_anew_only_when_told_so(tmp_path: Path) -> None:
         assert logd.log.count("topic kept was found on disk and taken in") == 1
 
 
+@deep
 def test_of_two_journals_none_is_chosen(tmp_path: Path) -> None:
     logd = logd_in(tmp_path, "a", "b")
     with logd:
@@ -189,6 +194,7 @@ def test_folders_of_apache_kafka_are_taken_in_at_once_and_for_good(tmp_path: Pat
             assert [read(client, "kept", partition=index) for index in range(4)] == [[0, 1, 2]] * 4
 
 
+@deep
 def test_a_topic_taken_in_while_a_folder_was_away_grows_when_it_is_back(tmp_path: Path) -> None:
     """Its last partition was in a folder, and served nowhere."""
     logd = logd_in(tmp_path, "a", "b")

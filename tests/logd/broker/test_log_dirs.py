@@ -29,6 +29,7 @@ from logd.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from tests.logd.broker.log_dirs import alter, described, fill, home, logd_in, read, state
+from tests.support.depth import deep, sample
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -126,6 +127,7 @@ def test_a_folder_that_is_gone_at_the_start_keeps_its_partitions(tmp_path: Path)
         assert "Traceback" not in logd.log
 
 
+@deep
 def test_a_topic_deleted_while_its_folder_was_away_stays_deleted(tmp_path: Path) -> None:
     logd = logd_in(tmp_path, "a", "b")
     with logd:
@@ -207,6 +209,7 @@ def commit(client: RawClient, group: str, offset: int) -> int:
 GONE = {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 
 
+@deep
 @pytest.mark.parametrize("restarted", [False, True])
 def test_groups_of_a_folder_that_failed_have_no_coordinator(tmp_path: Path, restarted: bool) -> None:
     logd = logd_in(tmp_path, "a", "b")
@@ -243,6 +246,7 @@ def assert_groups(client: RawClient, bad: str, good: str) -> None:
     assert [group.group_id for group in client.request(ListGroupsRequest(), 4).groups] == [good]
 
 
+@deep
 @pytest.mark.parametrize("restarted", [False, True])
 def test_transactions_of_a_folder_that_failed_have_no_coordinator(tmp_path: Path, restarted: bool) -> None:
     logd = logd_in(tmp_path, "a", "b", settings={"transaction.state.log.num.partitions": 6})
@@ -284,6 +288,7 @@ def assert_transactions(client: RawClient, bad: str, good: str) -> None:
     assert init(client, good) == 0
 
 
+@deep
 def test_folders_opened_before_one_that_is_refused_end_clean(tmp_path: Path) -> None:
     logd = logd_in(tmp_path, "a", "b")
     with logd:
@@ -300,6 +305,7 @@ def test_folders_opened_before_one_that_is_refused_end_clean(tmp_path: Path) -> 
         logd.start()
 
 
+@deep
 def test_the_first_folder_holds_the_metadata_and_is_needed(tmp_path: Path) -> None:
     logd = logd_in(tmp_path, "a", "b")
     with logd:
@@ -319,6 +325,7 @@ def test_a_folder_cannot_be_named_twice(tmp_path: Path) -> None:
     assert "log.dirs" in logd.log
 
 
+@sample(2)
 @pytest.mark.parametrize("version", range(1, 6))
 def test_describing_the_folders(tmp_path: Path, version: int) -> None:
     from logd.wire.messages.describe_log_dirs import DescribableLogDirTopic

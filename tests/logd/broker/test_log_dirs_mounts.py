@@ -11,6 +11,7 @@ import pytest
 
 from logd.errors import ErrorCode
 from tests.logd.broker.log_dirs import fill, home, logd_in, read, state
+from tests.support.depth import deep
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
 
@@ -30,6 +31,7 @@ def mounted(folder: Path, *options: str) -> Iterator[None]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
+@deep
 def test_a_read_only_folder_is_left_out(tmp_path: Path) -> None:
     logd, folder = logd_in(tmp_path, "a", "b"), tmp_path / "b"
     with logd:

@@ -36,6 +36,7 @@ from tests.logd.broker.log_dirs import (
     state,
     wait_until_in,
 )
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -133,6 +134,7 @@ def test_another_folder_while_moving(tmp_path: Path) -> None:
         wait_for(lambda: futures(tmp_path) == ["c"])
 
 
+@deep
 def test_a_topic_deleted_while_moving(tmp_path: Path) -> None:
     with slow_move(tmp_path, "a", "b") as logd, RawClient(logd.port) as client:
         begin(logd, client, tmp_path)
@@ -150,6 +152,7 @@ def test_a_topic_deleted_while_moving(tmp_path: Path) -> None:
             assert read(again, "t") == [0, 1, 2, 3, 4]
 
 
+@deep
 @pytest.mark.parametrize("kill", [False, True])
 def test_a_restart_in_the_middle_begins_again(tmp_path: Path, kill: bool) -> None:
     logd = slow_move(tmp_path, "a", "b")
@@ -173,6 +176,7 @@ def as_after_a_crash_between_the_renames(tmp_path: Path) -> None:
     (tmp_path / "a" / "t-0").rename(tmp_path / "a" / f"t-0.{unique}-delete")
 
 
+@deep
 def test_a_crash_between_the_two_renames(tmp_path: Path) -> None:
     logd = logd_in(tmp_path, "a", "b")
     with logd:
@@ -193,6 +197,7 @@ def test_a_crash_between_the_two_renames(tmp_path: Path) -> None:
         wait_for(lambda: not list((tmp_path / "a").glob("t-*")))
 
 
+@deep
 def test_such_a_crash_and_then_a_folder_away(tmp_path: Path) -> None:
     """Whether the copy is whole a start without the other folder cannot know: it is kept and not served."""
     logd = logd_in(tmp_path, "c", "a", "b")
@@ -219,6 +224,7 @@ def test_such_a_crash_and_then_a_folder_away(tmp_path: Path) -> None:
             assert read(client, "t") == [0, 1, 2]
 
 
+@deep
 def test_a_partition_found_twice_is_served_by_the_longer_log(tmp_path: Path) -> None:
     logd = logd_in(tmp_path, "a", "b")
     with logd:
@@ -320,6 +326,7 @@ def test_the_log_start_offset_and_producers_move_along(tmp_path: Path) -> None:
             assert client.produce("t", batches[5]).base_offset == 5
 
 
+@deep
 def test_many_partitions_at_once(tmp_path: Path) -> None:
     with logd_in(tmp_path, "a", "b", "c") as logd, RawClient(logd.port) as client:
         create_topic(logd, "t", partitions=12)
@@ -344,6 +351,7 @@ def test_the_rate_is_changed_while_moving(tmp_path: Path) -> None:
         wait_until_in(client, "b", "t")
 
 
+@deep
 def test_acknowledgements_that_wait_for_the_disk_go_on(tmp_path: Path) -> None:
     logd = logd_in(tmp_path, "a", "b")
     with logd:
@@ -374,6 +382,7 @@ def test_acknowledgements_that_wait_for_the_disk_go_on(tmp_path: Path) -> None:
             assert read(client, "t") == list(range(written))
 
 
+@deep
 def test_groups_do_not_notice(tmp_path: Path) -> None:
     from logd.groups import partition_for
     from tests.logd.broker.test_log_dirs import commit, coordinator_code
@@ -411,6 +420,7 @@ def committed(client: RawClient, group: str) -> int:
     return offset
 
 
+@deep
 def test_a_compacted_topic_moves_while_it_is_compacted(tmp_path: Path) -> None:
     settings = {"log.cleaner.backoff.ms": 20}
     logd = logd_in(tmp_path, "a", "b", settings=settings)

@@ -8,6 +8,7 @@ from pathlib import Path
 from logd.storage.checkpoints import read_offsets
 from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from logd.wire.messages.delete_topics import DeleteTopicsRequest
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
@@ -51,6 +52,7 @@ def test_partitions_in_use_share_few_descriptors_and_idle_ones_have_none(tmp_pat
             assert client.fetch("t", partition=partition).high_watermark == 2
 
 
+@deep
 def test_so_many_bytes_are_flushed_before_their_time(tmp_path: Path) -> None:
     overrides = {"millstream.flush.interval.ms": 3_600_000, "millstream.flush.interval.bytes": 100_000}
     with LogdProcess(tmp_path, overrides) as logd:

@@ -26,6 +26,7 @@ from logd.wire.messages.delete_topics import DeleteTopicsRequest
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest
 from logd.wire.messages.init_producer_id import InitProducerIdRequest
 from tests.logd.broker.log_dirs import logd_in
+from tests.support.depth import deep, sample
 from tests.support.kafka_folder import FOLDER
 from tests.support.logd_process import LogdProcess
 from tests.support.metadata_folder import ADOPT, as_apache_kafka_leaves_it, lose_journal
@@ -61,6 +62,7 @@ def send(client: RawClient, producer_id: int, value: bytes, topic: str = "t") ->
     return int(written.base_offset)
 
 
+@sample(1)
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("lost", [True, False], ids=["journal lost", "from Apache Kafka"])
 def test_ids_in_logs_are_not_given_again(tmp_path: Path, lost: bool, clean: bool) -> None:
@@ -86,6 +88,7 @@ def test_ids_in_logs_are_not_given_again(tmp_path: Path, lost: bool, clean: bool
             assert second >= first + PRODUCER_ID_LEAP, "another producer may have an id and no record yet"
 
 
+@deep
 def test_ids_found_are_remembered_when_their_log_is_gone(tmp_path: Path) -> None:
     """The producer still has it, and may write elsewhere."""
     logd = LogdProcess(tmp_path)
@@ -119,6 +122,7 @@ def test_ids_of_transactional_ids_that_wrote_nothing_are_not_given_again(tmp_pat
             assert given(client, "x0") in ids
 
 
+@deep
 def test_ids_in_a_folder_that_comes_later_are_not_given_again(tmp_path: Path) -> None:
     """From elsewhere: its ids are beyond those that the journal here has given."""
     here, there = logd_in(tmp_path, "a"), logd_in(tmp_path, "b")
@@ -147,6 +151,7 @@ def test_ids_in_a_folder_that_comes_later_are_not_given_again(tmp_path: Path) ->
         assert send(client, mine, b"second") == 1
 
 
+@deep
 def test_ids_in_a_folder_that_is_away_are_not_given(tmp_path: Path) -> None:
     """Nobody here gave them, and nobody can see them. The journal's next one was given, and once the folder
     was there again the first record of whoever had it was acknowledged, and never stored.
@@ -181,6 +186,7 @@ def test_ids_in_a_folder_that_is_away_are_not_given(tmp_path: Path) -> None:
         assert f"stands in what could not be read: log folder {tmp_path / 'b'}" in both.log
 
 
+@deep
 def test_ids_of_transactional_ids_that_cannot_be_loaded_are_not_given(tmp_path: Path) -> None:
     """The partition stays unread; its producers have their ids still, and may go on with them."""
     settings = {"transaction.state.log.num.partitions": 1}

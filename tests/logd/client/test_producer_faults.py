@@ -23,6 +23,7 @@ from logd.wire.messages.init_producer_id import InitProducerIdResponse
 from tests.logd.client.fake_broker import CUT, SILENCE, Asked, FakeBroker
 from tests.logd.client.fake_log import FakeLog, append_all
 from tests.logd.client.running import QUICK, run, until
+from tests.support.depth import deep
 
 
 class Stage:
@@ -202,6 +203,7 @@ def test_a_record_larger_than_a_request_is_refused_at_once() -> None:
     run(test())
 
 
+@deep
 def test_an_unanswered_batch_fails_after_the_delivery_timeout() -> None:
     async def test() -> None:
         async with stage() as on, BatchProducer(on.client, delivery_timeout_ms=3000) as producer:

@@ -16,6 +16,7 @@ import pytest
 from logd.records import decode_records
 from logd.wire.messages.init_producer_id import InitProducerIdRequest
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.depth import sample
 from tests.support.logd_process import LogdProcess
 from tests.support.metadata_folder import as_apache_kafka_leaves_it
 from tests.support.raw_client import RawClient
@@ -44,6 +45,7 @@ def hangups(handling: signal.Handlers) -> Iterator[None]:
         signal.signal(signal.SIGHUP, before)
 
 
+@sample(1)
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_clean_stop_leaves_the_marker_and_everything_is_there_again(
     tmp_path: Path, signal_number: signal.Signals
@@ -169,6 +171,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
     assert not (tmp_path / "two" / "data").exists()
 
 
+@sample(1)
 @pytest.mark.parametrize(
     ("listeners", "said"),
     [

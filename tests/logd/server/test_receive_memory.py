@@ -15,6 +15,7 @@ from logd.server.receive_buffers import ReceiveBuffers
 from logd.wire import encode_request
 from logd.wire.messages.metadata import MetadataRequest
 from logd.wire.produce import encode_produce_request
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 
@@ -51,6 +52,7 @@ def small_request() -> bytes:
     return encode_request(MetadataRequest(topics=[]), 9, 7, "raw")
 
 
+@deep
 def test_a_large_request_once_does_not_cost_its_size_for_ever(
     logd: LogdProcess, clients: list[RawClient]
 ) -> None:
@@ -70,6 +72,7 @@ def test_a_large_request_once_does_not_cost_its_size_for_ever(
     assert logd.peak_bytes - low < 100 * MB, "one after the other"
 
 
+@deep
 def test_the_beginning_of_a_small_request_keeps_no_large_buffer(
     logd: LogdProcess, clients: list[RawClient]
 ) -> None:

@@ -14,6 +14,7 @@ from plugins.spark.errors import DataLost
 from plugins.spark.options import parse_options
 from plugins.spark.ranges import LogRange, resolve_ranges
 from tests.plugins.spark.log import Log
+from tests.support.depth import sample
 from tests.support.logd_process import LogdProcess
 
 
@@ -29,6 +30,7 @@ def offsets(log: Log, wanted: LogRange, **options: str) -> list[int]:
     return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
 
 
+@sample(1)
 @pytest.mark.parametrize(("start", "held"), [(2, [2, 3]), (4, []), (6, [])])
 def test_a_log_start_that_has_moved(log: Log, start: int, held: list[int]) -> None:
     topic = f"moved-{start}"

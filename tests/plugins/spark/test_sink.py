@@ -14,6 +14,7 @@ from plugins.spark.errors import DataLost, Fenced, JobFailed, PartitionGone, Top
 from plugins.spark.table import ParquetTable
 from tests.plugins.spark.log import Log
 from tests.plugins.spark.sink_task import SCHEMA, counts, delays, start_task
+from tests.support.depth import deep
 
 pytestmark = [
     pytest.mark.skipif(not java_found(), reason="Spark needs Java: none on the path, no JAVA_HOME"),
@@ -85,6 +86,7 @@ def test_a_writer_that_was_taken_over_stops(
         new.stop()
 
 
+@deep
 def test_a_schema_is_inferred_once_and_kept(
     driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path
 ) -> None:
@@ -135,6 +137,7 @@ def test_fields_called_like_the_records_own_columns_need_a_prefix(
     assert tuple(row.values()) == ("k", 0, 7, 8)
 
 
+@deep
 def test_a_topic_made_again_is_refused(
     driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path
 ) -> None:
@@ -199,6 +202,7 @@ def test_fewer_records_than_wanted_wait_for_more_or_for_their_time(
         task.stop()
 
 
+@deep
 @pytest.mark.parametrize("first", [None, b"no json"])
 def test_a_first_batch_without_any_object_leaves_the_columns_open(
     driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path, first: bytes | None

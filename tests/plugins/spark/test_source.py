@@ -86,6 +86,7 @@ def test_offsets_choose_what_is_read(driver: SparkDriver, log: Log, new_name: Ne
     assert read(startingTimestamp="20000", maxRecordsPerPartition="999") == (10_000, 20_000, 29_999)
 
 
+@deep
 def test_a_topic_without_records_is_no_rows(driver: SparkDriver, log: Log, new_name: NewName) -> None:
     topic = new_name()
     log.create(topic, 3)
@@ -93,6 +94,7 @@ def test_a_topic_without_records_is_no_rows(driver: SparkDriver, log: Log, new_n
     assert driver.sql(f"SELECT count(*) AS n FROM {topic}") == [{"n": 0}]
 
 
+@deep
 def test_offsets_that_are_gone_fail_the_query_unless_told_otherwise(
     driver: SparkDriver, log: Log, new_name: NewName
 ) -> None:
@@ -109,6 +111,7 @@ def test_offsets_that_are_gone_fail_the_query_unless_told_otherwise(
     assert driver.sql(f"SELECT offset FROM {topic}") == [{"offset": 2}]
 
 
+@deep
 def test_a_topic_that_does_not_exist_is_named(driver: SparkDriver, log: Log, new_name: NewName) -> None:
     topic = new_name()
     view(driver, log, topic)

@@ -15,7 +15,10 @@ from plugins.spark.errors import DataLost
 from plugins.spark.options import parse_options
 from plugins.spark.ranges import LogRange
 from tests.plugins.spark.log import Log
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
+
+pytestmark = deep
 
 
 def test_truncation_is_data_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

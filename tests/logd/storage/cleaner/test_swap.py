@@ -17,6 +17,7 @@ import pytest
 
 from logd.errors import KafkaError
 from logd.storage.disk import File, PosixDisk
+from tests.support.depth import deep, sample
 
 STEPS_MAX = 400
 
@@ -110,6 +111,7 @@ def values(keyed: Any) -> dict[str, str]:
     return found
 
 
+@sample(1)
 @pytest.mark.parametrize("error", [Crash(), OSError(errno.EIO, "no")], ids=["crash", "error"])
 def test_every_step(template: Path, make_keyed: Callable[[Path], Any], error: BaseException) -> None:
     for step in range(STEPS_MAX):
@@ -144,6 +146,7 @@ def test_every_step(template: Path, make_keyed: Callable[[Path], Any], error: Ba
     raise AssertionError("the swap never came to its end")
 
 
+@deep
 def test_a_crash_while_the_loader_finishes_a_swap(template: Path, make_keyed: Callable[[Path], Any]) -> None:
     """Stopped in the midst of the swap, and once more in the midst of the start that brings it to its end."""
     keyed = copied(template, make_keyed, "counted")
