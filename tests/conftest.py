@@ -27,7 +27,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[_left_out] = len(left)
     if hasattr(config, "workeroutput"):  # in a worker of pytest-xdist
         config.workeroutput["left_out"] = len(left)
-        distribution.distribute(items)
+        distribution.in_order(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    return distribution.GroupScheduling(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.hookimpl(optionalhook=True)

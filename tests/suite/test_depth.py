@@ -2,11 +2,17 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
+import subprocess
+import sys
 import types
+from pathlib import Path
 
 import pytest
 
 from tests.support import depth, distribution
+
+SUITE = Path(__file__).parent
 
 
 def kept(parameters: list[object]) -> list[object]:
@@ -66,5 +72,29 @@ def test_the_files_that_are_weighed_are_there() -> None:
     assert [name for name in named if not (distribution.TESTS / name).exists()] == []
 
 
-def test_a_file_is_a_group(request: pytest.FixtureRequest) -> None:
-    assert distribution.group(request.node) == "suite/test_depth.py"
+@pytest.mark.parametrize(
+    ("nodeid", "name"),
+    [
+        ("tests/suite/test_depth.py::test_one[a::b-c@d]", "suite/test_depth.py"),
+        ("tests/plugins/spark/test_sink.py::test_one", "spark"),
+        ("tests/faults/test_model.py::test_histories[0]", "faults/test_model.py#1"),
+    ],
+)
+def test_the_group_of_a_test(nodeid: str, name: str) -> None:
+    assert distribution.group(nodeid) == name
+
+
+def test_a_group_stays_in_one_worker() -> None:
+    """As `make test` runs them; workers that share a group out would start its Spark or its broker each."""
+    spark = SUITE.parent / "plugins/spark"
+    options = ("-n", "2", "--dist", "loadscope", "--no-loadscope-reorder", "-v", "-p", "no:cacheprovider")
+    said = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, spark / "test_options.py", spark / "test_planning.py"],
+        capture_output=True,
+        text=True,
+        cwd=SUITE.parent.parent,
+        timeout=100,
+    ).stdout
+    ran = re.findall(r"^\[(gw\d)\] .*PASSED (\S+?)::", said, re.MULTILINE)
+    assert len({file for _, file in ran}) == 2, said
+    assert len({worker for worker, _ in ran}) == 1, said
