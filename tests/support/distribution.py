@@ -44,6 +44,7 @@ SECONDS = {
     "logd/broker/test_journal_folder.py": 10,
     "logd/broker/test_log_dirs.py": 10,
     "logd/broker/test_log_dirs_moves.py": 10,
+    "logd/client/test_produce_lists.py": 10,
     "logd/client/test_transaction_kills.py": 10,
     "logd/wire/test_messages.py": 10,
     "mirror/test_link.py": 10,

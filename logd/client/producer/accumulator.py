@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from logd.client.cluster.metadata import NO_NODE
 from logd.client.producer.gate import NO_TRANSACTION, TransactionGate
@@ -188,6 +189,16 @@ class PendingBatch:
         return min((f for _, f in self.deliveries if f > first), default=len(self.records))
 
 
+class QueueWatcher(Protocol):
+    """Hears of each change that may make another thing to be done about a queue.
+
+    Records that join a batch are none: the batch is due when it was.
+    """
+
+    def changed(self, queue: PartitionQueue) -> None:
+        """Look at the queue again."""
+
+
 class PartitionQueue:
     """The batches of one partition, oldest first: waiting, in flight, failed and to be sent again."""
 
@@ -195,6 +206,7 @@ class PartitionQueue:
         self,
         tp: TopicPartition,
         identity: Identity,
+        watcher: QueueWatcher,
         *,
         halts: bool = False,
         gate: TransactionGate | None = None,
@@ -205,15 +217,18 @@ class PartitionQueue:
         self.halts = 0
         """How often it has halted: a send that waited for memory meanwhile must not queue its records."""
         self._halting = halts
+        self._watcher = watcher
         self._gate = gate
         self.identity: Identity | None = identity
         """None while a new producer id is asked for."""
         self.node = NO_NODE
-        self.not_before = 0.0
+        self.listed_at = NO_NODE
+        """The node the watcher listed it at."""
         self.missing_since: float | None = None
         self.waiting: deque[PendingBatch] = deque()
         self.in_flight: list[PendingBatch] = []
         self._failed: list[PendingBatch] = []
+        self._not_before = 0.0
         self._next_sequence = 0
         self._next_order = 0
         self._established = False
@@ -222,6 +237,24 @@ class PartitionQueue:
     def idle(self) -> bool:
         """Whether nothing is waiting or on its way."""
         return not (self.waiting or self.in_flight or self._failed)
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether the newest batch waits for more records."""
+        return bool(self.waiting) and not self.waiting[-1].sealed
+
+    @property
+    def needs_lookup(self) -> bool:
+        """Whether something has to be found out before its batches can be sent."""
+        return not self.idle and (self.node == NO_NODE or self.identity is None)
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether the next batch waits for the gate."""
+        gate = self._gate
+        return (
+            gate is not None and bool(self.waiting) and not gate.admits(self.tp, self.waiting[0].transaction)
+        )
 
     def batches(self) -> list[PendingBatch]:
         """All of them."""
@@ -237,10 +270,11 @@ class PartitionQueue:
             newest = self.waiting[-1]
             if not newest.sealed and newest.size + size <= limit:
                 return newest
-            newest.sealed = True
-        return self.new_batch(now)
+        batch = self._new_batch(now)
+        self._watcher.changed(self)
+        return batch
 
-    def new_batch(self, now: float) -> PendingBatch:
+    def _new_batch(self, now: float) -> PendingBatch:
         """A new batch behind all others."""
         if self.waiting:
             self.waiting[-1].sealed = True
@@ -258,18 +292,35 @@ class PartitionQueue:
 
     def put_raw(self, header: BatchHeader, data: memoryview, now: float, delivery: Delivery) -> PendingBatch:
         """Add a batch to pass on as it is."""
-        batch = self.new_batch(now)
+        batch = self._new_batch(now)
         batch.raw, batch.size, batch.sealed = (header, data), header.size, True
         batch.deliveries.append((delivery, 0))
         delivery.hold()
+        self._watcher.changed(self)
         return batch
 
     def seal(self) -> None:
         """The open batch, if there is one, waits for no more records."""
-        if self.waiting:
+        if self.is_filling:
             self.waiting[-1].sealed = True
+            self._watcher.changed(self)
 
     # --- sending ---
+
+    def found_leader(self, node: int) -> None:
+        """The partition's batches go to this broker."""
+        self.node, self.missing_since = node, None
+        self._watcher.changed(self)
+
+    def lose_leader(self) -> None:
+        """The partition's leader has to be looked up."""
+        self.node = NO_NODE
+        self._watcher.changed(self)
+
+    def back_off(self, until: float) -> None:
+        """Send nothing before."""
+        self._not_before = until
+        self._watcher.changed(self)
 
     def due_at(self, linger: float, max_in_flight: int) -> float:
         """When the next batch may be sent: now (0) if it is full, after the linger, or never (inf)."""
@@ -281,7 +332,7 @@ class PartitionQueue:
         if self._gate is not None and not self._gate.admits(self.tp, head.transaction):
             return float("inf")
         due = 0.0 if head.sealed or head.data is not None else head.created_at + linger
-        return max(due, self.not_before)
+        return max(due, self._not_before)
 
     def _is_open(self, max_in_flight: int) -> bool:
         """Whether another batch may be in flight: so few that the broker still remembers the oldest one.
@@ -315,6 +366,7 @@ class PartitionQueue:
             self._gate.last_sent = batch.transaction
         # Only now: a record that cannot be encoded must not vanish with its future never done.
         self.in_flight.append(self.waiting.popleft())
+        self._watcher.changed(self)
         return batch
 
     # --- answers ---
@@ -326,6 +378,7 @@ class PartitionQueue:
         if not batch.done:
             batch.acked(base_offset)
         self._maybe_resume()
+        self._watcher.changed(self)
 
     def give_up(self, batch: PendingBatch, error: MillstreamError) -> None:
         """Trying again would not help."""
@@ -334,6 +387,7 @@ class PartitionQueue:
             batch.failed(error)
         self._lost(batch, error)
         self._maybe_resume()
+        self._watcher.changed(self)
 
     def retry(self, batch: PendingBatch, error: MillstreamError) -> None:
         """To be sent again, in its old place, once everything in flight is answered."""
@@ -341,6 +395,7 @@ class PartitionQueue:
         batch.error = error
         self._failed.append(batch)
         self._maybe_resume()
+        self._watcher.changed(self)
 
     def split(self, batch: PendingBatch) -> None:
         """Too large for the broker: two halves take its place."""
@@ -348,6 +403,7 @@ class PartitionQueue:
         self._failed.extend(batch.halves())
         batch.done = True
         self._maybe_resume()
+        self._watcher.changed(self)
 
     def drop(self, which: Callable[[PendingBatch], bool], error: MillstreamError) -> list[PendingBatch]:
         """Give up some batches; returns them.
@@ -363,6 +419,7 @@ class PartitionQueue:
             self._failed = [batch for batch in self._failed if not batch.done]
             self.waiting = deque(batch for batch in self.waiting if not batch.done)
             self._maybe_resume()
+            self._watcher.changed(self)
         return dropped
 
     def _maybe_resume(self) -> None:
@@ -392,15 +449,12 @@ class PartitionQueue:
         else:
             self.halt(error)
 
-    def interrupt(self) -> None:
-        """A `send` that waits for memory now must not queue its records."""
-        self.halts += 1
-
     def halt(self, error: MillstreamError) -> None:
         """Send nothing more, if this queue is one that halts; the caller drops what is queued."""
         if self._halting and self.halted is None:
             self.halted = error
             self.halts += 1
+            self._watcher.changed(self)
 
     def continue_at(self, identity: Identity, sequence: int) -> None:
         """What is queued from now on has these sequence numbers; end a halt. The queue has to be idle."""
@@ -435,3 +489,4 @@ class PartitionQueue:
         self.identity = identity
         self._next_sequence = 0
         self._established = False
+        self._watcher.changed(self)

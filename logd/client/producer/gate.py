@@ -36,6 +36,8 @@ class TransactionGate:
         """Whether producing to a partition makes it part of the transaction (transaction version 2)."""
         self.last_sent = NO_TRANSACTION
         """The newest transaction of which a batch was sent."""
+        self.changes = 0
+        """How often what it admits has changed."""
         self._sending = NO_TRANSACTION
         self._added: set[TopicPartition] = set()
 
@@ -48,14 +50,17 @@ class TransactionGate:
         """Let the batches of this transaction go, and no others."""
         self._sending = transaction
         self._added.clear()
+        self.changes += 1
 
     def shut(self) -> None:
         """Let no batch go."""
         self._sending = NO_TRANSACTION
+        self.changes += 1
 
     def add(self, partitions: set[TopicPartition]) -> None:
         """The coordinator has these partitions in the transaction that is sending."""
         self._added |= partitions
+        self.changes += 1
 
     def admits(self, tp: TopicPartition, transaction: int) -> bool:
         """Whether a batch may be sent."""

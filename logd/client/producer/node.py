@@ -13,7 +13,7 @@ from logd.client.cluster.connection import Connection
 from logd.client.cluster.versions import highest_common
 from logd.client.producer.accumulator import STATE_LOST, PartitionQueue, PendingBatch
 from logd.client.producer.backlog import Backlog
-from logd.client.producer.gate import TransactionGate
+from logd.client.producer.due import DueQueues
 from logd.client.producer.producer_metrics import ProducerMetrics
 from logd.errors import ErrorCode, KafkaError, MillstreamError, RecordsRefused, StaleMetadata, error_for
 from logd.records import Codec
@@ -63,7 +63,8 @@ class ProduceDirector(Protocol):
 class ProduceNode:
     """One broker's sender: a task that packs due batches and sends them, and a task per request under way.
 
-    At most `max_in_flight` requests are under way, with at most one batch of a partition each.
+    At most `max_in_flight` requests are under way, with at most one batch of a partition each. What a turn
+    costs goes by the partitions with a batch to send, not by how many there are.
     """
 
     def __init__(
@@ -75,7 +76,6 @@ class ProduceNode:
         settings: ProduceSettings,
         backlog: Backlog,
         director: ProduceDirector,
-        gate: TransactionGate | None = None,
         metrics: ProducerMetrics,
     ) -> None:
         self.task: asyncio.Task[None] | None = None
@@ -86,14 +86,21 @@ class ProduceNode:
         self._settings = settings
         self._backlog = backlog
         self._director = director
-        self._gate = gate
         self._woken = asyncio.Event()
         self._answers: set[asyncio.Task[None]] = set()
         self._backoff = client.backoff()
-        self._turn = 0
+        self._due = DueQueues(
+            node, backlog, linger=settings.linger, max_in_flight=settings.max_in_flight_per_partition
+        )
+        backlog.watchers[node] = self
 
     def wake(self) -> None:
         """A batch may be due, or there is room for another request."""
+        self._woken.set()
+
+    def note(self, tp: TopicPartition) -> None:
+        """The partition's queue has changed, and is or was sent here."""
+        self._due.changed[tp] = None
         self._woken.set()
 
     @property
@@ -106,12 +113,12 @@ class ProduceNode:
         loop = asyncio.get_running_loop()
         while True:
             self._woken.clear()
-            now = loop.time()
-            queues, next_due = self._due(now)
-            if queues and len(self._answers) < self._settings.max_in_flight:
-                await self._send(queues)
+            self._due.update(loop.time())
+            if self._due.ready and len(self._answers) < self._settings.max_in_flight:
+                await self._send()
                 continue
-            timer = loop.call_at(next_due, self.wake) if not queues and next_due < float("inf") else None
+            due_at = None if self._due.ready else self._due.due_at()
+            timer = None if due_at is None else loop.call_at(due_at, self.wake)
             await self._woken.wait()
             if timer is not None:
                 timer.cancel()
@@ -123,36 +130,19 @@ class ProduceNode:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _due(self, now: float) -> tuple[list[PartitionQueue], float]:
-        """The partitions with a batch to send now, and when the next of the others will have one."""
-        settings = self._settings
-        queues, next_due = [], float("inf")
-        for queue in self._backlog.queues.values():
-            if queue.node != self._node:
-                continue
-            due = queue.due_at(settings.linger, settings.max_in_flight_per_partition)
-            if due <= now:
-                queues.append(queue)
-            else:
-                next_due = min(next_due, due)
-        if len(queues) > 1:
-            # A full request leaves partitions out: begin with another one each time.
-            self._turn = (self._turn + 1) % len(queues)
-            queues = queues[self._turn :] + queues[: self._turn]
-        return queues, next_due
-
-    async def _send(self, queues: list[PartitionQueue]) -> None:
+    async def _send(self) -> None:
         """Send one request of due batches; its answer is another task's work."""
         acks = self._settings.acks
-        transactional_id = self._gate.transactional_id if self._gate else None
-        versions = self._gate.produce_versions if self._gate else VERSIONS
+        gate = self._backlog.gate
+        transactional_id = gate.transactional_id if gate else None
+        versions = gate.produce_versions if gate else VERSIONS
         try:
             connection = await self._client.connection(self._node, lane=self._lane)
             version = highest_common(ApiKey.PRODUCE, versions, connection.versions, connection.name)
         except MillstreamError as error:
-            await self._unreachable(queues, error)
+            self._unreachable(error)
             return
-        sent = self._take(queues)
+        sent = self._take()
         if not sent:
             return
 
@@ -185,20 +175,19 @@ class ProduceNode:
         self._answers.add(task)
         task.add_done_callback(self._answered)
 
-    def _take(self, queues: list[PartitionQueue]) -> Sent:
-        """Batches for one request, at most `max_request_size` bytes together but at least one."""
-        settings = self._settings
+    def _take(self) -> Sent:
+        """Batches for one request, at most `max_request_size` bytes together but at least one.
+
+        A queue whose batch does not fit is the first in the next request.
+        """
+        settings, due = self._settings, self._due
         taken: Sent = []
         size = 0
-        now = asyncio.get_running_loop().time()
-        for queue in queues:
-            # Connecting took time: the queue may have changed.
-            if queue.node != self._node:
-                continue
-            if queue.due_at(settings.linger, settings.max_in_flight_per_partition) > now:
-                continue
+        due.update(asyncio.get_running_loop().time())  # Connecting took time.
+        while (queue := due.first()) is not None:
             if taken and size + queue.waiting[0].size > settings.max_request_size:
-                continue
+                break
+            due.served(queue)
             batch = queue.take(settings.codec, settings.compression_level)
             taken.append((queue, batch))
             size += len(batch.data or b"")
@@ -276,7 +265,7 @@ class ProduceNode:
     def _retry(self, queue: PartitionQueue, batch: PendingBatch, error: MillstreamError) -> None:
         completing = isinstance(error, KafkaError) and error.code == ErrorCode.CONCURRENT_TRANSACTIONS
         pause = COMPLETING_SECONDS if completing else self._backoff.next()
-        queue.not_before = asyncio.get_running_loop().time() + pause
+        queue.back_off(asyncio.get_running_loop().time() + pause)
         self._metrics.retried(batch.count)
         queue.retry(batch, error)
 
@@ -292,12 +281,12 @@ class ProduceNode:
             self._backlog.drop_halted(queue)
         self._director.answered()
 
-    async def _unreachable(self, queues: list[PartitionQueue], error: MillstreamError) -> None:
+    def _unreachable(self, error: MillstreamError) -> None:
         """Nothing was sent: leave the batches where they are, and ask who leads the partitions now."""
         pause = self._backoff.next()
-        for queue in queues:
+        for queue in list(self._due.ready.values()):
             if is_retriable(error):
-                queue.not_before = asyncio.get_running_loop().time() + pause
+                queue.back_off(asyncio.get_running_loop().time() + pause)
                 self._director.look_up(queue)
             else:
                 self._backlog.drop(queue, error)

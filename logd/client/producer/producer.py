@@ -101,8 +101,10 @@ class BatchProducer:
         )
         self._lane = client.new_lane("produce")
         self._gate = gate
-        self._backlog = Backlog(buffer_memory, halts=halt_on_failure, gate=gate)
-        self._queues = self._backlog.queues
+        self._lookup_wanted = asyncio.Event()
+        self._backlog = Backlog(
+            buffer_memory, halts=halt_on_failure, gate=gate, on_lookup=self._lookup_wanted.set
+        )
         self._metrics = ProducerMetrics()
         self._batch_size = min(batch_size, max_request_size)
         self._delivery_timeout = delivery_timeout_ms / 1000
@@ -110,7 +112,6 @@ class BatchProducer:
         self._nodes: dict[int, ProduceNode] = {}
         self._undelivered: set[asyncio.Future[int | None]] = set()
         self._sticky = StickyPartitioner(client.random)
-        self._lookup_wanted = asyncio.Event()
         self._settled = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._failure: BaseException | None = None
@@ -247,14 +248,13 @@ class BatchProducer:
 
     def is_idle(self, tp: TopicPartition) -> bool:
         """Whether nothing of the partition waits or is on its way."""
-        queue = self._queues.get(tp)
-        return queue is None or queue.idle
+        return tp not in self._backlog.busy
 
     def abandon(self, tp: TopicPartition) -> None:
         """Give up what was not acknowledged; what is on its way may still be written. Only with
         `halt_on_failure`.
         """
-        if (queue := self._queues.get(tp)) is not None:
+        if (queue := self._backlog.queues.get(tp)) is not None:
             queue.halt(ConnectionClosed(f"{tp}: given up before the broker acknowledged"))
             self._backlog.drop_halted(queue)
 
@@ -263,7 +263,6 @@ class BatchProducer:
         futures, not here.
         """
         self._backlog.seal()
-        self._wake_all()
         if self._undelivered:
             await asyncio.wait(self._undelivered)
 
@@ -272,23 +271,22 @@ class BatchProducer:
     def cut(self) -> set[asyncio.Future[int | None]]:
         """End all open batches: what is sent from now on is in others. The futures not done yet."""
         self._backlog.seal()
-        self._wake_all()
         return set(self._undelivered)
 
     def abandon_from(self, transaction: int, error: MillstreamError) -> None:
         """Give up all batches of this transaction and those behind it; some may be on their way."""
         self._backlog.abandon_from(transaction, error)
-        self._wake_all()
 
     async def settle(self) -> None:
         """Wait until every batch that was sent is answered, or its connection lost."""
-        while self._failure is None and any(queue.in_flight for queue in self._queues.values()):
+        while self._failure is None and any(queue.in_flight for queue in self._backlog.busy.values()):
             self._settled.clear()
             await self._settled.wait()
 
     def wake(self) -> None:
         """The gate was opened."""
-        self._wake_all()
+        for node in self._nodes.values():
+            node.wake()
 
     def partition_for(self, topic: str, key: bytes | None, partition_count: int) -> int:
         """Kafka's default partitioner: murmur2 of the key; null keys stick to one partition per batch."""
@@ -334,11 +332,6 @@ class BatchProducer:
         return Delivery(future)
 
     def _queued(self, queue: PartitionQueue, batch: PendingBatch) -> None:
-        if queue.node == NO_NODE:
-            self._lookup_wanted.set()
-        elif batch.sealed or len(queue.waiting) > 1 or len(batch.deliveries) == 1:
-            # Full, or new: the sender sends it, or sets its timer.
-            self._nodes[queue.node].wake()
         if batch.sealed or len(queue.waiting) > 1:
             self._sticky.batch_full(*queue.tp)
 
@@ -360,11 +353,10 @@ class BatchProducer:
     async def _reserve(self, size: int, queue: PartitionQueue) -> None:
         """Wait for room in the buffer; until then nothing lingers. Raises what halted the queue meanwhile."""
         if not self._backlog.memory.try_take(size):
-            halts = queue.halts
+            before = queue.halts, self._backlog.interrupts
             self._backlog.seal()
-            self._wake_all()
             await self._backlog.memory.take(size)
-            if queue.halts != halts:
+            if (queue.halts, self._backlog.interrupts) != before:
                 self._backlog.memory.free(size)
                 raise queue.halted or ConnectionClosed(f"{queue.tp}: given up while it waited for memory")
 
@@ -377,17 +369,12 @@ class BatchProducer:
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
 
-    def _wake_all(self) -> None:
-        for node in self._nodes.values():
-            node.wake()
-
     # --- what `ProduceNode` reports ---
 
     def look_up(self, queue: PartitionQueue) -> None:
         """The partition's leader is not where it was."""
-        queue.node = NO_NODE
+        queue.lose_leader()
         self.client.invalidate_metadata()
-        self._lookup_wanted.set()
 
     def answered(self) -> None:
         """Batches are no longer in flight."""
@@ -406,7 +393,7 @@ class BatchProducer:
             self.client,
             self._lookup_wanted,
             self._look_all_up,
-            remains=lambda: any(self._needs_lookup(queue) for queue in self._queues.values()),
+            remains=lambda: bool(self._backlog.lookups),
             give_up=self._backlog.abandon,
         )
 
@@ -414,11 +401,8 @@ class BatchProducer:
         await self._find_leaders()
         await self._renew_identities()
 
-    def _needs_lookup(self, queue: PartitionQueue) -> bool:
-        return not queue.idle and (queue.node == NO_NODE or queue.identity is None)
-
     async def _find_leaders(self) -> None:
-        homeless = [queue for queue in self._queues.values() if queue.node == NO_NODE and not queue.idle]
+        homeless = [queue for queue in self._backlog.lookups.values() if queue.node == NO_NODE]
         if not homeless:
             return
         metadata = await self.client.metadata({queue.tp.topic for queue in homeless}, allow_missing=True)
@@ -430,12 +414,12 @@ class BatchProducer:
             elif partition.leader not in metadata.brokers:
                 self.client.invalidate_metadata()
             else:
-                queue.node, queue.missing_since = partition.leader, None
-                self._node(partition.leader).wake()
+                self._send_to(partition.leader)
+                queue.found_leader(partition.leader)
 
-    def _node(self, number: int) -> ProduceNode:
-        node = self._nodes.get(number)
-        if node is None:
+    def _send_to(self, number: int) -> None:
+        """Have a sender for this broker."""
+        if number not in self._nodes:
             node = self._nodes[number] = ProduceNode(
                 self.client,
                 number,
@@ -443,11 +427,9 @@ class BatchProducer:
                 settings=self._settings,
                 backlog=self._backlog,
                 director=self,
-                gate=self._gate,
                 metrics=self._metrics,
             )
             node.task = self._spawn(node.run(), f"produce-node-{number}")
-        return node
 
     def _note_missing(self, queue: PartitionQueue) -> None:
         """A topic just made may show up; what is sent to one that stays away fails."""
@@ -461,10 +443,9 @@ class BatchProducer:
             self._backlog.drop(queue, error)
 
     async def _renew_identities(self) -> None:
-        for queue in self._queues.values():
+        for queue in list(self._backlog.lookups.values()):
             if queue.identity is None:
                 queue.renew(await self._new_identity())
-                self._wake_all()
 
     async def _new_identity(self) -> Identity:
         async def ask() -> Identity:
@@ -482,10 +463,9 @@ class BatchProducer:
         while True:
             await asyncio.sleep(pause)
             oldest = self._now() - self._delivery_timeout
-            for queue in self._queues.values():
+            for queue in list(self._backlog.busy.values()):
                 error = RequestTimedOut(f"{queue.tp}: not acknowledged within {self._delivery_timeout:g} s")
                 self._backlog.drop(queue, error, lambda batch: batch.created_at <= oldest)  # noqa: B023
-            self._wake_all()
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)
