@@ -10,7 +10,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from logd.client import Client
+import pytest
+
+from logd.client import Client, TopicPartition, TransactionalProducer
 from logd.errors import ErrorCode
 from logd.records import decode_records, read_header
 from logd.wire import ApiKey
@@ -47,6 +49,10 @@ SERVED = {
     ApiKey.TXN_OFFSET_COMMIT: (0, 5),
 }
 PRODUCER = 77
+VERSIONS = pytest.mark.parametrize("version", [1, 2])
+OFFSETS = {TopicPartition("in", 0): 5}
+SMALL: dict[str, Any] = {"buffer_memory": 4_000, "max_request_size": 4_000}
+"""Settings of a producer that soon has to wait for memory."""
 
 
 class FakeCoordinator:
@@ -228,3 +234,34 @@ async def coordinated(version: int, **settings: Any) -> AsyncIterator[tuple[Fake
         coordinator = FakeCoordinator(broker, version)
         async with Client(broker.bootstrap, **{**QUICK, **settings}) as client:
             yield coordinator, client
+
+
+@asynccontextmanager
+async def producing(
+    version: int, **settings: Any
+) -> AsyncIterator[tuple[FakeCoordinator, TransactionalProducer]]:
+    """A fake broker with a coordinator, and a started producer of it with these settings."""
+    async with (
+        coordinated(version) as (coordinator, client),
+        TransactionalProducer(client, "id", **settings) as producer,
+    ):
+        yield coordinator, producer
+
+
+def record(value: bytes) -> tuple[int, None, bytes, tuple[()]]:
+    return (0, None, value, ())
+
+
+async def send(producer: TransactionalProducer, value: bytes, partition: int = 0) -> Any:
+    return await producer.send("t", partition, [record(value)])
+
+
+async def transaction(producer: TransactionalProducer, *values: bytes) -> None:
+    producer.begin()
+    for value in values:
+        await send(producer, value)
+    await producer.commit()
+
+
+def produced(coordinator: FakeCoordinator) -> list[str]:
+    return [step for step in coordinator.steps if step.startswith("produce")]

@@ -21,7 +21,7 @@ from logd.errors import (
     TransactionRebalanced,
 )
 from logd.wire import ApiKey
-from tests.logd.client.fake_coordinator import coordinated
+from tests.logd.client.fake_coordinator import coordinated, producing
 from tests.logd.client.running import run
 
 E = ErrorCode
@@ -130,10 +130,7 @@ def test_a_code_that_fails_a_transaction(
     version: int, api: answers.Answers, code: ErrorCode, expected: type[TransactionError]
 ) -> None:
     async def test() -> None:
-        async with (
-            coordinated(version) as (coordinator, client),
-            TransactionalProducer(client, "id", linger_ms=0) as producer,
-        ):
+        async with producing(version, linger_ms=0) as (coordinator, producer):
             coordinator.refuse(KEYS[api], code)
             with pytest.raises(TransactionError) as caught:
                 await one_transaction(producer, b"refused")
@@ -201,10 +198,7 @@ def test_every_code_there_is_says_what_to_do(table: answers.Answers) -> None:
 
 def test_offsets_carry_who_the_member_is() -> None:
     async def test() -> None:
-        async with (
-            coordinated(1) as (coordinator, client),
-            TransactionalProducer(client, "id") as producer,
-        ):
+        async with producing(1) as (coordinator, producer):
             producer.begin()
             member = GroupMetadata(group_id="g", generation=7, member_id="m", group_instance_id="i")
             await producer.commit({TopicPartition("in", 3): 9}, member)

@@ -3,53 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
-from logd.client import Client, TopicPartition, TransactionalProducer
+from logd.client import Client, TransactionalProducer
 from logd.errors import (
-    AbortableTransactionError,
-    ConfigError,
-    ConnectionClosed,
     ErrorCode,
-    FatalTransactionError,
     KafkaError,
-    ProducerFenced,
 )
 from logd.wire import ApiKey
 from logd.wire.messages.end_txn import EndTxnResponse
 from logd.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from tests.logd.client.fake_broker import CUT, Asked, FakeBroker
-from tests.logd.client.fake_coordinator import FakeCoordinator, coordinated
+from tests.logd.client.fake_broker import Asked, FakeBroker
+from tests.logd.client.fake_coordinator import (
+    OFFSETS,
+    SMALL,
+    VERSIONS,
+    FakeCoordinator,
+    produced,
+    producing,
+    send,
+    transaction,
+)
 from tests.logd.client.running import QUICK, run, until
-
-VERSIONS = pytest.mark.parametrize("version", [1, 2])
-OFFSETS = {TopicPartition("in", 0): 5}
-
-
-def record(value: bytes) -> tuple[int, None, bytes, tuple[()]]:
-    return (0, None, value, ())
-
-
-async def send(producer: TransactionalProducer, value: bytes, partition: int = 0) -> Any:
-    return await producer.send("t", partition, [record(value)])
-
-
-async def transaction(producer: TransactionalProducer, *values: bytes) -> None:
-    producer.begin()
-    for value in values:
-        await send(producer, value)
-    await producer.commit()
-
-
-def produced(coordinator: FakeCoordinator) -> list[str]:
-    return [step for step in coordinator.steps if step.startswith("produce")]
 
 
 def test_version_1_adds_partitions_and_groups_first() -> None:
     async def test() -> None:
-        async with coordinated(1) as (coordinator, client), TransactionalProducer(client, "id") as producer:
+        async with producing(1) as (coordinator, producer):
             assert producer.transaction_version == 1
             for _ in range(2):
                 producer.begin()
@@ -68,7 +49,7 @@ def test_version_1_adds_partitions_and_groups_first() -> None:
 
 def test_version_2_adds_by_writing_and_has_an_epoch_for_each_transaction() -> None:
     async def test() -> None:
-        async with coordinated(2) as (coordinator, client), TransactionalProducer(client, "id") as producer:
+        async with producing(2) as (coordinator, producer):
             assert producer.transaction_version == 2
             await transaction(producer, b"a")
             producer.begin()
@@ -92,13 +73,12 @@ def test_version_2_adds_by_writing_and_has_an_epoch_for_each_transaction() -> No
 @VERSIONS
 def test_an_empty_transaction_asks_nobody(version: int) -> None:
     async def test() -> None:
-        async with coordinated(version) as (coordinator, client):
-            async with TransactionalProducer(client, "id") as producer:
-                await transaction(producer)
-                producer.begin()
-                await producer.abort()
-                producer.begin()
-            assert coordinator.steps == ["init"]
+        async with producing(version) as (coordinator, producer):
+            await transaction(producer)
+            producer.begin()
+            await producer.abort()
+            producer.begin()
+        assert coordinator.steps == ["init"]
 
     run(test())
 
@@ -106,10 +86,7 @@ def test_an_empty_transaction_asks_nobody(version: int) -> None:
 @VERSIONS
 def test_the_next_transaction_is_filled_while_one_is_closing(version: int) -> None:
     async def test() -> None:
-        async with (
-            coordinated(version) as (coordinator, client),
-            TransactionalProducer(client, "id", linger_ms=0) as producer,
-        ):
+        async with producing(version, linger_ms=0) as (coordinator, producer):
             answer = coordinator.ends[True] = asyncio.Event()
             producer.begin()
             await send(producer, b"a")
@@ -133,11 +110,9 @@ def test_the_next_transaction_is_filled_while_one_is_closing(version: int) -> No
 @VERSIONS
 def test_what_waits_for_a_closing_transaction_is_bounded(version: int) -> None:
     async def test() -> None:
-        async with (
-            coordinated(version) as (coordinator, client),
-            TransactionalProducer(
-                client, "id", linger_ms=0, buffer_memory=4_000, max_request_size=4_000
-            ) as producer,
+        async with producing(version, linger_ms=0, **SMALL) as (
+            coordinator,
+            producer,
         ):
             answer = coordinator.ends[True] = asyncio.Event()
             await_ended = await self_closing(producer)
@@ -167,10 +142,7 @@ def test_what_waits_for_a_closing_transaction_is_bounded(version: int) -> None:
 @VERSIONS
 def test_one_transaction_is_closing_at_a_time(version: int) -> None:
     async def test() -> None:
-        async with (
-            coordinated(version) as (coordinator, client),
-            TransactionalProducer(client, "id") as producer,
-        ):
+        async with producing(version) as (coordinator, producer):
             answer = coordinator.ends[True] = asyncio.Event()
             producer.begin()
             await send(producer, b"a")
@@ -191,69 +163,10 @@ def test_one_transaction_is_closing_at_a_time(version: int) -> None:
 
 
 @VERSIONS
-def test_what_was_begun_behind_a_failed_commit_falls_with_it(version: int) -> None:
-    async def test() -> None:
-        async with (
-            coordinated(version) as (coordinator, client),
-            TransactionalProducer(client, "id", linger_ms=0) as producer,
-        ):
-            answer = coordinator.ends[True] = asyncio.Event()
-            coordinator.refuse(ApiKey.END_TXN, ErrorCode.TRANSACTION_ABORTABLE)
-            producer.begin()
-            await send(producer, b"a")
-            closing = await producer.commit_soon()
-            producer.begin()
-            future = await send(producer, b"b")
-            answer.set()
-            for failed in (closing, future):
-                with pytest.raises(AbortableTransactionError):
-                    await failed
-            with pytest.raises(AbortableTransactionError):
-                await send(producer, b"c")
-            with pytest.raises(AbortableTransactionError):
-                await producer.commit()
-            await producer.abort()
-            await transaction(producer, b"d")
-            assert coordinator.committed == {0: [b"d"]}
-
-    run(test())
-
-
-@VERSIONS
-def test_a_failure_in_the_next_transaction_leaves_the_closing_one_alone(version: int) -> None:
-    async def test() -> None:
-        async with (
-            coordinated(version) as (coordinator, client),
-            TransactionalProducer(client, "id", linger_ms=0) as producer,
-        ):
-            answer = coordinator.ends[True] = asyncio.Event()
-            producer.begin()
-            await send(producer, b"a")
-            closing = await producer.commit_soon()
-            producer.begin()
-            lost = await producer.send("nowhere", 0, [record(b"b")])
-            with pytest.raises(KafkaError):
-                await lost
-            with pytest.raises(AbortableTransactionError) as caught:
-                await producer.commit()
-            assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            answer.set()
-            await closing
-            await producer.abort()
-            await transaction(producer, b"c")
-            assert coordinator.committed == {0: [b"a", b"c"]}
-
-    run(test())
-
-
-@VERSIONS
 @pytest.mark.parametrize("commit", [True, False])
 def test_an_end_whose_answer_is_lost_is_asked_for_again_under_its_epoch(version: int, commit: bool) -> None:
     async def test() -> None:
-        async with (
-            coordinated(version) as (coordinator, client),
-            TransactionalProducer(client, "id", linger_ms=0) as producer,
-        ):
+        async with producing(version, linger_ms=0) as (coordinator, producer):
             for _ in range(2):
                 coordinator.lose(ApiKey.END_TXN)
             producer.begin()
@@ -267,64 +180,9 @@ def test_an_end_whose_answer_is_lost_is_asked_for_again_under_its_epoch(version:
     run(test())
 
 
-def test_version_1_raises_its_epoch_after_an_error_and_only_then() -> None:
-    async def test() -> None:
-        async with (
-            coordinated(1) as (coordinator, client),
-            TransactionalProducer(client, "id", linger_ms=0) as producer,
-        ):
-            producer.begin()
-            await (await send(producer, b"a"))
-            await producer.abort()
-            assert "init at 0" not in coordinator.steps
-            coordinator.refuse(ApiKey.PRODUCE, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
-            with pytest.raises(AbortableTransactionError):
-                await transaction(producer, b"b")
-            await producer.abort()
-            assert coordinator.steps[-2:] == ["end abort at 0", "init at 0"]
-            await transaction(producer, b"c")
-            assert coordinator.steps[-2:] == ["produce 0@1", "end commit at 1"]
-            assert coordinator.committed == {0: [b"c"]}
-
-    run(test())
-
-
-def test_a_version_1_transaction_that_never_began_needs_no_end() -> None:
-    async def test() -> None:
-        async with coordinated(1) as (coordinator, client), TransactionalProducer(client, "id") as producer:
-            coordinator.refuse(ApiKey.ADD_PARTITIONS_TO_TXN, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            with pytest.raises(AbortableTransactionError):
-                await transaction(producer, b"a")
-            coordinator.refuse(ApiKey.END_TXN, ErrorCode.INVALID_TXN_STATE)
-            await producer.abort()
-            await transaction(producer, b"b")
-            assert coordinator.committed == {0: [b"b"]}
-
-    run(test())
-
-
-@VERSIONS
-def test_a_producer_the_coordinator_forgot_gets_a_new_identity(version: int) -> None:
-    async def test() -> None:
-        async with (
-            coordinated(version) as (coordinator, client),
-            TransactionalProducer(client, "id") as producer,
-        ):
-            forgotten = ErrorCode.INVALID_PRODUCER_ID_MAPPING
-            coordinator.refuse(ApiKey.END_TXN, forgotten, forgotten)
-            with pytest.raises(AbortableTransactionError):
-                await transaction(producer, b"a")
-            await producer.abort()
-            assert coordinator.steps[-1] == "init at 0"
-            await transaction(producer, b"b")
-            assert coordinator.committed == {0: [b"b"]}
-
-    run(test())
-
-
 def test_the_version_follows_the_cluster_once_the_coordinator_was_away() -> None:
     async def test() -> None:
-        async with coordinated(1) as (coordinator, client), TransactionalProducer(client, "id") as producer:
+        async with producing(1) as (coordinator, producer):
             await transaction(producer, b"a")
             producer.begin()
             await (await send(producer, b"b"))
@@ -374,10 +232,7 @@ def test_a_coordinator_that_moved_is_looked_up(code: ErrorCode) -> None:
 @VERSIONS
 def test_a_commit_that_was_not_waited_for_can_be_waited_for_again(version: int) -> None:
     async def test() -> None:
-        async with (
-            coordinated(version) as (coordinator, client),
-            TransactionalProducer(client, "id") as producer,
-        ):
+        async with producing(version) as (coordinator, producer):
             answer = coordinator.ends[True] = asyncio.Event()
             producer.begin()
             await send(producer, b"a")
@@ -396,91 +251,9 @@ def test_a_commit_that_was_not_waited_for_can_be_waited_for_again(version: int) 
 
 
 @VERSIONS
-def test_an_abort_can_be_called_again(version: int) -> None:
-    async def test() -> None:
-        async with (
-            coordinated(version) as (coordinator, client),
-            TransactionalProducer(client, "id", linger_ms=0) as producer,
-        ):
-            answer = coordinator.ends[False] = asyncio.Event()
-            producer.begin()
-            await (await send(producer, b"a"))
-            first = asyncio.create_task(producer.abort())
-            await until(lambda: "end abort at 0" in coordinator.steps)
-            first.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await first
-            with pytest.raises(AbortableTransactionError):
-                await send(producer, b"b")
-            answer.set()
-            await producer.abort()
-            await transaction(producer, b"c")
-            assert coordinator.committed == {0: [b"c"]}
-
-    run(test())
-
-
-@VERSIONS
-def test_an_abort_gives_up_what_waits(version: int) -> None:
-    async def test() -> None:
-        async with (
-            coordinated(version) as (coordinator, client),
-            TransactionalProducer(
-                client, "id", linger_ms=600_000, buffer_memory=4_000, max_request_size=4_000
-            ) as producer,
-        ):
-            held = asyncio.Event()
-
-            async def hold(asked: Any) -> Any:
-                await held.wait()
-                return coordinator.produce(asked)
-
-            coordinator.broker.on(ApiKey.PRODUCE, hold)
-            producer.begin()
-            future = await send(producer, b"x" * 3_000)
-            waiting = asyncio.create_task(send(producer, b"y" * 3_000))
-            await until(lambda: coordinator.broker.count(ApiKey.PRODUCE))
-            aborting = asyncio.create_task(producer.abort())
-            for given_up in (future, waiting):
-                with pytest.raises(AbortableTransactionError):
-                    await given_up
-            for _ in range(5):
-                await client.metadata(refresh=True)
-            assert not [step for step in coordinator.steps if "end" in step]  # not before the answer
-            held.set()
-            await aborting
-            coordinator.broker.on(ApiKey.PRODUCE, coordinator.produce)
-            await transaction(producer, b"z")
-            assert coordinator.committed == {0: [b"z"]}
-
-    run(test())
-
-
-@VERSIONS
-def test_what_is_not_acknowledged_in_time_is_aborted(version: int) -> None:
-    async def test() -> None:
-        async with coordinated(version) as (coordinator, client):
-            coordinator.broker.on(ApiKey.PRODUCE, lambda asked: CUT)
-            async with TransactionalProducer(client, "id", linger_ms=0, delivery_timeout_ms=50) as producer:
-                with pytest.raises(AbortableTransactionError) as caught:
-                    await transaction(producer, b"a")
-                assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
-                await producer.abort()
-            coordinator.broker.on(ApiKey.PRODUCE, coordinator.produce)
-            async with TransactionalProducer(client, "id", linger_ms=0) as producer:
-                await transaction(producer, b"b")
-            assert coordinator.committed == {0: [b"b"]}
-
-    run(test())
-
-
-@VERSIONS
 def test_a_record_too_large_is_refused_and_the_transaction_goes_on(version: int) -> None:
     async def test() -> None:
-        async with (
-            coordinated(version) as (coordinator, client),
-            TransactionalProducer(client, "id", max_request_size=1_000) as producer,
-        ):
+        async with producing(version, max_request_size=1_000) as (coordinator, producer):
             producer.begin()
             with pytest.raises(KafkaError):
                 await send(producer, b"x" * 2_000)
@@ -492,118 +265,5 @@ def test_a_record_too_large_is_refused_and_the_transaction_goes_on(version: int)
             await send(producer, b"a")
             await producer.commit()
             assert coordinator.committed == {0: [b"a"]}
-
-    run(test())
-
-
-@VERSIONS
-def test_a_send_cancelled_half_way_cannot_be_committed(version: int) -> None:
-    async def test() -> None:
-        async with (
-            coordinated(version) as (coordinator, client),
-            TransactionalProducer(
-                client, "id", batch_size=2_000, buffer_memory=3_000, max_request_size=3_000
-            ) as producer,
-        ):
-            held = asyncio.Event()
-
-            async def hold(asked: Any) -> Any:
-                await held.wait()
-                return coordinator.produce(asked)
-
-            coordinator.broker.on(ApiKey.PRODUCE, hold)
-            producer.begin()
-            half = asyncio.create_task(producer.send("t", 0, [record(b"x" * 1_500)] * 3))
-            await until(lambda: coordinator.broker.count(ApiKey.PRODUCE))
-            half.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await half
-            held.set()
-            with pytest.raises(AbortableTransactionError):
-                await producer.commit()
-            await producer.abort()
-            coordinator.broker.on(ApiKey.PRODUCE, coordinator.produce)
-            await transaction(producer, b"a")
-            assert coordinator.committed == {0: [b"a"]}
-
-    run(test())
-
-
-@VERSIONS
-def test_close_waits_for_a_commit_and_aborts_what_is_open(version: int) -> None:
-    async def test() -> None:
-        async with coordinated(version) as (coordinator, client):
-            async with TransactionalProducer(client, "id", linger_ms=0) as producer:
-                producer.begin()
-                await send(producer, b"a")
-                closing = await producer.commit_soon()
-                producer.begin()
-                future = await send(producer, b"b")
-            await closing
-            assert coordinator.committed == {0: [b"a"]}
-            assert future.done()
-            with pytest.raises(ConnectionClosed):
-                producer.begin()
-
-    run(test())
-
-
-def test_a_close_that_waits_no_longer_fails_the_commit() -> None:
-    async def test() -> None:
-        async with coordinated(2) as (coordinator, client):
-            answer = coordinator.ends[True] = asyncio.Event()
-            producer = await TransactionalProducer(client, "id", linger_ms=0).start()
-            producer.begin()
-            await send(producer, b"a")
-            closing = await producer.commit_soon()
-            await until(lambda: "end commit at 0" in coordinator.steps)
-            await producer.close(timeout_ms=1)
-            with pytest.raises(FatalTransactionError):
-                await closing
-            answer.set()
-
-    run(test())
-
-
-def test_a_fenced_producer_is_told_by_every_call() -> None:
-    async def test() -> None:
-        async with coordinated(2) as (coordinator, client), TransactionalProducer(client, "id") as producer:
-            coordinator.refuse(ApiKey.END_TXN, ErrorCode.PRODUCER_FENCED)
-            with pytest.raises(ProducerFenced):
-                await transaction(producer, b"a")
-            with pytest.raises(ProducerFenced):
-                producer.begin()
-            with pytest.raises(ProducerFenced):
-                await send(producer, b"a")
-            with pytest.raises(ProducerFenced):
-                await producer.send_offsets(OFFSETS, "g")
-            with pytest.raises(ProducerFenced):
-                await producer.abort()
-
-    run(test())
-
-
-def test_calls_out_of_place_are_refused() -> None:
-    async def test() -> None:
-        async with coordinated(2) as (_, client):
-            with pytest.raises(ConfigError):
-                TransactionalProducer(client, "")
-            with pytest.raises(RuntimeError):
-                TransactionalProducer(client, "id").begin()
-            async with TransactionalProducer(client, "id") as producer:
-                with pytest.raises(RuntimeError):
-                    await producer.start()
-                with pytest.raises(RuntimeError):
-                    await send(producer, b"a")
-                with pytest.raises(RuntimeError):
-                    await producer.commit()
-                with pytest.raises(RuntimeError):
-                    await producer.abort()
-                producer.begin()
-                with pytest.raises(RuntimeError):
-                    producer.begin()
-                with pytest.raises(ValueError, match="group"):
-                    await producer.commit(OFFSETS)
-                await producer.commit(OFFSETS, "g")
 
     run(test())
