@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from logd.dump_log.options import Options
 
 STRING_DECODER = "org.apache.kafka.tools.api.StringDecoder"
 
@@ -54,8 +57,38 @@ def dump_log(
 
     The exit status is 1 if a file is corrupt or cannot be read; where and why goes to the standard error.
     """
-    from logd.dump_log.decoders import columns, decode_offsets, decode_transactions
     from logd.dump_log.dump import dump
+
+    options = _options(
+        key_decoder_class,
+        value_decoder_class,
+        offsets_decoder=offsets_decoder,
+        transaction_log_decoder=transaction_log_decoder,
+        print_data_log=print_data_log,
+        deep_iteration=deep_iteration,
+        skip_record_metadata=skip_record_metadata,
+        index_sanity_check=index_sanity_check,
+        verify_index_only=verify_index_only,
+        max_message_size=max_message_size,
+        max_bytes=max_bytes,
+    )
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    paths = [Path(name) for name in files.split(",") if name]
+    raise typer.Exit(0 if dump(paths, options, sys.stdout, sys.stderr) else 1)
+
+
+def _options(
+    key_decoder_class: str | None,
+    value_decoder_class: str | None,
+    *,
+    offsets_decoder: bool,
+    transaction_log_decoder: bool,
+    print_data_log: bool,
+    **others: Any,
+) -> Options:
+    """What was asked for; `others` are fields of `Options`. A decoder that there is not ends the command."""
+    from logd.dump_log.decoders import columns, decode_offsets, decode_transactions
     from logd.dump_log.options import Options
 
     try:
@@ -67,23 +100,5 @@ def dump_log(
         decoder = decode_offsets
     elif transaction_log_decoder:
         decoder = decode_transactions
-    options = Options(
-        decoder=decoder,
-        deep_iteration=deep_iteration,
-        print_data_log=bool(
-            print_data_log
-            or offsets_decoder
-            or transaction_log_decoder
-            or key_decoder_class
-            or value_decoder_class
-        ),
-        skip_record_metadata=skip_record_metadata,
-        index_sanity_check=index_sanity_check,
-        verify_index_only=verify_index_only,
-        max_message_size=max_message_size,
-        max_bytes=max_bytes,
-    )
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    paths = [Path(name) for name in files.split(",") if name]
-    raise typer.Exit(0 if dump(paths, options, sys.stdout, sys.stderr) else 1)
+    is_decoded = offsets_decoder or transaction_log_decoder or key_decoder_class or value_decoder_class
+    return Options(decoder=decoder, print_data_log=bool(print_data_log or is_decoded), **others)
