@@ -190,7 +190,7 @@ class Link:
         await self._stopping.wait()
 
     def _is_caught_up(self) -> bool:
-        if any(not held.is_given_up for held in self.quarantined.values()):
+        if not self._quarantine.all_given_up:
             return False
         while self._behind:
             tp = next(iter(self._behind))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from logd.client import Backoff, TopicPartition
 from mirror.errors import MirrorError
@@ -35,12 +36,20 @@ class Quarantined:
 
 
 class Quarantine:
-    """Each failure in a row doubles the wait, from `FIRST_SECONDS` to `MAX_SECONDS`, as `Backoff` does."""
+    """Each failure in a row doubles the wait, from `FIRST_SECONDS` to `MAX_SECONDS`, as `Backoff` does.
+
+    What is asked in every turn is kept ready: those in quarantine for long cost nothing.
+    """
 
     def __init__(self, random: Callable[[], float]) -> None:
         self._random = random
         self._held: dict[TopicPartition, Quarantined] = {}
         self._backoffs: dict[TopicPartition, Backoff] = {}
+        self._on_probation: dict[TopicPartition, None] = {}
+        self._to_retry: set[TopicPartition] = set()
+        """Those that are not given up."""
+        self._retries: list[tuple[float, TopicPartition]] = []
+        self._due: dict[TopicPartition, None] = {}
 
     @property
     def held(self) -> Mapping[TopicPartition, Quarantined]:
@@ -54,29 +63,47 @@ class Quarantine:
         before = self._held.get(error.tp)
         since = now if before is None else before.since
         held = Quarantined(error, backoff.failures, since, retry_at)
+        self._take_out(error.tp)
         self._held[error.tp] = held
+        if not held.is_given_up:
+            self._to_retry.add(error.tp)
+        heappush(self._retries, (retry_at, error.tp))
         return held
 
     def due(self, now: float) -> list[TopicPartition]:
         """The partitions whose next attempt is due."""
-        return [tp for tp, held in self._held.items() if held.retry_at <= now]
+        while self._retries and self._retries[0][0] <= now:
+            retry_at, tp = heappop(self._retries)
+            held = self._held.get(tp)
+            if held is not None and held.retry_at == retry_at:
+                self._due[tp] = None
+        return list(self._due)
 
-    def next_due(self) -> float:
-        """When the next attempt is; inf without any."""
-        return min((held.retry_at for held in self._held.values()), default=float("inf"))
+    @property
+    def all_given_up(self) -> bool:
+        """Whether none of the partitions that are quarantined is expected to come back by itself."""
+        return not self._to_retry
 
     def release(self, tp: TopicPartition) -> None:
         """The partition is copied again.
 
         Its count of failures stays until its copy has advanced (`forget`).
         """
-        self._held.pop(tp, None)
+        self._take_out(tp)
+        if tp in self._backoffs:
+            self._on_probation[tp] = None
 
     def forget(self, tp: TopicPartition) -> None:
         """The copy has advanced, or is not wanted any more: the next failure counts as the first one."""
         self._backoffs.pop(tp, None)
-        self._held.pop(tp, None)
+        self._take_out(tp)
 
     def on_probation(self) -> list[TopicPartition]:
         """Partitions that are copied again after a failure, and have not been seen to advance yet."""
-        return [tp for tp in self._backoffs if tp not in self._held]
+        return list(self._on_probation)
+
+    def _take_out(self, tp: TopicPartition) -> None:
+        self._held.pop(tp, None)
+        self._on_probation.pop(tp, None)
+        self._to_retry.discard(tp)
+        self._due.pop(tp, None)

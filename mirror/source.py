@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from logd.client import NO_TIMEOUT_MS, BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
@@ -84,6 +85,8 @@ class MirrorSource:
         )
         self.copies: dict[TopicPartition, PartitionCopy] = {}
         self._unacked: set[TopicPartition] = set()
+        self._changed: set[TopicPartition] = set()
+        """Those with a batch sent or acknowledged since `take_acks`."""
         self._unsynced: set[TopicPartition] = set()
         """Those with an ack since their last sync: the others have nothing to say."""
         self._full: set[TopicPartition] = set()
@@ -128,6 +131,7 @@ class MirrorSource:
         """Copy this partition no more. What of it was appended is found out when it is added again."""
         copy = self.copies.pop(tp)
         self._unacked.discard(tp)
+        self._changed.discard(tp)
         self._unsynced.discard(tp)
         self._full.discard(tp)
         self._fetcher.remove(tp)
@@ -157,10 +161,16 @@ class MirrorSource:
             await self._write_syncs()
 
     def take_acks(self) -> None:
-        """Take the acks that have come; a partition reads on when what is on its way has room again."""
+        """Take the acks that have come; a partition reads on when what is on its way has room again.
+
+        Those that only wait are not looked at.
+        """
         share = max(BUFFER_MEMORY // max(len(self.copies), 1), SHARE_MIN)
-        for tp in list(self._unacked):
-            copy = self.copies[tp]
+        changed, self._changed = self._changed, set()
+        for tp in changed:
+            copy = self.copies.get(tp)
+            if copy is None:
+                continue  # an ack that came after it was removed
             try:
                 if copy.take_acks():
                     self._acked_at = self._clock()
@@ -199,6 +209,7 @@ class MirrorSource:
     async def drain(self) -> None:
         """Wait for the acks of everything passed on, and leave a sync behind it."""
         await self._producer.flush()
+        self._changed |= self._unacked
         self.take_acks()
         await self._write_syncs()
         await self._syncs.flush()
@@ -272,7 +283,12 @@ class MirrorSource:
                 return
             copy.add(InFlight(passed, size, max_timestamp, leader_epoch, self._clock(), future))
             self._unacked.add(copy.tp)  # each time: acks are taken while this waits for memory
+            self._changed.add(copy.tp)
+            future.add_done_callback(partial(self._acked, copy.tp))
         copy.read_up_to(prepared.position)
+
+    def _acked(self, tp: TopicPartition, _: asyncio.Future[int | None]) -> None:
+        self._changed.add(tp)
 
     def _is_held(self, copy: PartitionCopy) -> bool:
         return self.copies.get(copy.tp) is copy

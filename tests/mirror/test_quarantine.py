@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -62,6 +63,32 @@ def test_what_an_operator_has_to_mend_is_given_up_at_once_and_the_rest_after_som
     assert [quarantine.put(NotPlaced(TP, "away"), 0).is_given_up for _ in range(3)] == [False, False, True]
     held = quarantine.held[TP]
     assert (held.reason, held.failures, held.since) == ("NotPlaced", 3, 0)
+
+
+def test_what_is_asked_in_every_turn_is_what_a_look_through_all_partitions_finds() -> None:
+    random = Random(1)
+    quarantine = Quarantine(random.random)
+    failed, now = set[TopicPartition](), 0.0
+    for _ in range(3_000):
+        tp = TopicPartition("t", random.randrange(6))
+        match random.choice(["fail", "fail for good", "release", "forget", "pass time"]):
+            case "fail":
+                failed.add(tp)
+                quarantine.put(NotPlaced(tp, "away"), now)
+            case "fail for good":
+                failed.add(tp)
+                quarantine.put(RecordsLost(tp, "gone"), now)
+            case "release":
+                quarantine.release(tp)
+            case "forget":
+                failed.discard(tp)
+                quarantine.forget(tp)
+            case "pass time":
+                now += random.choice([0.5, 2, 20])
+        held = quarantine.held
+        assert set(quarantine.due(now)) == {tp for tp in held if held[tp].retry_at <= now}
+        assert set(quarantine.on_probation()) == failed - held.keys()
+        assert quarantine.all_given_up == all(each.is_given_up for each in held.values())
 
 
 async def create(bootstrap: str, topic: str, **configs: str) -> None:
