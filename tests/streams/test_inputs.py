@@ -17,9 +17,9 @@ from streams.runtime.worker import Worker
 from streams.state import open_store
 from tests.streams.running import copy, make_topics, produce, run, until
 from tests.support.logd_process import LogdProcess
+from tests.support.markers import wait_for_markers
 from tests.support.raw_client import RawClient
 from tests.support.transaction import TransactionalProducer
-from tests.support.waiting import wait_for
 
 NewName = Callable[[str], str]
 NUMBER = bytes(8)
@@ -42,16 +42,6 @@ def counts(app: KafkaStreams) -> dict[str, int]:
 
 
 # -- transactions
-
-
-def wait_for_markers(raw: RawClient, topic: str) -> None:
-    """Until no transaction is open in a topic: markers follow behind the answer to EndTxn."""
-
-    def is_stable() -> bool:
-        found = raw.fetch(topic, isolation_level=1)
-        return bool(found.last_stable_offset == found.high_watermark)
-
-    wait_for(is_stable)
 
 
 @pytest.mark.parametrize(

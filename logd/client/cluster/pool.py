@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from logd.backoff import Backoff
 from logd.client.cluster.connection import Connection
+from logd.client.cluster.futures import retrieve_failure
 from logd.errors import ConfigError, ConnectionClosed
 
 Address = tuple[str, int]
@@ -52,7 +53,7 @@ class ConnectionPool:
         task = self._opening.get(key)
         if task is None:
             task = self._opening[key] = asyncio.create_task(self._connect(key), name=f"connect-{address}")
-            task.add_done_callback(_retrieve)
+            task.add_done_callback(retrieve_failure)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -106,9 +107,3 @@ class ConnectionPool:
 def _being_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def _retrieve(task: asyncio.Task[Connection]) -> None:
-    """Retrieve the error, so that asyncio does not report it if nobody waits for it any more."""
-    if not task.cancelled():
-        task.exception()

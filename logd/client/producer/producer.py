@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Literal, Self
 
 from logd.client.cluster.cluster import Client
+from logd.client.cluster.futures import retrieve_failure
 from logd.client.cluster.lookup import look_up_forever
 from logd.client.cluster.metadata import NO_NODE
 from logd.client.producer.accumulator import Delivery, PartitionQueue, PendingBatch
@@ -328,7 +329,7 @@ class BatchProducer:
         future.add_done_callback(self._undelivered.discard)
         if self._gate is not None:
             # Of a failure the commit tells, too.
-            future.add_done_callback(_retrieve)
+            future.add_done_callback(retrieve_failure)
         return Delivery(future)
 
     def _queued(self, queue: PartitionQueue, batch: PendingBatch) -> None:
@@ -480,8 +481,3 @@ class BatchProducer:
 
 def _nothing() -> None:
     """No metrics are told yet."""
-
-
-def _retrieve(future: asyncio.Future[int | None]) -> None:
-    if not future.cancelled():
-        future.exception()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from logd.client.cluster.futures import retrieve_failure
 from logd.topic_partition import TopicPartition
 
 
@@ -30,7 +31,7 @@ class Transaction:
         """Whether the coordinator knows neither the transaction nor the producer any more."""
         self.outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # Whoever does not ask for the outcome hears of it by the next call.
-        self.outcome.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self.outcome.add_done_callback(retrieve_failure)
         self._calls = 0
         self._idle = asyncio.Event()
         self._idle.set()

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from tests.logd.api_transactions.producers import make_topic
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
+from tests.support.markers import is_stable
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
@@ -77,10 +78,9 @@ def committed(logd: LogdProcess, topic: str) -> list[str]:
     return sorted(values)
 
 
-def is_stable(logd: LogdProcess, topic: str) -> bool:
+def is_over(logd: LogdProcess, topic: str) -> bool:
     with RawClient(logd.port) as client:
-        found = [client.fetch(topic, partition=index) for index in range(3)]
-    return all(one.last_stable_offset == one.high_watermark for one in found)
+        return is_stable(client, topic, 0, 1, 2)
 
 
 def test_commits_and_aborts(logd: LogdProcess, new_name: Callable[..., str]) -> None:
@@ -115,8 +115,8 @@ def test_what_nobody_ends_times_out(tmp_path: Path) -> None:
         topic = topic_called("t", logd)
         producer = transactional(logd, "x", transaction_timeout_ms=6_000)
         write(producer, topic, "a", "b")
-        assert not is_stable(logd, topic)
-        wait_for(lambda: is_stable(logd, topic))
+        assert not is_over(logd, topic)
+        wait_for(lambda: is_over(logd, topic))
         with pytest.raises(KafkaException):
             producer.commit_transaction(SECONDS)
         assert committed(logd, topic) == []
@@ -149,5 +149,5 @@ def test_a_transaction_of_a_producer_that_died_with_the_broker(tmp_path: Path) -
         write(transactional(logd, "x", transaction_timeout_ms=6_000), topic, "a", "b")
         logd.kill()
         logd.start()
-        wait_for(lambda: is_stable(logd, topic))
+        wait_for(lambda: is_over(logd, topic))
         assert committed(logd, topic) == []

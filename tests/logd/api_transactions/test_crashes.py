@@ -21,6 +21,7 @@ from logd.wire.messages.offset_fetch import (
 from tests.logd.api_transactions.producers import LOADING, RawProducer, committed_values, make_topic
 from tests.support import depth
 from tests.support.logd_process import LogdProcess
+from tests.support.markers import is_stable
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
@@ -55,15 +56,14 @@ def seen(client: RawClient) -> list[object]:
     request.require_stable = True
     offsets: list[int] = []
 
-    def is_stable() -> bool:
+    def is_over() -> bool:
         group = client.request(request, 8).groups[0]
         if group.error_code == LOADING or group.topics[0].partitions[0].error_code:
             return False
         offsets.append(group.topics[0].partitions[0].committed_offset)
-        partitions = [client.fetch(TOPIC, partition=index) for index in range(2)]
-        return all(found.last_stable_offset == found.high_watermark for found in partitions)
+        return is_stable(client, TOPIC, 0, 1)
 
-    wait_for(is_stable)
+    wait_for(is_over)
     return [committed_values(client, TOPIC), committed_values(client, TOPIC, 1), offsets[-1]]
 
 

@@ -11,9 +11,9 @@ from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from millstream.txn.cli import app
 from tests.support.logd_process import LogdProcess
+from tests.support.markers import wait_for_markers
 from tests.support.raw_client import RawClient
 from tests.support.raw_transaction import TIMEOUT_MS, Writer
-from tests.support.waiting import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +69,9 @@ def hang(client: RawClient, topic: str, index: int, producer_id: int) -> Writer:
 
 
 def commit(writer: Writer, topic: str, index: int) -> None:
-    """Commit, and wait for the marker in this partition: it follows behind the answer."""
+    """Commit, and wait for the marker in this partition."""
     writer.end(commit=True)
-
-    def is_stable() -> bool:
-        found = writer.client.fetch(topic, partition=index, isolation_level=1)
-        return bool(found.last_stable_offset == found.high_watermark)
-
-    wait_for(is_stable)
+    wait_for_markers(writer.client, topic, index)
 
 
 def test_list(logd: LogdProcess, client: RawClient, topic: str) -> None:
