@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from logd.metrics.metrics import MetricName, Metrics
@@ -31,14 +31,14 @@ class MetricsCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """The metrics as they are now, one family per name."""
-        families: dict[tuple[str, tuple[str, ...]], Metric] = {}
+        families: dict[str, Metric] = {}
         for name, value in self._metrics.read():
-            labels = tuple(_label(key) for key, _ in name.tags)
-            family = families.get((full_name(name), labels))
+            sample = full_name(name)
+            family = families.get(sample)
             if family is None:
-                family = families[full_name(name), labels] = _family(name, labels)
-            family.add_metric([value for _, value in name.tags], value)  # type: ignore[attr-defined]
-        return _merged(families)
+                family = families[sample] = _family(name)
+            family.add_sample(sample, {_label(key): tag for key, tag in name.tags}, value)
+        return families.values()
 
 
 def exposition(metrics: Metrics) -> bytes:
@@ -57,17 +57,8 @@ def _label(text: str) -> str:
     return _NOT_IN_A_NAME.sub("_", text.lower())
 
 
-def _family(name: MetricName, labels: tuple[str, ...]) -> Metric:
-    made = CounterMetricFamily if name.name.endswith(TOTAL) else GaugeMetricFamily
-    return made(full_name(name), f"{name.domain}:type={name.type} {name.name}", labels=labels)
-
-
-def _merged(families: dict[tuple[str, tuple[str, ...]], Metric]) -> Iterable[Metric]:
-    """One family per name: those of other labels are samples of the same."""
-    merged: dict[str, Metric] = {}
-    for (name, _), family in families.items():
-        if name in merged:
-            merged[name].samples += family.samples
-        else:
-            merged[name] = family
-    return merged.values()
+def _family(name: MetricName) -> Metric:
+    kind = "counter" if name.name.endswith(TOTAL) else "gauge"
+    documentation = f"{name.domain}:type={name.type} {name.name}"
+    # A counter's family has the name without the ending; its samples have it.
+    return Metric(full_name(name).removesuffix("_total"), documentation, kind)
