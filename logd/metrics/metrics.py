@@ -64,7 +64,11 @@ class Metrics:
         number = self._number
         named = {key.replace("_", "-"): value for key, value in tags.items()}
         self._groups[number] = Group(domain, type, named, read)
-        return lambda: void(self._groups.pop(number, None))
+
+        def remove() -> None:
+            self._groups.pop(number, None)
+
+        return remove
 
     def read(self) -> Iterator[tuple[MetricName, float]]:
         """Every metric as it is now."""
@@ -82,7 +86,3 @@ class Metrics:
             if metric.type == type and wanted.issubset(metric.tags):
                 found[metric.name] = found.get(metric.name, 0) + value
         return found
-
-
-def void(_: object) -> None:
-    """Drop a result."""
