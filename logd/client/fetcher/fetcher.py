@@ -8,7 +8,7 @@ State is plain and changed between awaits only, so the user's calls take effect 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, Self
 
 from logd.client.cluster.cluster import Client
@@ -82,7 +82,12 @@ class BatchFetcher:
         self._ready = self._director.ready
         self._is_committed = isolation_level == "read_committed"
         self._closed = False
-        self._forget_metrics = self._tell_metrics()
+        self._forget_metrics = client.metrics.add_each(
+            "kafka.consumer",
+            "consumer-fetch-manager-metrics",
+            self._values,
+            client_id=f"{client.client_id}-{self._director.lane}",
+        )
 
     # --- assignment ---
 
@@ -225,23 +230,12 @@ class BatchFetcher:
             "requests_sent": self._director.metrics.requests_sent,
         }
 
-    def _tell_metrics(self) -> Callable[[], None]:
-        """Have the client's metrics tell of this fetcher; returns how to end that."""
-        name = f"{self.client.client_id}-{self._director.lane}"
-        metrics, group = self.client.metrics, ("kafka.consumer", "consumer-fetch-manager-metrics")
-        removes = (
-            metrics.add(*group, self._values, client_id=name),
-            metrics.add_each(*group, self._partition_values, client_id=name),
-        )
-        return lambda: _call_all(removes)
-
-    def _values(self) -> Values:
-        lags = (self.lag(tp) or 0 for tp in self._partitions)
-        return self._director.metrics.values(lag_max=max(lags, default=0))
-
-    def _partition_values(self) -> Iterator[tuple[Mapping[str, str], Values]]:
-        for tp in list(self._partitions):
-            if (lag := self.lag(tp)) is not None:
+    def _values(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        """The fetcher's own, then each partition's."""
+        lags = {tp: self.lag(tp) for tp in self._partitions}
+        yield {}, self._director.metrics.values(lag_max=max((lag or 0 for lag in lags.values()), default=0))
+        for tp, lag in lags.items():
+            if lag is not None:
                 yield {"topic": tp.topic, "partition": str(tp.partition)}, {"records-lag": lag}
 
     def _take(self, max_bytes: int, max_records: int) -> list[Fetched]:
@@ -253,8 +247,3 @@ class BatchFetcher:
     def _raise_error(self) -> None:
         if (error := self._director.failure or self._buffer.take_error()) is not None:
             raise error
-
-
-def _call_all(calls: Iterable[Callable[[], None]]) -> None:
-    for call in calls:
-        call()
