@@ -8,7 +8,8 @@ batches go the same way, through a `gate`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any, Literal, Self
 
 from logd.client.cluster.cluster import Client
@@ -117,7 +118,8 @@ class BatchProducer:
         self._tasks: list[asyncio.Task[None]] = []
         self._failure: BaseException | None = None
         self._closed = False
-        self._forget_metrics: Callable[[], None] = _nothing
+        self._told = ExitStack()
+        """Ends what metrics tell of this producer."""
 
     # --- life ---
 
@@ -125,11 +127,9 @@ class BatchProducer:
         """Get a producer id (when idempotent). Call before the first `send`."""
         if self.idempotent and self._gate is None:
             self._identity = await self._new_identity()
-        self._forget_metrics = self.client.metrics.add(
-            "kafka.producer",
-            "producer-metrics",
-            self._values,
-            client_id=f"{self.client.client_id}-{self._lane}",
+        name = f"{self.client.client_id}-{self._lane}"
+        self._told.callback(
+            self.client.metrics.add("kafka.producer", "producer-metrics", self._values, client_id=name)
         )
         self._spawn(self._direct(), "produce-director")
         self._spawn(self._expire(), "produce-expiry")
@@ -148,7 +148,7 @@ class BatchProducer:
             pass
         finally:
             self._closed = True
-            self._forget_metrics()
+            self._told.close()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(
@@ -477,7 +477,3 @@ class BatchProducer:
     def _note_end(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self.crashed(error)
-
-
-def _nothing() -> None:
-    """No metrics are told yet."""
