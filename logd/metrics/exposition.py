@@ -15,7 +15,6 @@ from prometheus_client.registry import Collector
 
 from logd.metrics.metrics import MetricName, Metrics
 
-TOTAL = "-total"
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9_]")
 
 
@@ -58,7 +57,8 @@ def _label(text: str) -> str:
 
 
 def _family(name: MetricName) -> Metric:
-    kind = "counter" if name.name.endswith(TOTAL) else "gauge"
     documentation = f"{name.domain}:type={name.type} {name.name}"
+    if not name.only_grows:
+        return Metric(full_name(name), documentation, "gauge")
     # A counter's family has the name without the ending; its samples have it.
-    return Metric(full_name(name).removesuffix("_total"), documentation, kind)
+    return Metric(full_name(name).removesuffix("_total"), documentation, "counter")

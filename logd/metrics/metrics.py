@@ -5,11 +5,12 @@ and keeps them anyway, per batch or per request. So a registry that nobody reads
 
 A metric is named as Kafka names it: a domain and a type with tags (JMX's `kafka.producer:type=
 producer-metrics,client-id=c1`), and within them a name such as `record-send-total`. A name that ends with
-`-total` only grows; any other is a value that goes up and down.
+`-total` only grows, but for those in `FALLING`; any other is a value that goes up and down.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
@@ -21,6 +22,10 @@ Read: TypeAlias = Callable[[], Iterable[tuple[Mapping[str, str], Values]]]
 Called in the event loop of the owner: it must not wait.
 """
 
+TOTAL = "-total"
+FALLING = frozenset(("input-buffer-bytes-total", "cache-size-bytes-total", "restore-remaining-records-total"))
+"""What Kafka names a total although it falls as well as it grows."""
+
 
 class MetricName(NamedTuple):
     """One metric: where it belongs, its name, and its tags, sorted by key."""
@@ -29,6 +34,11 @@ class MetricName(NamedTuple):
     type: str
     name: str
     tags: tuple[tuple[str, str], ...]
+
+    @property
+    def only_grows(self) -> bool:
+        """Whether it counts, rather than measures."""
+        return self.name.endswith(TOTAL) and self.name not in FALLING
 
     def __str__(self) -> str:
         tags = "".join(f",{key}={value}" for key, value in self.tags)
@@ -48,6 +58,8 @@ class Metrics:
     """Groups of metrics. For one event loop, in which all of it is called."""
 
     def __init__(self) -> None:
+        self.numbers = itertools.count(1)
+        """For the names of those that tell: unlike in the whole registry."""
         self._groups: dict[int, Group] = {}
         self._number = 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import random as _random
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -104,7 +103,6 @@ class Client:
         self._cache = MetadataCache(self._ask_metadata, max_age=metadata_max_age_ms / 1000, clock=_now)
         self._coordinators: dict[tuple[int, str], int] = {}
         self._coordinator_addresses: dict[int, Address] = {}
-        self._lanes = itertools.count(1)
 
     # --- life ---
 
@@ -187,8 +185,8 @@ class Client:
         return Backoff(*self._retry_backoff, self.random)
 
     def new_lane(self, purpose: str) -> str:
-        """A lane name nobody else uses; give it back with `close_lane`."""
-        return f"{purpose}-{next(self._lanes)}"
+        """A lane name that nobody else uses who tells the same `metrics`; give it back with `close_lane`."""
+        return f"{purpose}-{next(self.metrics.numbers)}"
 
     async def close_lane(self, lane: str) -> None:
         """Close the connections of a lane."""

@@ -14,6 +14,7 @@ from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, To
 from logd.config.broker import BrokerConfig
 from logd.metrics.exposition import exposition
 from logd.server.server import Server
+from tests.support.documented_metrics import check_documented
 
 
 @asynccontextmanager
@@ -60,6 +61,15 @@ def test_prometheus_reads_all_of_them(tmp_path: Path) -> None:
                 family.name: family
                 for family in text_string_to_metric_families(exposition(broker.metrics).decode())
             }
+            check_documented(
+                broker.metrics,
+                "ReplicaManager",
+                "KafkaController",
+                "LogManager",
+                "Log",
+                "FetchSessionCache",
+                "RequestMetrics",
+            )
             assert len(families["kafka_log_log_logendoffset"].samples) == 2
             assert families["kafka_log_log_logendoffset"].samples[0].labels["topic"] == "a.b"
             assert families["kafka_server_replicamanager_partitioncount"].samples[0].value == 2

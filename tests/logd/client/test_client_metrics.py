@@ -8,6 +8,7 @@ from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, To
 from logd.metrics.exposition import exposition
 from logd.metrics.metrics import Metrics
 from tests.logd.client.running import run
+from tests.support.documented_metrics import check_documented
 
 RECORDS = [(0, None, b"value", ())] * 10
 
@@ -41,6 +42,7 @@ def test_numbers_are_those_of_what_was_done(bootstrap: str, new_name: Callable[[
                 assert fetched["records-consumed-total"] == 10
                 assert fetched["bytes-consumed-total"] == len(first[0].buffer) == sent["batch-size-max"]
                 assert fetched["records-lag-max"] == of_one["records-lag"] == 10
+                check_documented(metrics, "consumer-fetch-manager-metrics")
                 assert b"kafka_consumer_consumer_fetch_manager_metrics_records_lag{" in exposition(metrics)
             assert not list(metrics.read()), "everything is closed"
 
@@ -56,11 +58,23 @@ def test_two_of_one_client_are_told_apart(bootstrap: str, new_name: Callable[[st
             async with BatchProducer(client) as one, BatchProducer(client) as other:
                 await (await one.send(topic, 0, RECORDS))
                 await (await other.send(topic, 0, RECORDS[:3]))
+                check_documented(client.metrics, "producer-metrics")
                 told = {
                     dict(name.tags)["client-id"]: value
                     for name, value in client.metrics.read()
                     if name.name == "record-send-total"
                 }
                 assert sorted(told.values()) == [3, 10]
+
+    run(main())
+
+
+def test_two_clients_of_one_registry_are_told_apart(bootstrap: str) -> None:
+    async def main() -> None:
+        metrics = Metrics()
+        async with Client(bootstrap, metrics=metrics) as one, Client(bootstrap, metrics=metrics) as other:
+            async with BatchProducer(one), BatchProducer(other), BatchFetcher(one), BatchFetcher(other):
+                told = [name for name, _ in metrics.read()]
+                assert len(set(told)) == len(told) > 20
 
     run(main())

@@ -73,6 +73,14 @@ def test_prometheus_reads_them() -> None:
     assert [sample.value for sample in gauge.samples] == [2.5]
 
 
+def test_totals_of_kafkas_that_fall_are_no_counters() -> None:
+    metrics = Metrics()
+    metrics.add("kafka.streams", "stream-task-metrics", lambda: {"restore-remaining-records-total": 4})
+    (family,) = text_string_to_metric_families(exposition(metrics).decode())
+    assert (family.type, family.samples[0].value) == ("gauge", 4)
+    assert family.name == "kafka_streams_stream_task_metrics_restore_remaining_records_total"
+
+
 def test_values_of_lately() -> None:
     now = [100.0]
     latency = Windowed(lambda: now[0])
