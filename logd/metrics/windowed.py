@@ -1,4 +1,4 @@
-"""What happened lately: the mean and the largest of values recorded per request or per batch.
+"""What happened lately: the mean, the largest and the smallest of values recorded per request or per batch.
 
 As Kafka's `SampledStat` with `metrics.num.samples=2` and `metrics.sample.window.ms=30000`: values are kept
 as sums over windows of 30 s, and what is told covers the present window and the one before.
@@ -8,32 +8,47 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from logd.metrics.metrics import Values
 
 WINDOW_SECONDS = 30.0
+_EMPTY = (0, 0.0, -math.inf, math.inf)
+"""A window's count, sum, largest and smallest."""
 
 
 class Windowed:
     """Values of the last 30 to 60 seconds. `clock` gives seconds that only grow."""
 
-    __slots__ = ("_before", "_begun", "_clock", "_now", "count", "total")
+    __slots__ = ("_before", "_begun", "_clock", "_now", "count", "last", "total")
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._begun = clock()
-        self._now = self._before = (0, 0.0, -math.inf)
+        self._now = self._before = _EMPTY
         self.count = 0
         """Values recorded ever."""
         self.total = 0.0
         """Their sum."""
+        self.last = math.nan
+        """The one recorded last; NaN before the first."""
 
     def record(self, value: float) -> None:
         """A value was measured now."""
         self._roll()
         self.count += 1
         self.total += value
-        count, total, largest = self._now
-        self._now = count + 1, total + value, value if value > largest else largest
+        self.last = value
+        count, total, largest, smallest = self._now
+        self._now = count + 1, total + value, max(largest, value), min(smallest, value)
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Record how many seconds the body takes, by the clock, unless it raises."""
+        begun = self._clock()
+        yield
+        self.record(self._clock() - begun)
 
     @property
     def average(self) -> float:
@@ -49,10 +64,21 @@ class Windowed:
         largest = max(self._now[2], self._before[2])
         return math.nan if largest == -math.inf else largest
 
+    @property
+    def smallest(self) -> float:
+        """The smallest value recorded lately; NaN where none was."""
+        self._roll()
+        smallest = min(self._now[3], self._before[3])
+        return math.nan if smallest == math.inf else smallest
+
     def _roll(self) -> None:
         windows = (self._clock() - self._begun) // WINDOW_SECONDS
         if windows >= 1:
-            empty = (0, 0.0, -math.inf)
-            self._before = self._now if windows == 1 else empty
-            self._now = empty
+            self._before = self._now if windows == 1 else _EMPTY
+            self._now = _EMPTY
             self._begun += windows * WINDOW_SECONDS
+
+
+def in_ms(name: str, seconds: Windowed) -> Values:
+    """Mean and largest of times, in milliseconds, as `name-avg` and `name-max`."""
+    return {f"{name}-avg": seconds.average * 1000, f"{name}-max": seconds.largest * 1000}

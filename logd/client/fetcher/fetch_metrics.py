@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logd.metrics.metrics import Values
-from logd.metrics.windowed import Windowed
+from logd.metrics.windowed import Windowed, in_ms
 
 
 class FetchMetrics:
@@ -27,7 +27,6 @@ class FetchMetrics:
             "fetch-total": self.requests_sent,
             "records-consumed-total": self.records_fetched,
             "bytes-consumed-total": self.bytes_fetched,
-            "fetch-latency-avg": self.latency.average * 1000,
-            "fetch-latency-max": self.latency.largest * 1000,
+            **in_ms("fetch-latency", self.latency),
             "records-lag-max": lag_max,
         }

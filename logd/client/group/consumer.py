@@ -137,6 +137,7 @@ class Consumer:
             heartbeat_interval_ms=self._heartbeat_interval_ms,
             rebalance_timeout_ms=self._rebalance_timeout_ms,
             group_instance_id=self._group_instance_id,
+            assigned_partitions=lambda: len(self._owned),
         )
         self._watcher = asyncio.create_task(self._watch(), name=f"topics-{self._group_id}")
         self._watcher.add_done_callback(self._watching_ended)

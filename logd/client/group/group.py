@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Protocol, Self, TypeVar
 
 from logd.client.cluster.cluster import Client, is_retriable
@@ -21,6 +22,7 @@ from logd.client.group.coordinator import commit_offsets, fetch_offsets
 from logd.client.group.membership import NO_GENERATION, Joined, Membership
 from logd.client.producer.group_metadata import GroupMetadata
 from logd.errors import ErrorCode, Fenced, MillstreamError, RebalanceNeeded
+from logd.metrics.windowed import Windowed
 from logd.topic_partition import TopicPartition
 
 T = TypeVar("T")
@@ -60,6 +62,7 @@ class GroupMember:
     `session_timeout_ms`: without a heartbeat for so long the coordinator gives the place away.
     `rebalance_timeout_ms`: how long the others wait for our callbacks. `group_instance_id`: static
     membership (KIP-345), the place survives a restart within the session timeout.
+    `assigned_partitions`: how many are held, for the client's metrics.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class GroupMember:
         heartbeat_interval_ms: int = 3_000,
         rebalance_timeout_ms: int = 300_000,
         group_instance_id: str | None = None,
+        assigned_partitions: Callable[[], int] = lambda: 0,
     ) -> None:
         self._client = client
         self._group_id = group_id
@@ -97,6 +101,10 @@ class GroupMember:
             rebalance_timeout_ms=rebalance_timeout_ms,
             group_instance_id=group_instance_id,
         )
+        self._metrics = self._place.metrics
+        self._assigned_partitions = assigned_partitions
+        self._told = ExitStack()
+        """Ends what metrics tell of this member."""
         self._held: tuple[bytes, int] | None = None
         self._joined: Joined | None = None
         self._session_timeout = session_timeout_ms / 1000
@@ -152,6 +160,13 @@ class GroupMember:
     async def start(self) -> None:
         """Begin: joins in the background; returns at once. `wait_joined` waits for the first assignment."""
         if not self._tasks:
+            remove = self._client.metrics.add(
+                "kafka.consumer",
+                "consumer-coordinator-metrics",
+                lambda: self._metrics.values(self._assigned_partitions()),
+                client_id=f"{self._client.client_id}-{self._place.lane}",
+            )
+            self._told.callback(remove)
             self._tasks = [
                 asyncio.create_task(self._run(), name=f"group-{self._group_id}"),
                 asyncio.create_task(self._beat(), name=f"heartbeat-{self._group_id}"),
@@ -170,6 +185,7 @@ class GroupMember:
         if self._closed:
             return
         self._closed = True
+        self._told.close()
         async with self._calling:
             for task in self._tasks[:1]:
                 task.cancel()
@@ -245,15 +261,16 @@ class GroupMember:
             raise RebalanceNeeded(ErrorCode.UNKNOWN_MEMBER_ID, f"group {self._group_id!r}: not a member now")
         generation = self._place.generation
         try:
-            await commit_offsets(
-                self._client,
-                self._group_id,
-                offsets,
-                generation=generation,
-                member_id=self._place.member_id,
-                group_instance_id=self._group_instance_id if self._tasks else None,
-                lane=self._place.lane,
-            )
+            with self._metrics.commit.timed():
+                await commit_offsets(
+                    self._client,
+                    self._group_id,
+                    offsets,
+                    generation=generation,
+                    member_id=self._place.member_id,
+                    group_instance_id=self._group_instance_id if self._tasks else None,
+                    lane=self._place.lane,
+                )
         except RebalanceNeeded as error:
             self._note_rebalance(error, generation)
             raise
@@ -270,9 +287,11 @@ class GroupMember:
                 self._stable.clear()
                 if self._eager or self._lost:
                     await self._give_up_assignment()
-                assignment = await self._enter_generation()
-                self._held = (assignment, self._place.generation)
-                await self._call(self._on_assigned)
+                with self._metrics.rebalance.timed():
+                    assignment = await self._enter_generation()
+                    self._held = (assignment, self._place.generation)
+                    await self._call(self._on_assigned, self._metrics.assigned)
+                self._metrics.rebalanced()
                 self._stable.set()
                 await self._rejoin.wait()
         except Exception as error:
@@ -296,6 +315,7 @@ class GroupMember:
                 elif not is_retriable(error) or self._client.closed:
                     raise
                 if not (isinstance(error, RebalanceNeeded) and error.code == ErrorCode.MEMBER_ID_REQUIRED):
+                    self._metrics.failed_rebalances += 1
                     await asyncio.sleep(backoff.next())
             finally:
                 self._joining = False
@@ -329,18 +349,21 @@ class GroupMember:
         return await _result(self._protocols[joined.protocol].assign(joined.members))
 
     async def _give_up_assignment(self) -> None:
-        callback = self._on_lost if self._lost else self._on_revoked
-        await self._call(callback)
+        if self._lost:
+            await self._call(self._on_lost, self._metrics.lost)
+        else:
+            await self._call(self._on_revoked, self._metrics.revoked)
         self._held, self._lost = None, False
 
-    async def _call(self, callback: AssignmentCallback | None) -> None:
+    async def _call(self, callback: AssignmentCallback | None, duration: Windowed) -> None:
         """Run a callback with the assignment held; `close` waits for it to end."""
         if callback is None or self._held is None:
             return
         async with self._calling:
-            result = callback(*self._held)
-            if inspect.isawaitable(result):
-                await result
+            with duration.timed():
+                result = callback(*self._held)
+                if inspect.isawaitable(result):
+                    await result
 
     async def _end(self, error: BaseException) -> None:
         """A fatal answer or a callback's exception: stop, and let the others go on without us."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from logd.client.cluster.cluster import Client
 from logd.client.group.coordinator import ask_coordinator, coordinator_error
+from logd.client.group.group_metrics import GroupMetrics
 from logd.errors import ErrorCode
 from logd.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from logd.wire.messages.join_group import (
@@ -64,6 +65,7 @@ class Membership:
     ) -> None:
         self.member_id = ""
         self.generation = NO_GENERATION
+        self.metrics = GroupMetrics()
         self.lane = client.new_lane("group")
         self._join_lane = client.new_lane("join")
         self._client = client
@@ -96,11 +98,12 @@ class Membership:
             protocol_type=self._protocol_type,
             protocols=[JoinGroupRequestProtocol(name=name, metadata=data) for name, data in protocols],
         )
-        response: JoinGroupResponse = await self._ask_to_join(request)
-        if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self.member_id = response.member_id
-        if response.error_code:
-            raise coordinator_error(self._client, self._group_id, response.error_code, "joining")
+        with self.metrics.join.timed():
+            response: JoinGroupResponse = await self._ask_to_join(request)
+            if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+                self.member_id = response.member_id
+            if response.error_code:
+                raise coordinator_error(self._client, self._group_id, response.error_code, "joining")
         self.member_id = response.member_id
         leads = response.leader == response.member_id
         return Joined(
@@ -125,9 +128,10 @@ class Membership:
                 for member, data in assignments.items()
             ],
         )
-        response: SyncGroupResponse = await self._ask_to_join(request)
-        if response.error_code:
-            raise coordinator_error(self._client, self._group_id, response.error_code, "syncing")
+        with self.metrics.sync.timed():
+            response: SyncGroupResponse = await self._ask_to_join(request)
+            if response.error_code:
+                raise coordinator_error(self._client, self._group_id, response.error_code, "syncing")
         self.generation = joined.generation
         return response.assignment
 
@@ -144,13 +148,15 @@ class Membership:
             member_id=self.member_id,
             group_instance_id=self._group_instance_id,
         )
-        response: HeartbeatResponse = await ask_coordinator(
-            self._client,
-            self._group_id,
-            request,
-            lane=self.lane,
-            timeout_ms=min(self._session_timeout_ms, self._client.request_timeout_ms),
-        )
+        self.metrics.beats()
+        with self.metrics.heartbeat.timed():
+            response: HeartbeatResponse = await ask_coordinator(
+                self._client,
+                self._group_id,
+                request,
+                lane=self.lane,
+                timeout_ms=min(self._session_timeout_ms, self._client.request_timeout_ms),
+            )
         if response.error_code:
             raise coordinator_error(self._client, self._group_id, response.error_code, "heartbeat")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logd.metrics.metrics import Values
-from logd.metrics.windowed import Windowed
+from logd.metrics.windowed import Windowed, in_ms
 
 
 class ProducerMetrics:
@@ -46,8 +46,7 @@ class ProducerMetrics:
             "record-retry-total": self.records_retried,
             "request-total": self.requests_sent,
             "outgoing-byte-total": self.batch_bytes.total,
-            "request-latency-avg": self.latency.average * 1000,
-            "request-latency-max": self.latency.largest * 1000,
+            **in_ms("request-latency", self.latency),
             "batch-size-avg": self.batch_bytes.average,
             "batch-size-max": self.batch_bytes.largest,
             "requests-in-flight": in_flight,

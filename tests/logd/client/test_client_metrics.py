@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
+from logd.client import Admin, BatchFetcher, BatchProducer, Client, Consumer, NewTopic, TopicPartition
 from logd.metrics.exposition import exposition
 from logd.metrics.metrics import Metrics
-from tests.logd.client.running import run
+from tests.logd.client.running import run, until
 from tests.support.documented_metrics import check_documented
 
 RECORDS = [(0, None, b"value", ())] * 10
@@ -76,5 +76,41 @@ def test_two_clients_of_one_registry_are_told_apart(bootstrap: str) -> None:
             async with BatchProducer(one), BatchProducer(other), BatchFetcher(one), BatchFetcher(other):
                 told = [name for name, _ in metrics.read()]
                 assert len(set(told)) == len(told) > 20
+
+    run(main())
+
+
+def test_a_member_tells_of_its_group(bootstrap: str, new_name: Callable[[str], str]) -> None:
+    topic, group = new_name("metrics"), new_name("group")
+
+    async def main() -> None:
+        async with Client(bootstrap) as client, Client(bootstrap) as other:
+            await Admin(client).create_topics([NewTopic(topic, 3)])
+
+            def told() -> dict[str, float]:
+                return client.metrics.values("consumer-coordinator-metrics")
+
+            async with Consumer(client, group, heartbeat_interval_ms=50) as consumer:
+                await consumer.subscribe([topic])
+                assert (told()["rebalance-total"], told()["last-rebalance-seconds-ago"]) == (0, -1)
+                await consumer.wait_assigned()
+                check_documented(client.metrics, "consumer-coordinator-metrics")
+                assert told()["assigned-partitions"] == 3
+                assert told()["rebalance-total"] == told()["join-total"] == told()["sync-total"] == 1
+                assert told()["failed-rebalance-total"] == 0
+                assert told()["rebalance-latency-max"] >= told()["join-time-max"] > 0
+                assert told()["rebalance-latency-total"] == told()["rebalance-latency-max"]
+                assert told()["last-rebalance-seconds-ago"] >= 0
+                await until(lambda: told()["heartbeat-total"] >= 2)
+                assert told()["last-heartbeat-seconds-ago"] >= 0
+                await consumer.commit({TopicPartition(topic, 0): 0})
+                assert told()["commit-total"] == 1
+                assert told()["commit-latency-avg"] > 0
+                async with Consumer(other, group) as second:
+                    await second.subscribe([topic])
+                    await until(lambda: told()["rebalance-total"] >= 2)
+                    assert told()["partition-revoked-latency-max"] >= 0
+                    assert told()["assigned-partitions"] < 3
+            assert not told(), "it is closed"
 
     run(main())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from logd.metrics.exposition import exposition
 from logd.metrics.metrics import MetricName, Metrics
-from logd.metrics.windowed import WINDOW_SECONDS, Windowed
+from logd.metrics.windowed import WINDOW_SECONDS, Windowed, in_ms
 
 
 def test_numbers_are_read_when_asked() -> None:
@@ -102,4 +103,29 @@ def test_negative_values_have_a_largest_too() -> None:
     lag = Windowed(lambda: 0.0)
     lag.record(-5)
     lag.record(-3)
-    assert lag.largest == -3
+    assert (lag.largest, lag.smallest, lag.last) == (-3, -5, -3)
+
+
+def test_the_smallest_is_forgotten_like_the_largest() -> None:
+    now = [0.0]
+    age = Windowed(lambda: now[0])
+    age.record(1)
+    now[0] += WINDOW_SECONDS
+    age.record(7)
+    assert age.smallest == 1
+    now[0] += WINDOW_SECONDS
+    assert age.smallest == 7
+    now[0] += WINDOW_SECONDS
+    assert math.isnan(age.smallest)
+    assert age.last == 7
+
+
+def test_what_a_body_takes_is_recorded_unless_it_raises() -> None:
+    now = [0.0]
+    latency = Windowed(lambda: now[0])
+    with latency.timed():
+        now[0] += 2
+    with contextlib.suppress(KeyError), latency.timed():
+        raise KeyError
+    assert (latency.count, latency.last) == (1, 2)
+    assert in_ms("x", latency) == {"x-avg": 2000, "x-max": 2000}
