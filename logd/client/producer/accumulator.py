@@ -156,7 +156,7 @@ class PendingBatch:
 
     def failed(self, error: MillstreamError) -> None:
         """The batch is given up; of refused records (KIP-467) each `send` is told its own."""
-        self.done = True
+        self.done, self.error = True, error
         for delivery, first in self.deliveries:
             if isinstance(error, RecordsRefused):
                 delivery.failed(error.of(first, self._end_of(first)))

@@ -56,6 +56,8 @@ class Backlog:
         """How often everything from some transaction on was given up: a send that waited for memory meanwhile
         must not queue its records."""
         self.memory = Memory(memory_bytes)
+        self.records_failed = 0
+        """Of batches that were given up."""
 
     def queue(self, tp: TopicPartition, identity: Identity) -> PartitionQueue:
         """The partition's queue; a new one produces as `identity`."""
@@ -99,6 +101,8 @@ class Backlog:
     def free(self, batch: PendingBatch) -> None:
         """The batch is acked or given up: its memory can be used again."""
         size, batch.size = batch.size, 0
+        if size and batch.error is not None:
+            self.records_failed += batch.count
         self.memory.free(size)
 
     def drop(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 
 
@@ -12,7 +13,14 @@ class Memory:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.taken = 0
+        self.waited_ns = 0
+        """How long those who had to wait have waited, all together."""
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for room."""
+        return len(self._waiting)
 
     def try_take(self, size: int) -> bool:
         """Take `size` bytes if they are free and nobody waits."""
@@ -27,6 +35,7 @@ class Memory:
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((size, turn))
+        begun = time.perf_counter_ns()
         try:
             await turn
         except asyncio.CancelledError:
@@ -34,6 +43,8 @@ class Memory:
                 self._waiting.remove((size, turn))
             self.free(0 if turn.cancelled() else size)
             raise
+        finally:
+            self.waited_ns += time.perf_counter_ns() - begun
 
     def free(self, size: int) -> None:
         """Give `size` bytes back; those who wait go on in their order, as far as they fit now."""

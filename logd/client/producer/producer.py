@@ -22,7 +22,7 @@ from logd.client.producer.gate import TransactionGate
 from logd.client.producer.identity import Identity
 from logd.client.producer.node import ProduceNode, ProduceSettings
 from logd.client.producer.partitioner import StickyPartitioner, partition_for_key
-from logd.client.producer.producer_metrics import ProducerMetrics
+from logd.client.producer.producer_metrics import FLUSH, ProducerMetrics
 from logd.errors import (
     ConfigError,
     ConnectionClosed,
@@ -265,7 +265,8 @@ class BatchProducer:
         """
         self._backlog.seal()
         if self._undelivered:
-            await asyncio.wait(self._undelivered)
+            with self._metrics.timed(FLUSH):
+                await asyncio.wait(self._undelivered)
 
     # --- for `TransactionalProducer` ---
 
@@ -283,6 +284,11 @@ class BatchProducer:
         while self._failure is None and any(queue.in_flight for queue in self._backlog.busy.values()):
             self._settled.clear()
             await self._settled.wait()
+
+    @property
+    def metrics(self) -> ProducerMetrics:
+        """What is counted and timed."""
+        return self._metrics
 
     def wake(self) -> None:
         """The gate was opened."""
@@ -307,10 +313,7 @@ class BatchProducer:
         }
 
     def _values(self) -> Values:
-        memory = self._backlog.memory
-        return self._metrics.values(
-            buffer_bytes=memory.limit, buffered_bytes=memory.taken, in_flight=self._in_flight()
-        )
+        return self._metrics.values(self._backlog, in_flight=self._in_flight())
 
     def _in_flight(self) -> int:
         return sum(node.in_flight for node in self._nodes.values())

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from logd.client.producer.backlog import Backlog
 from logd.metrics.metrics import Values
 from logd.metrics.windowed import Windowed, in_ms
+
+FLUSH = "flush-time-ns-total"
+TXN_INIT = "txn-init-time-ns-total"
+TXN_SEND_OFFSETS = "txn-send-offsets-time-ns-total"
+TXN_COMMIT = "txn-commit-time-ns-total"
+TXN_ABORT = "txn-abort-time-ns-total"
+TIMES = (FLUSH, TXN_INIT, TXN_SEND_OFFSETS, TXN_COMMIT, TXN_ABORT)
+"""How long was waited for each (KIP-761)."""
 
 
 class ProducerMetrics:
@@ -17,6 +30,7 @@ class ProducerMetrics:
         "records_sent",
         "requests_sent",
         "retries",
+        "times_ns",
     )
 
     def __init__(self) -> None:
@@ -26,6 +40,16 @@ class ProducerMetrics:
         """Of batches as they are sent, compressed."""
         self.latency = Windowed()
         """From a request to its answer."""
+        self.times_ns = dict.fromkeys(TIMES, 0)
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Add how long the body takes, however it ends, to one of `TIMES`."""
+        begun = time.perf_counter_ns()
+        try:
+            yield
+        finally:
+            self.times_ns[name] += time.perf_counter_ns() - begun
 
     def sent(self, sizes: list[int]) -> None:
         """A request with batches of these sizes goes out."""
@@ -39,10 +63,12 @@ class ProducerMetrics:
         self.retries += 1
         self.records_retried += records
 
-    def values(self, *, buffer_bytes: int, buffered_bytes: int, in_flight: int) -> Values:
-        """By Kafka's names, times in milliseconds as there."""
+    def values(self, backlog: Backlog, *, in_flight: int) -> Values:
+        """By Kafka's names, times in milliseconds unless the name says otherwise, as there."""
+        memory = backlog.memory
         return {
             "record-send-total": self.records_sent,
+            "record-error-total": backlog.records_failed,
             "record-retry-total": self.records_retried,
             "request-total": self.requests_sent,
             "outgoing-byte-total": self.batch_bytes.total,
@@ -50,6 +76,9 @@ class ProducerMetrics:
             "batch-size-avg": self.batch_bytes.average,
             "batch-size-max": self.batch_bytes.largest,
             "requests-in-flight": in_flight,
-            "buffer-total-bytes": buffer_bytes,
-            "buffer-available-bytes": max(buffer_bytes - buffered_bytes, 0),
+            "buffer-total-bytes": memory.limit,
+            "buffer-available-bytes": max(memory.limit - memory.taken, 0),
+            "waiting-threads": memory.waiting,
+            "bufferpool-wait-time-ns-total": memory.waited_ns,
+            **self.times_ns,
         }

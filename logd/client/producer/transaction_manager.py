@@ -15,6 +15,7 @@ from logd.client.cluster.metadata import OffsetAndMetadata
 from logd.client.producer.gate import TransactionGate
 from logd.client.producer.group_metadata import GroupMetadata
 from logd.client.producer.producer import BatchProducer
+from logd.client.producer.producer_metrics import TXN_COMMIT
 from logd.client.producer.transaction import Transaction
 from logd.client.producer.transaction_answers import PRODUCE, UNKNOWN_PRODUCER
 from logd.client.producer.transaction_coordinator import IMPLICIT_FROM, TransactionCoordinator
@@ -147,7 +148,12 @@ class TransactionManager:
         """The open transaction takes no more records, and is committed; its outcome tells."""
         delivered = self._batches.cut()
         self.open, self.closing = None, transaction
-        self._spawn(self._commit(transaction, delivered, offsets, group), "transaction-commit")
+        commit = self._commit(transaction, delivered, offsets, group)
+        self._spawn(self._timed(commit), "transaction-commit")
+
+    async def _timed(self, commit: Coroutine[Any, Any, None]) -> None:
+        with self._batches.metrics.timed(TXN_COMMIT):
+            await commit
 
     async def _commit(
         self,

@@ -23,6 +23,7 @@ from logd.client.cluster.cluster import Client
 from logd.client.producer.group_metadata import GroupMetadata
 from logd.client.producer.identity import Identity
 from logd.client.producer.producer import IN_FLIGHT_MAX, BatchProducer, CompressionType
+from logd.client.producer.producer_metrics import TXN_ABORT, TXN_INIT, TXN_SEND_OFFSETS
 from logd.client.producer.transaction import Transaction
 from logd.client.producer.transaction_coordinator import TransactionCoordinator
 from logd.client.producer.transaction_manager import Offsets, TransactionManager
@@ -103,7 +104,8 @@ class TransactionalProducer:
         """
         if self._started:
             raise RuntimeError("the producer was started already")
-        await self._transactions.start(self._batches, timeout_ms=timeout_ms)
+        with self._batches.metrics.timed(TXN_INIT):
+            await self._transactions.start(self._batches, timeout_ms=timeout_ms)
         await self._batches.start()
         self._started = True
         return self
@@ -187,7 +189,8 @@ class TransactionalProducer:
                 await asyncio.wait([self._transactions.closing.outcome])
                 self._check()
             try:
-                await self._transactions.send_offsets(transaction, offsets, group)
+                with self._batches.metrics.timed(TXN_SEND_OFFSETS):
+                    await self._transactions.send_offsets(transaction, offsets, group)
             except TransactionError as error:
                 self._transactions.fail(transaction.number, error)
                 raise
@@ -242,7 +245,8 @@ class TransactionalProducer:
                 self._check()
             if self._transactions.open is None and self._transactions.failure is None:
                 raise RuntimeError("no transaction is open")
-            await self._transactions.abort()
+            with self._batches.metrics.timed(TXN_ABORT):
+                await self._transactions.abort()
 
     @property
     def identity(self) -> Identity:

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, Consumer, NewTopic, TopicPartition
+import pytest
+
+from logd.client import (
+    Admin,
+    BatchFetcher,
+    BatchProducer,
+    Client,
+    Consumer,
+    NewTopic,
+    TopicPartition,
+    TransactionalProducer,
+)
+from logd.errors import KafkaError
 from logd.metrics.exposition import exposition
 from logd.metrics.metrics import Metrics
 from tests.logd.client.running import run, until
@@ -45,6 +58,69 @@ def test_numbers_are_those_of_what_was_done(bootstrap: str, new_name: Callable[[
                 check_documented(metrics, "consumer-fetch-manager-metrics")
                 assert b"kafka_consumer_consumer_fetch_manager_metrics_records_lag{" in exposition(metrics)
             assert not list(metrics.read()), "everything is closed"
+
+    run(main())
+
+
+def test_records_that_were_given_up(bootstrap: str, new_name: Callable[[str], str]) -> None:
+    topic = new_name("metrics")
+
+    async def main() -> None:
+        async with Client(bootstrap, missing_topic_wait_ms=100) as client, BatchProducer(client) as producer:
+            await Admin(client).create_topics([NewTopic(topic, 1)])
+            await (await producer.send(topic, 0, RECORDS[:4]))
+            lost = await producer.send(new_name("nowhere"), 0, RECORDS[:3])
+            with pytest.raises(KafkaError):
+                await lost
+            told = client.metrics.values("producer-metrics")
+            assert (told["record-send-total"], told["record-error-total"]) == (7, 3)
+            assert (told["waiting-threads"], told["bufferpool-wait-time-ns-total"]) == (0, 0)
+
+    run(main())
+
+
+def test_who_waits_for_room_is_told(bootstrap: str, new_name: Callable[[str], str]) -> None:
+    topic = new_name("metrics")
+
+    async def main() -> None:
+        async with Client(bootstrap) as client:
+            await Admin(client).create_topics([NewTopic(topic, 1)])
+            async with BatchProducer(
+                client, buffer_memory=500, max_request_size=500, batch_size=500
+            ) as producer:
+                value = [(0, None, bytes(400), ())]
+                sends = [asyncio.create_task(producer.send(topic, 0, value)) for _ in range(5)]
+                await until(lambda: client.metrics.values("producer-metrics")["waiting-threads"] > 0)
+                await asyncio.gather(*sends)
+                await producer.flush()
+                told = client.metrics.values("producer-metrics")
+                assert told["waiting-threads"] == 0
+                assert told["bufferpool-wait-time-ns-total"] > 0
+                assert told["flush-time-ns-total"] > 0
+
+    run(main())
+
+
+def test_transactions_are_timed(bootstrap: str, new_name: Callable[[str], str]) -> None:
+    topic = new_name("metrics")
+
+    async def main() -> None:
+        async with Client(bootstrap) as client:
+            await Admin(client).create_topics([NewTopic(topic, 1)])
+            async with TransactionalProducer(client, new_name("id")) as producer:
+                told = client.metrics.values("producer-metrics")
+                assert told["txn-init-time-ns-total"] > 0
+                assert told["txn-commit-time-ns-total"] == told["txn-abort-time-ns-total"] == 0
+                producer.begin()
+                await producer.send(topic, 0, RECORDS)
+                await producer.commit()
+                producer.begin()
+                await producer.send(topic, 0, RECORDS)
+                await producer.abort()
+                told = client.metrics.values("producer-metrics")
+                assert told["txn-commit-time-ns-total"] > 0
+                assert told["txn-abort-time-ns-total"] > 0
+                assert told["txn-send-offsets-time-ns-total"] == 0
 
     run(main())
 
