@@ -7,14 +7,17 @@ import dataclasses
 import logging
 import signal
 import time
+from contextlib import ExitStack
 from typing import Any, Self
 
 from logd.client import BatchProducer, Client, ClusterMetadata, GroupMember
 from logd.errors import ErrorCode, KafkaError
+from logd.metrics.metrics import Metrics
 from streams.config import StreamsConfig
 from streams.errors import StreamsError, TopologyError
 from streams.graph import SinkNode, SourceNode
 from streams.processors.metrics import NodeMetrics
+from streams.runtime.app_metrics import AppMetrics
 from streams.runtime.cleaner import clean_state
 from streams.runtime.commit import Committer
 from streams.runtime.folder import StateFolder
@@ -45,14 +48,25 @@ class KafkaStreams:
 
     Settings are a `StreamsConfig`, keywords, or both (keywords win):
     ``KafkaStreams(topology, application_id="delays", bootstrap_servers="localhost:9092")``.
+    ``registry``: where it tells of itself; its own unless given. No two of the same client id in one.
     `run` blocks until a signal; in an event loop of your own use it as an async context manager.
     """
 
-    def __init__(self, topology: Topology, config: StreamsConfig | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        config: StreamsConfig | None = None,
+        *,
+        registry: Metrics | None = None,
+        **settings: Any,
+    ) -> None:
         if not isinstance(topology, Topology):
             raise TopologyError(f"what runs is a Topology, of build(), not a {type(topology).__name__}")
         self.topology = topology
         self.config = StreamsConfig(**settings) if config is None else dataclasses.replace(config, **settings)
+        self.registry = registry or Metrics()
+        self._told = ExitStack()
+        """Ends what the registry tells of this instance."""
         self._status = Status()
         self._names = TopicNames(self.config.application_id, topology)
         self._failure: BaseException | None = None
@@ -70,7 +84,9 @@ class KafkaStreams:
         self._folder = StateFolder(config.state_dir, config.application_id)
         self._worker = Worker()
         client_id = config.client_id or config.application_id
-        self._client = Client(config.bootstrap_servers, **{"client_id": client_id, **config.client})
+        self._client = Client(
+            config.bootstrap_servers, metrics=self.registry, **{"client_id": client_id, **config.client}
+        )
         try:
             await self._connect()
         except BaseException:
@@ -119,6 +135,7 @@ class KafkaStreams:
             heartbeat_interval_ms=config.heartbeat_interval_ms,
             rebalance_timeout_ms=config.rebalance_timeout_ms,
             group_instance_id=config.group_instance_id,
+            assigned_partitions=lambda: len(self._loop.positions()),
         )
         output = self._output = Output(
             self._producer, self._names, written, config.production_exception_handler
@@ -153,6 +170,8 @@ class KafkaStreams:
             clock=wall_clock,
         )
         await self._producer.start()
+        told = AppMetrics(self._status, self._loop, opener, topology)
+        self._told.callback(told.add_to(self.registry, self._client.client_id))
 
     async def _sinks(self) -> ClusterMetadata:
         try:
@@ -191,6 +210,7 @@ class KafkaStreams:
             self._worker.close()
             self._folder.close()
             self._status.become(State.ERROR if self._failure else State.NOT_RUNNING)
+            self._told.close()
             self._ended.set()
 
     async def __aenter__(self) -> Self:

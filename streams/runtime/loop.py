@@ -40,6 +40,7 @@ from streams.runtime.queue import InputQueue
 from streams.runtime.resets import position_after_loss
 from streams.runtime.running import RunningTask, close_all
 from streams.runtime.task import Clock, TaskId
+from streams.runtime.thread_metrics import ThreadMetrics
 from streams.runtime.turns import Turns
 from streams.runtime.worker import Worker
 
@@ -71,6 +72,7 @@ class TaskLoop:
         self.progress = asyncio.Event()
         self.totals: dict[str, NodeMetrics] = {}
         """Counters of tasks that are gone."""
+        self.told = ThreadMetrics(clock())
         self._client = client
         self._member = member
         self._opener = opener
@@ -104,7 +106,9 @@ class TaskLoop:
             fetched: list[Fetched] = []
             lost: OffsetOutOfRange | None = None
             try:
-                fetched = await self._fetcher.fetch(timeout_ms=0 if busy else self._config.poll_ms)
+                with self.told.poll.timed():
+                    fetched = await self._fetcher.fetch(timeout_ms=0 if busy else self._config.poll_ms)
+                self.told.poll_records.record(sum(each.record_count for each in fetched))
             except OffsetOutOfRange as error:
                 lost = error
             epoch = self._epoch
@@ -151,7 +155,9 @@ class TaskLoop:
 
     async def _turn(self) -> int:
         tasks = list(self.tasks.values())
-        done = await self._worker.run(self._turns.work, tasks)
+        with self.told.process.timed():
+            done = await self._worker.run(self._turns.work, tasks)
+        self.told.process_records.record(done)
         await self._member.confirm()
         for running in tasks:
             await self._output.send(running)
@@ -178,7 +184,8 @@ class TaskLoop:
         self._commit_at = self._clock() + self._config.commit_interval_ms
         changed = [running for running in self.tasks.values() if running.task.needs_commit]
         if changed:
-            await self._committer.commit(changed, self._fetcher.leader_epoch)
+            with self.told.commit.timed():
+                await self._committer.commit(changed, self._fetcher.leader_epoch)
             for running in changed:
                 self._purge.committed(running.task.committed)
 
@@ -218,6 +225,7 @@ class TaskLoop:
                     if self._stopping:
                         return False
                     raise
+                self.told.tasks_created += len(opened)
                 self.tasks.update((running.task.id, running) for running in opened)
                 self._assign_inputs()
                 self._working = True
@@ -248,6 +256,7 @@ class TaskLoop:
         for running in tasks:
             for name, metrics in running.task.metrics.items():
                 self.totals.setdefault(name, NodeMetrics()).add(metrics)
+        self.told.tasks_closed += len(tasks)
         if tasks:
             await self._worker.run(close_all, tasks, clean=clean)
 

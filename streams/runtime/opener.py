@@ -22,7 +22,7 @@ from streams.runtime.folder import StateFolder
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.positions import Cut, read_cut
 from streams.runtime.protocol import count_partitions
-from streams.runtime.restore import restore_stores
+from streams.runtime.restore import StoreRestore, restore_stores
 from streams.runtime.running import RunningTask, close_all
 from streams.runtime.task import Clock, Task, TaskId
 from streams.runtime.topics import TopicNames
@@ -60,6 +60,8 @@ class TaskOpener:
         self._clock = clock
         self._worker = worker
         self._buffer = buffer
+        self.restoring: dict[TaskId, Mapping[TopicPartition, StoreRestore]] = {}
+        """How far the stores of tasks are that are being opened."""
 
     async def open(self, ids: Iterable[TaskId]) -> list[RunningTask]:
         """Open these tasks; if one fails, none stays open."""
@@ -91,6 +93,8 @@ class TaskOpener:
         committed = await self._member.committed([*inputs, *changelogs.values()])
         cut = read_cut(committed, inputs)
         stores: dict[str, CachedStore] = {}
+        restores: dict[TopicPartition, StoreRestore] = {}
+        self.restoring[id] = restores
         try:
             for name in subtopology.stores:
                 await self._worker.run(self._open_store, name, id, stores)
@@ -101,12 +105,17 @@ class TaskOpener:
                 worker=self._worker,
                 clock=self._clock,
                 isolation_level=self._config.isolation_level,
+                restores=restores,
             )
             task = await self._task(id, stores, inputs, cut, committed)
         except BaseException:
             await self._worker.run(_close_stores, stores)
             raise
-        return RunningTask(task, changelogs, cuts, ends, released=partial(self._folder.touch, id))
+        finally:
+            del self.restoring[id]
+        restored = sum(each.restored for each in restores.values())
+        released = partial(self._folder.touch, id)
+        return RunningTask(task, changelogs, cuts, ends, released=released, restored=restored)
 
     def _open_store(self, name: str, id: TaskId, stores: dict[str, CachedStore]) -> None:
         """Put the store into ``stores``, where it is found to be closed even if nobody waits for it any more.

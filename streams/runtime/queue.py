@@ -94,6 +94,7 @@ class InputQueue:
         self._buffer = buffer
         self._chunks: deque[_Chunk] = deque()
         self._waiting = 0
+        self._waiting_bytes = 0
         self._chunk: list[Decoded] = []
         self._next = 0
         self._decoding = _Chunk(0, 0, position, position)
@@ -102,6 +103,11 @@ class InputQueue:
     def __len__(self) -> int:
         """How many records wait."""
         return self._waiting + len(self._chunk) - self._next
+
+    @property
+    def memory_bytes(self) -> int:
+        """About how much memory they take."""
+        return self._waiting_bytes + self._decoded_bytes
 
     def add(self, records: list[Record], next_offset: int, end: int) -> None:
         """Take records by offset, where the next fetch begins, and the log end then."""
@@ -125,8 +131,13 @@ class InputQueue:
 
     def _append(self, chunk: _Chunk) -> None:
         self._chunks.append(chunk)
-        self._waiting += chunk.record_count
-        self._buffer.waiting += chunk.size
+        self._count(chunk, 1)
+
+    def _count(self, chunk: _Chunk, sign: int) -> None:
+        """It comes to those that wait (1), or goes (-1)."""
+        self._waiting += sign * chunk.record_count
+        self._waiting_bytes += sign * chunk.size
+        self._buffer.waiting += sign * chunk.size
 
     def _fed(self, next_offset: int, end: int) -> None:
         self.fetched = next_offset
@@ -152,9 +163,9 @@ class InputQueue:
 
     def drop(self) -> None:
         """Forget what waits here."""
-        self._buffer.waiting -= sum(chunk.size for chunk in self._chunks)
+        self._buffer.waiting -= self._waiting_bytes
         self._chunks.clear()
-        self._waiting = 0
+        self._waiting = self._waiting_bytes = 0
         self._forget_decoded()
 
     @property
@@ -175,8 +186,7 @@ class InputQueue:
 
     def _append_first(self, chunk: _Chunk) -> None:
         self._chunks.appendleft(chunk)
-        self._waiting += chunk.record_count
-        self._buffer.waiting += chunk.size
+        self._count(chunk, 1)
 
     def _forget_decoded(self) -> None:
         self._chunk, self._next = [], 0
@@ -198,8 +208,7 @@ class InputQueue:
 
     def _decode_next(self) -> None:
         chunk = self._chunks.popleft()
-        self._waiting -= chunk.record_count
-        self._buffer.waiting -= chunk.size
+        self._count(chunk, -1)
         try:
             records, size = chunk.read()
         except CorruptRecordBatch as error:

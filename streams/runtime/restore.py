@@ -63,6 +63,11 @@ class StoreRestore:
         self.undone.clear()
 
     @property
+    def remaining(self) -> int:
+        """Offsets of the changelog that are not read yet."""
+        return max(self.end - self.position, 0)
+
+    @property
     def is_done(self) -> bool:
         """Whether the changelog was read to its end."""
         return self.position >= self.end
@@ -105,10 +110,12 @@ async def restore_stores(
     worker: Worker,
     clock: Clock,
     isolation_level: IsolationLevel = "read_uncommitted",
+    restores: dict[TopicPartition, StoreRestore] | None = None,
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Restore each store from its changelog partition; returns the cut and the log end of each, by store.
 
-    ``cut``: as `Cut.changelogs`. Raises StateError when a changelog ends before its cut.
+    ``cut``: as `Cut.changelogs`. ``restores``: where to put how far each one is. Raises StateError when a
+    changelog ends before its cut.
     """
     if not stores:
         return {}, {}
@@ -116,7 +123,7 @@ async def restore_stores(
     starts = await admin.list_offsets(dict.fromkeys(stores, "earliest"))
     ends = await admin.list_offsets(dict.fromkeys(stores, "latest"))
     topics = (await client.metadata({tp.topic for tp in stores})).topics
-    restores: dict[TopicPartition, StoreRestore] = {}
+    restores = {} if restores is None else restores
     for tp, store in stores.items():
         start, end = starts[tp].offset, ends[tp].offset
         upto = end if cut is None else cut.get(store.name, start)

@@ -24,6 +24,8 @@ class RunningTask:
     ends: dict[str, int]
     released: Callable[[], None] = lambda: None
     """Called once the task is closed."""
+    restored: int = 0
+    """Records of changelogs that its stores were restored from."""
 
     def close(self, *, clean: bool) -> None:
         """Close the task (see there), which is to run here no longer."""

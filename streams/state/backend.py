@@ -7,7 +7,7 @@ which the changelog had nothing behind the checkpoint yet: restore must know how
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from streams.state.sorted_keys import SortedKeys
@@ -32,6 +32,12 @@ class Backend(Protocol):
     @property
     def as_of(self) -> int | None:
         """Wall clock, ms: every changelog record behind the checkpoint is younger. None if unknown."""
+        ...
+
+    def properties(self) -> Mapping[str, float]:
+        """What the database tells of itself by the names of Kafka's `stream-state-metrics`; may be called
+        while another thread is at work here.
+        """
         ...
 
     def get(self, key: bytes) -> bytes | None:
@@ -79,6 +85,9 @@ class MemoryBackend:
     @property
     def as_of(self) -> int | None:
         return self._as_of
+
+    def properties(self) -> Mapping[str, float]:
+        return {}
 
     def get(self, key: bytes) -> bytes | None:
         return self._data.get(key)

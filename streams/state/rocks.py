@@ -33,6 +33,27 @@ BLOCK_CACHE_BYTES = 64 * 1024 * 1024
 WRITE_BUFFER_BYTES = 8 * 1024 * 1024
 BLOOM_BITS = 10
 
+PROPERTIES = (
+    "estimate-num-keys",
+    "live-sst-files-size",
+    "total-sst-files-size",
+    "cur-size-active-mem-table",
+    "cur-size-all-mem-tables",
+    "size-all-mem-tables",
+    "num-entries-active-mem-table",
+    "num-immutable-mem-table",
+    "mem-table-flush-pending",
+    "num-running-flushes",
+    "compaction-pending",
+    "num-running-compactions",
+    "estimate-table-readers-mem",
+    "block-cache-capacity",
+    "block-cache-usage",
+    "block-cache-pinned-usage",
+    "background-errors",
+)
+"""What RocksDB knows without looking for it; Kafka's metrics have the same names."""
+
 _CHECKPOINT_FAMILY = "checkpoint"
 _CHECKPOINT_KEY = b"changelog"
 _ORIGIN_KEY = b"changelog topic id"
@@ -114,6 +135,9 @@ class RocksBackend:
     def as_of(self) -> int | None:
         value: bytes | None = self._checkpoints.get(_AS_OF_KEY)
         return None if value is None else int(value)
+
+    def properties(self) -> Mapping[str, float]:
+        return {name: self._db.property_int_value(f"rocksdb.{name}") or 0 for name in PROPERTIES}
 
     def get(self, key: bytes) -> bytes | None:
         value: bytes | None = self._db.get(key)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from streams.errors import StateError
@@ -53,6 +53,9 @@ class SegmentedBackend:
     @property
     def as_of(self) -> int | None:
         return self._inner.as_of
+
+    def properties(self) -> Mapping[str, float]:
+        return self._inner.properties()
 
     def get(self, key: bytes) -> bytes | None:
         return self._inner.get(SEGMENT.pack(window_start(key) // self.segment_ms) + key)

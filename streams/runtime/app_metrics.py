@@ -1,0 +1,117 @@
+"""What an application tells of itself by the names of Kafka Streams' metrics: read from its parts when asked.
+
+An instance has one thread; it is called as Kafka Streams would call it. Stores are read beside the thread
+that is at work on them: only those of tasks that run, which are neither being opened nor closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+
+from logd.metrics.metrics import Metrics, Read, Values
+from streams.graph import SinkNode, SourceNode
+from streams.processors.metrics import NodeMetrics
+from streams.runtime.loop import TaskLoop
+from streams.runtime.opener import TaskOpener
+from streams.runtime.restore import StoreRestore
+from streams.runtime.running import RunningTask
+from streams.runtime.status import State, Status
+from streams.state import CachedStore
+from streams.topology import Topology
+
+DOMAIN = "kafka.streams"
+_STATES = list(State)
+"""Kafka numbers them in this order (KIP-1091)."""
+
+
+class AppMetrics:
+    """Reads one instance, from its start to its end."""
+
+    def __init__(self, status: Status, loop: TaskLoop, opener: TaskOpener, topology: Topology) -> None:
+        self._status = status
+        self._loop = loop
+        self._opener = opener
+        self._nodes = topology.nodes
+
+    def add_to(self, metrics: Metrics, client_id: str) -> Callable[[], None]:
+        """Register everything; returns how to end that."""
+        told, thread = ExitStack(), f"{client_id}-StreamThread-1"
+        told.callback(metrics.add(DOMAIN, "stream-metrics", self._app, client_id=client_id))
+        of_thread: Mapping[str, Read] = {
+            "stream-thread-metrics": self._thread,
+            "stream-state-updater-metrics": self._updater,
+            "stream-task-metrics": self._tasks,
+            "stream-processor-node-metrics": self._processors,
+            "stream-state-metrics": self._stores,
+        }
+        for type, read in of_thread.items():
+            told.callback(metrics.add_each(DOMAIN, type, read, thread_id=thread))
+        return told.close
+
+    def _app(self) -> Values:
+        state = self._status.state
+        return {
+            "client-state": _STATES.index(state),
+            "alive-stream-threads": state in (State.REBALANCING, State.RUNNING),
+            "failed-stream-threads": state in (State.PENDING_ERROR, State.ERROR),
+        }
+
+    def _thread(self) -> Iterable[tuple[Mapping[str, str], Values]]:
+        return [({}, self._loop.told.values(self._processed(self._loop.metrics())))]
+
+    def _updater(self) -> Iterable[tuple[Mapping[str, str], Values]]:
+        return [({}, {"active-restoring-tasks": len(self._opener.restoring)})]
+
+    def _tasks(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        for id, restores in self._opener.restoring.items():
+            yield {"task-id": str(id)}, _restoring(restores.values())
+        for running in self._running():
+            yield {"task-id": str(running.task.id)}, self._task(running)
+
+    def _task(self, running: RunningTask) -> Values:
+        task = running.task
+        queues = task.queues.values()
+        return {
+            "process-total": self._processed(task.metrics),
+            "dropped-records-total": sum(each.dropped_records_total for each in task.metrics.values()),
+            "active-buffer-count": sum(map(len, queues)),
+            "input-buffer-bytes-total": sum(queue.memory_bytes for queue in queues),
+            "cache-size-bytes-total": task.cache_bytes,
+            "restore-total": running.restored,
+            "restore-remaining-records-total": 0,
+        }
+
+    def _processors(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        for running in self._running():
+            for name, counted in running.task.metrics.items():
+                if isinstance(self._nodes[name], SourceNode | SinkNode):
+                    tags = {"task-id": str(running.task.id), "processor-node-id": name}
+                    yield tags, {"process-total": counted.process_total}
+
+    def _stores(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        for running in self._running():
+            for name, store in running.task.stores.items():
+                if properties := store.backend.properties():
+                    yield {"task-id": str(running.task.id), _scope(store): name}, properties
+
+    def _running(self) -> list[RunningTask]:
+        return list(self._loop.tasks.values())
+
+    def _processed(self, metrics: Mapping[str, NodeMetrics]) -> int:
+        return sum(
+            each.process_total for name, each in metrics.items() if isinstance(self._nodes[name], SourceNode)
+        )
+
+
+def _restoring(restores: Iterable[StoreRestore]) -> Values:
+    each = list(restores)
+    return {
+        "restore-total": sum(restore.restored for restore in each),
+        "restore-remaining-records-total": sum(restore.remaining for restore in each),
+    }
+
+
+def _scope(store: CachedStore) -> str:
+    """The tag by which Kafka Streams tells kinds of stores from each other."""
+    return "rocksdb-window-state-id" if store.spec.kind == "window" else "rocksdb-state-id"

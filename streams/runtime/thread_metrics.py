@@ -1,0 +1,48 @@
+"""What the loop counts per poll, turn and commit; told by the names of Kafka's `stream-thread-metrics`."""
+
+from __future__ import annotations
+
+from logd.metrics.metrics import Values
+from logd.metrics.windowed import Windowed, in_ms
+
+
+class ThreadMetrics:
+    """One instance's. Times are in seconds; `started_at` in ms since the epoch."""
+
+    __slots__ = (
+        "commit",
+        "poll",
+        "poll_records",
+        "process",
+        "process_records",
+        "started_at",
+        "tasks_closed",
+        "tasks_created",
+    )
+
+    def __init__(self, started_at: int) -> None:
+        self.started_at = started_at
+        self.poll, self.poll_records = Windowed(), Windowed()
+        """Of the fetcher, waiting included."""
+        self.process, self.process_records = Windowed(), Windowed()
+        """Of turns of all tasks."""
+        self.commit = Windowed()
+        self.tasks_created = self.tasks_closed = 0
+
+    def values(self, processed: int) -> Values:
+        """By Kafka's names, times in milliseconds as there; `processed`: records of all sources."""
+        return {
+            "thread-start-time": self.started_at,
+            "poll-total": self.poll.count,
+            **in_ms("poll-latency", self.poll),
+            "poll-records-avg": self.poll_records.average,
+            "poll-records-max": self.poll_records.largest,
+            "process-total": processed,
+            **in_ms("process-latency", self.process),
+            "process-records-avg": self.process_records.average,
+            "process-records-max": self.process_records.largest,
+            "commit-total": self.commit.count,
+            **in_ms("commit-latency", self.commit),
+            "task-created-total": self.tasks_created,
+            "task-closed-total": self.tasks_closed,
+        }
