@@ -9,15 +9,20 @@ from typing import Any
 from connect.runtime.client_settings import Role, client_arguments
 from connect.runtime.worker_config import WorkerConfig
 from logd.client import Client
+from logd.metrics.metrics import Metrics
 
 ROLES: Mapping[str, Role] = {"source": "producer", "sink": "consumer"}
 
 
 class Clients:
-    """A worker's clients by their settings: connectors with equal ones share theirs, to the worker's end."""
+    """A worker's clients by their settings: connectors with equal ones share theirs, to the worker's end.
 
-    def __init__(self, config: WorkerConfig) -> None:
+    All of them tell of themselves in `metrics`, if that is given.
+    """
+
+    def __init__(self, config: WorkerConfig, metrics: Metrics | None = None) -> None:
         self._config = config
+        self._metrics = metrics
         self._clients: dict[Hashable, Client] = {}
 
     def worker(self, *, producing: bool) -> Client:
@@ -41,6 +46,9 @@ class Clients:
         key = (producing, *sorted(given.items(), key=lambda item: item[0]))
         if key not in self._clients:
             self._clients[key] = Client(
-                self._config.bootstrap_servers, allow_auto_topic_creation=producing, **given
+                self._config.bootstrap_servers,
+                allow_auto_topic_creation=producing,
+                metrics=self._metrics,
+                **given,
             )
         return self._clients[key]

@@ -6,7 +6,7 @@ import asyncio
 import functools
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from connect.api.range_sink import RangeSinkTask
@@ -32,6 +32,7 @@ from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.source_task import WorkerSourceTask
 from connect.runtime.states import State, Status
 from connect.runtime.task import TaskSetting, WorkerTask
+from connect.runtime.task_metrics import Startups
 from connect.runtime.topic_creation import creation_rules
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import OffsetStore
@@ -51,6 +52,14 @@ _PREFIXES = (
 """Keys that belong to others than the plugin's own declaration."""
 
 
+@dataclass(frozen=True, slots=True)
+class Startings:
+    """How a worker's connectors and tasks have started."""
+
+    connectors: Startups = field(default_factory=Startups)
+    tasks: Startups = field(default_factory=Startups)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerParts:
     """What a worker lends its connectors."""
@@ -60,6 +69,7 @@ class WorkerParts:
     clients: Clients
     store: OffsetStore
     on_change: Callable[[], None]
+    startings: Startings = field(default_factory=Startings)
 
 
 class WorkerConnector:
@@ -106,8 +116,10 @@ class WorkerConnector:
                 self.tasks = self._make_tasks()
             except Exception as e:
                 _log.error("%s failed: %r", self.name, e)
+                self._parts.startings.connectors.failed += 1
                 self.status.fail(e)
                 return
+            self._parts.startings.connectors.succeeded += 1
             self.status.become(State.RUNNING)
             self._launch_tasks()
 
@@ -234,6 +246,7 @@ class WorkerConnector:
             worker=parts.config,
             client=client,
             admin=Admin(client),
+            startups=parts.startings.tasks,
         )
         task = self.plugin.task_class()
         match self.type, task:

@@ -60,6 +60,7 @@ class WorkerRangeTask(WorkerTask):
                 await self._run_once()
                 backoff.reset()
             except (RetriableError, *BROKER_AWAY) as e:
+                self.metrics.failed(again=True)
                 _log.warning("%s will be asked again: %s", self.setting.connector, e)
                 await self._rest(backoff.next())
             await self._rest(self._sink.poll_interval_ms / 1000)
@@ -73,7 +74,8 @@ class WorkerRangeTask(WorkerTask):
             return
         self._committed.update(moved)
         try:
-            await self.setting.admin.alter_group_offsets(self._group, moved)
+            with self.metrics.committing():
+                await self.setting.admin.alter_group_offsets(self._group, moved)
         except MillstreamError as e:
             _log.warning("group %s does not show the position: %s", self._group, e)
             self._committed = {tp: o for tp, o in self._committed.items() if tp not in moved}

@@ -26,8 +26,10 @@ from connect.errors import ConnectError, PartitionsFenced, RetriableError
 from connect.runtime.client_settings import consumer_arguments, group_id
 from connect.runtime.conversion import Conversion
 from connect.runtime.task import Stopping, TaskSetting, WorkerTask, new_backoff
+from connect.runtime.task_metrics import SinkMetrics
 from logd.client import Consumer, Fetched, TopicPartition
 from logd.errors import BROKER_AWAY, RebalanceNeeded
+from logd.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
 _WAIT_SECONDS_MAX = 0.5
@@ -57,11 +59,20 @@ class WorkerSinkTask(WorkerTask):
         self._round = 0
         self._commit_at = 0.0
         self._fenced = 0
-        self.delivered = 0
+        self.metrics: SinkMetrics = SinkMetrics()
 
     def statistics(self) -> dict[str, Any]:
         """Records the plugin has taken."""
         return {"records_delivered": self.delivered}
+
+    @property
+    def delivered(self) -> int:
+        """Records that the plugin has taken."""
+        return self.metrics.delivered
+
+    def values(self) -> Mapping[str, Values]:
+        """See `WorkerTask`."""
+        return {**super().values(), "sink-task-metrics": self.metrics.values(len(self._next))}
 
     def request_commit(self) -> None:
         """Commit soon rather than at the next interval. May be called from any thread."""
@@ -109,6 +120,7 @@ class WorkerSinkTask(WorkerTask):
     async def _deliver(self, fetched: Fetched) -> None:
         """Put until the plugin takes it, with a backoff between; rebalances may come between the attempts."""
         records = await self._converted(fetched)
+        self.metrics.read += len(records)
         backoff = new_backoff()
         while True:
             async with self._turn:
@@ -117,6 +129,7 @@ class WorkerSinkTask(WorkerTask):
                     self._follow_rewinds()
                     return
                 except RetriableError as e:
+                    self.metrics.failed(again=True)
                     _log.warning("%s will be given its records again: %s", self.name, e)
                 except PartitionsFenced as e:
                     await self._take_again(e)
@@ -150,8 +163,9 @@ class WorkerSinkTask(WorkerTask):
         if self._next[tp] < 0:
             self._next[tp] = self._safe[tp] = fetched.position
         if records:
-            await self._calls.call(self._task.put, records)
-            self.delivered += len(records)
+            with self.metrics.put.timed():
+                await self._calls.call(self._task.put, records)
+            self.metrics.took(len(records))
         self._next[tp] = fetched.next_offset
 
     def _seek(self, tp: TopicPartition, offset: int) -> None:
@@ -200,13 +214,17 @@ class WorkerSinkTask(WorkerTask):
         if not changed:
             return
         consumer = self._consumer
+        self.metrics.commits_begun += 1
         try:
-            await self._patiently(lambda: consumer.commit(changed))
+            with self.metrics.committing():
+                await self._patiently(lambda: consumer.commit(changed))
         except RebalanceNeeded as e:
+            self.metrics.commits_refused += 1
             _log.info("offsets of %s are not committed, the group rebalances: %s", self.setting.connector, e)
             self._rewind()  # a later flush must not begin behind one that was not committed
             return
         self._safe.update(changed)
+        self.metrics.committed()
         self._fenced = 0
 
     async def _take_again(self, error: PartitionsFenced) -> None:

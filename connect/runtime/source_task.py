@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -21,10 +22,12 @@ from connect.runtime.client_settings import producer_arguments
 from connect.runtime.conversion import Conversion
 from connect.runtime.submitted import SubmittedBatch, SubmittedOffsets
 from connect.runtime.task import Stopping, TaskSetting, WorkerTask, new_backoff
+from connect.runtime.task_metrics import SourceMetrics
 from connect.runtime.topic_creation import TopicCreation, creation_rules
 from connect.stores import ConnectorOffsets, OffsetStore
 from logd.client import Backoff, BatchProducer, partition_for_key
 from logd.errors import BROKER_AWAY, ErrorCode, KafkaError
+from logd.metrics.metrics import Values
 from logd.records import NewRecord
 
 _log = logging.getLogger(__name__)
@@ -61,12 +64,25 @@ class WorkerSourceTask(WorkerTask):
         self._plugin_stop: asyncio.Future[None] | None = None
         self._producer: BatchProducer | None = None
         self._unanswered: set[asyncio.Future[int | None]] = set()
-        self.polled = 0
-        self.acked = 0
+        self.metrics: SourceMetrics = SourceMetrics()
 
     def statistics(self) -> dict[str, Any]:
         """Records polled from the source, and acknowledged by the log."""
         return {"records_polled": self.polled, "records_acked": self.acked}
+
+    @property
+    def polled(self) -> int:
+        """Records that the plugin has given."""
+        return self.metrics.polled
+
+    @property
+    def acked(self) -> int:
+        """Records of them that are in the log."""
+        return self.metrics.acked
+
+    def values(self) -> Mapping[str, Values]:
+        """See `WorkerTask`."""
+        return {**super().values(), "source-task-metrics": self.metrics.values()}
 
     async def _start(self) -> None:
         setting = self.setting
@@ -85,9 +101,11 @@ class WorkerSourceTask(WorkerTask):
         backoff = new_backoff()
         while True:
             await self._pause_here()
+            begun = time.monotonic()
             try:
                 records = await self._poll()
             except RetriableError as e:
+                self.metrics.failed(again=True)
                 seconds = backoff.next()
                 _log.warning("%s: polling failed, again in %.1f s: %s", self.name, seconds, e)
                 await self._rest(seconds)
@@ -95,7 +113,7 @@ class WorkerSourceTask(WorkerTask):
             backoff.reset()
             if records:
                 idle.reset()
-                self.polled += len(records)
+                self.metrics.came(len(records), time.monotonic() - begun)
                 await self._send(records)
             await self._between_polls()
             if self._context.is_finished:
@@ -138,7 +156,7 @@ class WorkerSourceTask(WorkerTask):
 
     async def _send_last(self, records: Sequence[SourceRecord]) -> None:
         """Send what there is time for; the rest is read again after a restart."""
-        self.polled += len(records)
+        self.metrics.came(len(records))
         try:
             async with asyncio.timeout(self.setting.worker.offset_flush_timeout_ms / 1000):
                 await self._hand_over(records)
@@ -231,7 +249,8 @@ class WorkerSourceTask(WorkerTask):
         async with self._committing:
             offsets = self._submitted.take_committable()
             if offsets:
-                await self._offsets.commit(offsets)
+                with self.metrics.committing():
+                    await self._offsets.commit(offsets)
                 self._commit_due = True
 
     async def _finish(self) -> None:
@@ -303,7 +322,7 @@ class _Pending:
 
     def _maybe_acked(self) -> None:
         if self._sealed and self._waiting == 0:
-            self._task.acked += self._count
+            self._task.metrics.acked += self._count
             self._batch.acked()
 
 

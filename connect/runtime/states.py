@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import traceback
+from collections import defaultdict
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
@@ -30,9 +32,17 @@ _NEXT: dict[State, frozenset[State]] = {
 
 
 class Status:
-    """A connector's or task's state, with the trace of what failed. `on_change` hears of transitions."""
+    """A connector's or task's state, with the trace of what failed. `on_change` hears of transitions.
 
-    def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
+    `clock`: seconds that only grow.
+    """
+
+    def __init__(
+        self, on_change: Callable[[], None] = lambda: None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
+        self._entered_at = clock()
+        self._spent: defaultdict[State, float] = defaultdict(float)
         self.state = State.UNASSIGNED
         self.trace: str | None = None
         self.changed = on_change
@@ -42,7 +52,7 @@ class Status:
         if state is self.state:
             return
         assert state in _NEXT[self.state], f"{self.state} -> {state}"
-        self.state = state
+        self._enter(state)
         self.trace = None
         self.changed()
 
@@ -51,9 +61,21 @@ class Status:
         if self.state is State.FAILED:
             return
         assert State.FAILED in _NEXT[self.state]
-        self.state = State.FAILED
+        self._enter(State.FAILED)
         self.trace = "".join(traceback.format_exception(error))
         self.changed()
+
+    def share_of_time(self, state: State) -> float:
+        """How much of its life it has been in this state, from 0 to 1."""
+        now = self._clock() - self._entered_at
+        whole = sum(self._spent.values()) + now
+        spent = self._spent.get(state, 0.0) + (now if state is self.state else 0)
+        return spent / whole if whole else float(state is self.state)
+
+    def _enter(self, state: State) -> None:
+        now = self._clock()
+        self._spent[self.state] += now - self._entered_at
+        self.state, self._entered_at = state, now
 
     def report(self, worker_id: str, version: str) -> dict[str, Any]:
         """The JSON shape of GET /connectors/{c}/status."""

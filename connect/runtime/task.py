@@ -10,21 +10,25 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from connect.errors import ConnectError
 from connect.runtime.calls import PluginCalls
 from connect.runtime.states import State, Status
+from connect.runtime.task_metrics import Startups, TaskMetrics
 from connect.runtime.worker_config import WorkerConfig
 from logd.client import Admin, Backoff, Client
 from logd.errors import BROKER_AWAY
+from logd.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 _ABANDON_SECONDS = 1.0
 BACKOFF_FIRST_SECONDS = 0.1
 BACKOFF_MAX_SECONDS = 30.0
+TASK_METRICS = ("connector-task-metrics", "source-task-metrics", "sink-task-metrics", "task-error-metrics")
+"""The types of metrics a task may have."""
 
 
 def new_backoff() -> Backoff:
@@ -49,6 +53,8 @@ class TaskSetting:
     client: Client
     """A source's: its requests may have the broker create topics (auto.create.topics.enable)."""
     admin: Admin
+    startups: Startups = field(default_factory=Startups)
+    """The worker's count of tasks that started, or did not."""
 
 
 class WorkerTask(ABC):
@@ -58,6 +64,7 @@ class WorkerTask(ABC):
         self.setting = setting
         self.name = f"{setting.connector}-{setting.task_id}"
         self.status = Status(on_change)
+        self.metrics = TaskMetrics()
         self.is_done = False
         """A source that has ended with everything acknowledged and committed."""
         self._calls = PluginCalls(self.name)
@@ -86,6 +93,14 @@ class WorkerTask(ABC):
     @abstractmethod
     def statistics(self) -> dict[str, Any]:
         """Counts for the status report."""
+
+    def values(self) -> Mapping[str, Values]:
+        """Its metrics, by type."""
+        metrics = self.metrics
+        return {
+            "connector-task-metrics": metrics.task_values(self.status),
+            "task-error-metrics": metrics.error_values(),
+        }
 
     def launch(self) -> None:
         """Begin; returns at once, `status` tells how it goes."""
@@ -139,13 +154,15 @@ class WorkerTask(ABC):
             self._calls.close()
         if self._failure is not None:
             _log.error("%s failed: %r", self.name, self._failure)
+            self.metrics.failed(again=False)
             self.status.fail(self._failure)
         elif not self.is_done:
             self.status.become(State.UNASSIGNED)
 
     async def _start_work_finish(self) -> None:
         try:
-            await self._start()
+            with self.setting.startups.counted(unless=Stopping):
+                await self._start()
             self.status.become(State.RUNNING)
             await self._work()
         except Stopping:

@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,17 @@ from connect.config import SinkConfig, unknown_keys
 from connect.errors import ConfigError, NotFound
 from connect.runtime.client_settings import group_id, is_client_key
 from connect.runtime.clients import Clients
-from connect.runtime.connector import WorkerConnector, WorkerParts
+from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.states import State
 from connect.runtime.worker_config import WorkerConfig
+from connect.runtime.worker_metrics import WorkerMetrics
 from connect.stores import FileOffsetStore
 from logd.client import Admin, TopicPartition
 from logd.client.properties import CLIENT, ClientProperties
 from logd.errors import BROKER_AWAY
+from logd.metrics.metrics import Metrics
 
 _log = logging.getLogger(__name__)
 _CHECK_SECONDS = 0.1
@@ -31,15 +34,26 @@ _CHECK_SECONDS = 0.1
 class Worker:
     """`async with Worker(config) as worker:`, then `start_connector` for each.
 
-    `on_change` is called whenever a state changes; `status()` tells what it is now.
+    `on_change` is called whenever a state changes; `status()` tells what it is now. `metrics`: where the
+    worker, its tasks and their clients tell of themselves; its own unless given.
     """
 
-    def __init__(self, config: WorkerConfig, *, on_change: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        config: WorkerConfig,
+        *,
+        on_change: Callable[[], None] = lambda: None,
+        metrics: Metrics | None = None,
+    ) -> None:
         self.config = config
+        self.metrics = metrics or Metrics()
         self.worker_id = f"{socket.gethostname()}:{os.getpid()}"
         self._on_change = on_change
         self._changed = asyncio.Event()
         self._connectors: dict[str, WorkerConnector] = {}
+        self._startings = Startings()
+        self._told = ExitStack()
+        """Ends what the metrics tell of this worker."""
         for key, nearest in unknown_keys([WorkerConfig], config.raw, WorkerConfig.PREFIXES).items():
             if not is_client_key(key):
                 _log.warning("%s is not known and has no effect%s", key, f"; {nearest}?" if nearest else "")
@@ -47,7 +61,9 @@ class Worker:
 
     async def __aenter__(self) -> Worker:
         self._store = FileOffsetStore.open(Path(self.config.offset_storage_file_filename))
-        self._clients = Clients(self.config)
+        self._clients = Clients(self.config, self.metrics)
+        told = WorkerMetrics(self._connectors, self._startings)
+        self._told.callback(told.add_to(self.metrics))
         try:
             self._client = await self._clients.worker(producing=False).connect()
             await self._clients.worker(producing=True).connect()
@@ -62,6 +78,7 @@ class Worker:
         await self._close()
 
     async def _close(self) -> None:
+        self._told.close()
         await self._clients.close()
         self._store.close()
 
@@ -72,6 +89,7 @@ class Worker:
             config=self.config,
             clients=self._clients,
             store=self._store,
+            startings=self._startings,
             on_change=self._note_change,
         )
         connector = WorkerConnector(parts, raw)

@@ -1,0 +1,170 @@
+"""What tasks count per call of the plugin and per commit; told by the names of Kafka Connect's metrics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from connect.runtime.states import State, Status
+from logd.metrics.metrics import Values
+from logd.metrics.windowed import Windowed
+
+
+@dataclass(slots=True)
+class Startups:
+    """How starts have ended."""
+
+    succeeded: int = 0
+    failed: int = 0
+
+    @contextmanager
+    def counted(self, unless: type[Exception]) -> Iterator[None]:
+        """The start is the body; one that raises `unless` was broken off, and is not counted."""
+        try:
+            yield
+        except unless:
+            raise
+        except Exception:
+            self.failed += 1
+            raise
+        self.succeeded += 1
+
+    def values(self, of: str) -> Values:
+        """By Kafka's names, `of` connectors or tasks."""
+        return {
+            f"{of}-startup-attempts-total": self.succeeded + self.failed,
+            f"{of}-startup-success-total": self.succeeded,
+            f"{of}-startup-failure-total": self.failed,
+        }
+
+
+class TaskMetrics:
+    """What every task has. Times are in seconds."""
+
+    def __init__(self) -> None:
+        self.batch_size = Windowed()
+        """Records given by the plugin's poll, or to its put."""
+        self.commit = Windowed()
+        self._commit_outcomes = Windowed()
+        self.failures = self.retries = 0
+        self._last_error_ms = 0
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """Offsets are committed in the body, which raises if they are not."""
+        try:
+            with self.commit.timed():
+                yield
+        except BaseException:
+            self._commit_outcomes.record(0)
+            raise
+        self._commit_outcomes.record(1)
+
+    def failed(self, *, again: bool) -> None:
+        """Records could not be read, converted or written; `again`: it is tried again."""
+        self.failures += 1
+        self.retries += again
+        self._last_error_ms = time.time_ns() // 1_000_000
+
+    def task_values(self, status: Status) -> Values:
+        """`connector-task-metrics`, times in milliseconds, shares from 0 to 1, as in Kafka."""
+        committed = self._commit_outcomes.average
+        return {
+            "running-ratio": status.share_of_time(State.RUNNING),
+            "pause-ratio": status.share_of_time(State.PAUSED),
+            "batch-size-avg": self.batch_size.average,
+            "batch-size-max": self.batch_size.largest,
+            "offset-commit-avg-time-ms": self.commit.average * 1000,
+            "offset-commit-max-time-ms": self.commit.largest * 1000,
+            "offset-commit-success-percentage": committed,
+            "offset-commit-failure-percentage": 1 - committed,
+        }
+
+    def error_values(self) -> Values:
+        """`task-error-metrics`."""
+        return {
+            "total-record-failures": self.failures,
+            "total-retries": self.retries,
+            "last-error-timestamp": self._last_error_ms,
+        }
+
+
+class SourceMetrics(TaskMetrics):
+    """A source task's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.polled = self.acked = 0
+        self.poll = Windowed()
+        """Of polls that gave records."""
+        self._active = Windowed()
+
+    def came(self, records: int, seconds: float | None = None) -> None:
+        """A poll gave so many, after so long; None: it was broken off."""
+        self.polled += records
+        self.batch_size.record(records)
+        self._active.record(self.active)
+        if seconds is not None:
+            self.poll.record(seconds)
+
+    @property
+    def active(self) -> int:
+        """Records polled and not acknowledged."""
+        return self.polled - self.acked
+
+    def values(self) -> Values:
+        """`source-task-metrics`."""
+        return {
+            "source-record-poll-total": self.polled,
+            "source-record-write-total": self.acked,
+            "poll-batch-avg-time-ms": self.poll.average * 1000,
+            "poll-batch-max-time-ms": self.poll.largest * 1000,
+            "source-record-active-count": self.active,
+            "source-record-active-count-avg": self._active.average,
+            "source-record-active-count-max": self._active.largest,
+        }
+
+
+class SinkMetrics(TaskMetrics):
+    """A sink task's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read = self.delivered = 0
+        self.put = Windowed()
+        self.commits_begun = self.commits_refused = 0
+        self._delivered_at_commit = 0
+        self._active = Windowed()
+
+    def took(self, records: int) -> None:
+        """The plugin has taken so many."""
+        self.delivered += records
+        self.batch_size.record(records)
+        self._active.record(self.active)
+
+    def committed(self) -> None:
+        """All that was taken is flushed, and committed."""
+        self._delivered_at_commit = self.delivered
+
+    @property
+    def active(self) -> int:
+        """Records that the plugin took since the last commit."""
+        return self.delivered - self._delivered_at_commit
+
+    def values(self, partitions: int) -> Values:
+        """`sink-task-metrics`; `partitions`: those it has now."""
+        return {
+            "partition-count": partitions,
+            "sink-record-read-total": self.read,
+            "sink-record-send-total": self.delivered,
+            "put-batch-avg-time-ms": self.put.average * 1000,
+            "put-batch-max-time-ms": self.put.largest * 1000,
+            "sink-record-active-count": self.active,
+            "sink-record-active-count-avg": self._active.average,
+            "sink-record-active-count-max": self._active.largest,
+            "offset-commit-seq-no": self.commits_begun,
+            "offset-commit-completion-total": self.commit.count,
+            "offset-commit-skip-total": self.commits_refused,
+        }

@@ -1,0 +1,60 @@
+"""What a worker tells of itself, its connectors and their tasks by the names of Kafka Connect's metrics: read
+from them when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+
+from connect.runtime.connector import Startings, WorkerConnector
+from connect.runtime.states import State
+from connect.runtime.task import TASK_METRICS
+from logd.metrics.metrics import Metrics, Values
+
+DOMAIN = "kafka.connect"
+_SHOWN = (State.RUNNING, State.PAUSED, State.FAILED, State.UNASSIGNED, State.RESTARTING)
+
+
+class WorkerMetrics:
+    """Reads the connectors that a worker has."""
+
+    def __init__(self, connectors: Mapping[str, WorkerConnector], startings: Startings) -> None:
+        self._connectors = connectors
+        self._startings = startings
+
+    def add_to(self, metrics: Metrics) -> Callable[[], None]:
+        """Register everything; returns how to end that."""
+        told = ExitStack()
+        told.callback(metrics.add_each(DOMAIN, "connect-worker-metrics", self._worker))
+        for type in TASK_METRICS:
+            told.callback(metrics.add_each(DOMAIN, type, partial(self._tasks, type)))
+        return told.close
+
+    def _worker(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        connectors = list(self._connectors.values())
+        yield (
+            {},
+            {
+                "connector-count": len(connectors),
+                "task-count": sum(len(connector.tasks) for connector in connectors),
+                **self._startings.connectors.values("connector"),
+                **self._startings.tasks.values("task"),
+            },
+        )
+        for connector in connectors:
+            yield {"connector": connector.name}, _task_counts(connector)
+
+    def _tasks(self, type: str) -> Iterator[tuple[Mapping[str, str], Values]]:
+        for connector in list(self._connectors.values()):
+            for number, task in enumerate(connector.tasks):
+                if (values := task.values().get(type)) is not None:
+                    yield {"connector": connector.name, "task": str(number)}, values
+
+
+def _task_counts(connector: WorkerConnector) -> Values:
+    states = Counter(task.status.state for task in connector.tasks)
+    shown = {f"connector-{state.value.lower()}-task-count": states[state] for state in _SHOWN}
+    return {"connector-total-task-count": len(connector.tasks), **shown}

@@ -1,0 +1,148 @@
+"""What a worker tells of its connectors and tasks by Kafka Connect's names, beside what they did."""
+
+import asyncio
+
+from connect.api import SinkConnector, SinkTask, SourceConnector, SourceTask
+from connect.errors import RetriableError
+from connect.runtime import State, Worker
+from connect.runtime.states import Status
+from logd.metrics.exposition import exposition
+from tests.support.documented_metrics import check_documented
+
+
+class Ends(SourceTask):
+    """Fails in a way that may mend, then in one that does not."""
+
+    def start(self, config):
+        self.failed = False
+
+    def poll(self):
+        if not self.failed:
+            self.failed = True
+            raise RetriableError("come again")
+        raise ValueError("it does not")
+
+
+class EndsSource(SourceConnector):
+    task_class = Ends
+
+    def task_configs(self, max_tasks):
+        return [{}]
+
+
+class Refuses(EndsSource):
+    def start(self, config):
+        raise ValueError("no")
+
+
+class Taking(SinkTask):
+    def put(self, records):
+        pass
+
+
+class TakingSink(SinkConnector):
+    task_class = Taking
+
+    def task_configs(self, max_tasks):
+        return [{}] * max_tasks
+
+
+async def until(condition):
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+def connector(name, plugin, **more):
+    return {"name": name, "connector.class": f"{__name__}:{plugin}"} | more
+
+
+def test_numbers_are_those_of_what_was_done(kit, rows, topic, tmp_path):
+    async def run():
+        async with Worker(kit.config()) as worker:
+            tell = worker.metrics.values
+            source, sink = kit.source(rows(5000), topic), kit.sink(tmp_path / "out", topic, tasks_max="2")
+            await worker.start_connector(source)
+            await worker.start_connector(sink)
+            await worker.wait_done()
+
+            read = tell("source-task-metrics", connector=source["name"], task="0")
+            assert read["source-record-poll-total"] == read["source-record-write-total"] == 5000
+            assert read["source-record-active-count"] == 0 < read["source-record-active-count-max"]
+            assert read["poll-batch-max-time-ms"] >= read["poll-batch-avg-time-ms"] > 0
+            task = tell("connector-task-metrics", connector=source["name"])
+            assert task["batch-size-max"] == task["batch-size-avg"] == 100
+            assert (task["offset-commit-success-percentage"], task["running-ratio"] > 0) == (1, True)
+
+            written = tell("sink-task-metrics", connector=sink["name"])
+            assert written["sink-record-read-total"] == written["sink-record-send-total"] == 5000
+            assert written["sink-record-active-count"] == 0
+            assert written["partition-count"] == 3
+            assert written["offset-commit-seq-no"] >= written["offset-commit-completion-total"] > 0
+            assert tell("consumer-coordinator-metrics")["assigned-partitions"] == 3
+            assert tell("consumer-fetch-manager-metrics")["records-consumed-total"] == 5000
+
+            assert tell("connect-worker-metrics")["connector-count"] == 2
+            assert tell("connect-worker-metrics")["task-count"] == 3
+            assert tell("connect-worker-metrics")["task-startup-success-total"] == 3
+            assert tell("connect-worker-metrics", connector=sink["name"])["connector-running-task-count"] == 2
+            check_documented(
+                worker.metrics,
+                "connect-worker-metrics",
+                "connector-task-metrics",
+                "source-task-metrics",
+                "sink-task-metrics",
+                "task-error-metrics",
+            )
+            assert b"kafka_connect_sink_task_metrics_sink_record_send_total{" in exposition(worker.metrics)
+        assert not list(worker.metrics.read()), "it is closed"
+
+    asyncio.run(run())
+
+
+def test_failures_and_retries_are_told(kit):
+    async def run():
+        async with Worker(kit.config()) as worker:
+            tell = worker.metrics.values
+            await worker.start_connector(connector("ends", "EndsSource"))
+            await worker.start_connector(connector("never", "Refuses"))
+            await until(
+                lambda: tell("connect-worker-metrics", connector="ends")["connector-failed-task-count"] == 1
+            )
+            errors = tell("task-error-metrics", connector="ends")
+            assert (errors["total-retries"], errors["total-record-failures"]) == (1, 2)
+            assert errors["last-error-timestamp"] > 1_600_000_000_000
+            told = tell("connect-worker-metrics")
+            assert told["connector-startup-success-total"] == told["connector-startup-failure-total"] == 1
+            assert told["connector-startup-attempts-total"] == 2
+            assert told["task-startup-success-total"] == 1
+
+    asyncio.run(run())
+
+
+def test_a_paused_task_says_how_long(kit):
+    async def run():
+        async with Worker(kit.config()) as worker:
+            tell = worker.metrics.values
+            await worker.start_connector(connector("takes", "TakingSink", topics="nothing"))
+            worker.pause_connector("takes")
+            await until(lambda: tell("connector-task-metrics", connector="takes")["pause-ratio"] > 0)
+            assert tell("connect-worker-metrics", connector="takes")["connector-paused-task-count"] == 1
+
+    asyncio.run(run())
+
+
+def test_a_share_of_time_counts_the_present_state():
+    now = [0.0]
+    status = Status(clock=lambda: now[0])
+    assert status.share_of_time(State.UNASSIGNED) == 1
+    now[0] = 1
+    status.become(State.RUNNING)
+    now[0] = 3
+    status.become(State.PAUSED)
+    now[0] = 4
+    assert [status.share_of_time(each) for each in (State.RUNNING, State.PAUSED, State.FAILED)] == [
+        0.5,
+        0.25,
+        0,
+    ]
