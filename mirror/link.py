@@ -17,8 +17,10 @@ from typing import Any, Self
 
 from logd.client import Admin, Client, TopicMetadata, TopicPartition
 from logd.errors import BROKER_AWAY, ConfigError
+from logd.metrics.metrics import Metrics
 from mirror.config import Cluster, LinkSettings
 from mirror.errors import MirrorError, NotAligned
+from mirror.link_metrics import LinkMetrics
 from mirror.offsets import NO_ID, OffsetSyncs
 from mirror.placing import Placed, Placing
 from mirror.policy import IdentityReplicationPolicy
@@ -48,10 +50,20 @@ class PartitionStatus:
 
 
 class Link:
-    """Copies the topics of one flow. `async with Link(settings) as link: await link.run(...)`."""
+    """Copies the topics of one flow. `async with Link(settings) as link: await link.run(...)`.
 
-    def __init__(self, settings: LinkSettings, *, clock: Callable[[], float] = time.time) -> None:
+    `metrics`: where it and its clients tell of themselves; its own unless given.
+    """
+
+    def __init__(
+        self,
+        settings: LinkSettings,
+        *,
+        clock: Callable[[], float] = time.time,
+        metrics: Metrics | None = None,
+    ) -> None:
         self.settings = settings
+        self.metrics = metrics or Metrics()
         self._clock = clock
         self._stack = AsyncExitStack()
         self._stopping = asyncio.Event()
@@ -127,8 +139,8 @@ class Link:
 
     async def _open(self) -> None:
         settings, enter = self.settings, self._stack.enter_async_context
-        self._source = await enter(_client(settings.source, settings.name))
-        self._target = await enter(_client(settings.target, settings.name))
+        self._source = await enter(_client(settings.source, settings.name, self.metrics))
+        self._target = await enter(_client(settings.target, settings.name, self.metrics))
         await self._check_clusters()
         self._source_admin, self._target_admin = Admin(self._source), Admin(self._target)
         self._topics = RemoteTopics(settings, self._source_admin, self._target_admin)
@@ -149,6 +161,9 @@ class Link:
         )
         await self._mirror.open()
         self._stack.push_async_callback(self._mirror.close)
+        told = LinkMetrics(self._mirror, self._quarantine)
+        aliases = {"source": settings.source.alias, "target": settings.target.alias}
+        self._stack.callback(told.add_to(self.metrics, **aliases))
         await self._refresh()
 
     async def _check_clusters(self) -> None:
@@ -292,5 +307,6 @@ class Link:
         self._mirror.add(tp, placed.remote, placed.topic_id, placed.remote_topic_id, position, placed.end)
 
 
-def _client(cluster: Cluster, link: str) -> Client:
-    return Client(cluster.bootstrap_servers, **{"client_id": f"mirror-{link}", **cluster.client})
+def _client(cluster: Cluster, link: str, metrics: Metrics) -> Client:
+    named = {"client_id": f"mirror-{link}", **cluster.client}
+    return Client(cluster.bootstrap_servers, metrics=metrics, **named)

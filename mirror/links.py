@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from logd.client import Backoff
 from logd.errors import AuthenticationFailed, ConfigError, MillstreamError
+from logd.metrics.metrics import Metrics
 from mirror.config import LinkSettings
 from mirror.link import Link
 
@@ -22,10 +23,12 @@ class KeptLink:
     """One flow, opened again after every failure until `stop`.
 
     `link` is the one that runs, or ran last; `failure` why there is none now, or why the last one ended.
+    `metrics`: where each of them tells of itself; its own unless given.
     """
 
-    def __init__(self, settings: LinkSettings) -> None:
+    def __init__(self, settings: LinkSettings, *, metrics: Metrics | None = None) -> None:
         self.settings = settings
+        self.metrics = metrics or Metrics()
         self.link: Link | None = None
         self.failure: Exception | None = None
         self.opened_at = 0.0
@@ -83,7 +86,7 @@ class KeptLink:
 
     async def _run_once(self, until_caught_up: bool) -> None:
         self.link = None
-        link = Link(self.settings)
+        link = Link(self.settings, metrics=self.metrics)
         opening = asyncio.create_task(link.open())
         stopping = asyncio.create_task(self._stopping.wait())
         try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from logd.client import Identity, TopicPartition
 from logd.errors import ErrorCode, KafkaError
+from logd.metrics.windowed import Windowed
 from mirror.errors import ForeignWrite, MirrorError, NotPassed, OutOfSequence
 from mirror.offsets import NO_EPOCH, NO_ID, SEQUENCE_MASK, OffsetSync, ProducerPosition
 from mirror.passing import Passed
@@ -64,6 +65,10 @@ class PartitionCopy:
     """The last acked batch."""
     in_flight: deque[InFlight] = field(default_factory=deque)
     in_flight_bytes: int = 0
+    age_ms: Windowed = field(default_factory=Windowed)
+    """How old the newest record of a batch was when it was passed on."""
+    latency_ms: Windowed = field(default_factory=Windowed)
+    """How old it was when the batch was acked."""
 
     def lag_records(self) -> int:
         """Offsets of the source that are not acked by the target yet."""
@@ -75,6 +80,8 @@ class PartitionCopy:
 
     def add(self, sent: InFlight) -> None:
         """A batch is on its way."""
+        if sent.max_timestamp >= 0:
+            self.age_ms.record(sent.sent_at * 1000 - sent.max_timestamp)
         self.in_flight.append(sent)
         self.in_flight_bytes += sent.size
 
@@ -84,13 +91,15 @@ class PartitionCopy:
         if not self.in_flight:
             self.copied = position
 
-    def take_acks(self) -> int:
+    def take_acks(self, now: float) -> int:
         """Take the acks that have come, in order; returns how many. Raises MirrorError for a failed one."""
         taken = 0
         while self.in_flight and self.in_flight[0].future.done():
             sent = self.in_flight.popleft()
             self.in_flight_bytes -= sent.size
             self._take_ack(sent)
+            if sent.max_timestamp >= 0:
+                self.latency_ms.record(now * 1000 - sent.max_timestamp)
             taken += 1
         if not self.in_flight:
             self.copied = self.position

@@ -165,15 +165,15 @@ class MirrorSource:
 
         Those that only wait are not looked at.
         """
-        share = max(BUFFER_MEMORY // max(len(self.copies), 1), SHARE_MIN)
+        share, now = self._share(), self._clock()
         changed, self._changed = self._changed, set()
         for tp in changed:
             copy = self.copies.get(tp)
             if copy is None:
                 continue  # an ack that came after it was removed
             try:
-                if copy.take_acks():
-                    self._acked_at = self._clock()
+                if copy.take_acks(now):
+                    self._acked_at = now
                     self._unsynced.add(tp)
             except MirrorError as e:
                 self.fail(e)
@@ -186,6 +186,21 @@ class MirrorSource:
             elif copy.in_flight_bytes <= share // 2 and tp in self._full:
                 self._full.discard(tp)
                 self._fetcher.resume([tp])
+
+    def _share(self) -> int:
+        return max(BUFFER_MEMORY // max(len(self.copies), 1), SHARE_MIN)
+
+    def statistics(self) -> dict[str, int]:
+        """partitions, and how many of them have used up their share; in_flight_bytes of batches sent and not
+        acknowledged, of all together, and the bounds of all and of one partition.
+        """
+        return {
+            "partitions": len(self.copies),
+            "partitions_held_back": len(self._full),
+            "in_flight_bytes": sum(self.copies[tp].in_flight_bytes for tp in self._unacked),
+            "in_flight_bytes_max": BUFFER_MEMORY,
+            "partition_in_flight_bytes_max": self._share(),
+        }
 
     def let_go_unacked(self) -> None:
         """Remove partitions that have been without an ack for too long, though others got theirs.
