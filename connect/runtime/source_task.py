@@ -70,6 +70,10 @@ class WorkerSourceTask(WorkerTask):
         """Records polled from the source, and acknowledged by the log."""
         return {"records_polled": self.polled, "records_acked": self.acked}
 
+    def queued(self) -> Values:
+        """See `WorkerTask`."""
+        return {**self._submitted.statistics(), "unanswered_sends": len(self._unanswered)}
+
     @property
     def polled(self) -> int:
         """Records that the plugin has given."""

@@ -84,6 +84,12 @@ class SubmittedOffsets:
     def _is_held_up(self, batch: SubmittedBatch) -> bool:
         return bool(self._uncovered) and self._uncovered[0].number < batch.number
 
+    def statistics(self) -> dict[str, int]:
+        """entries that wait to be covered by a commit, of how many source partitions. The producer's memory
+        bounds them: a batch that it has no room for is not followed by another.
+        """
+        return {"entries": self.pending, "source_partitions": len(self._queues)}
+
     @property
     def pending(self) -> int:
         """Entries in the queues: not acknowledged, or acknowledged since the last batch or commit."""

@@ -102,6 +102,10 @@ class WorkerTask(ABC):
             "task-error-metrics": metrics.error_values(),
         }
 
+    def queued(self) -> Values:
+        """What it has not done with yet; empty for those that hold nothing back."""
+        return {}
+
     def launch(self) -> None:
         """Begin; returns at once, `status` tells how it goes."""
         self._life = asyncio.create_task(self._live(), name=f"task {self.name}")

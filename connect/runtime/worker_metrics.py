@@ -11,7 +11,7 @@ from functools import partial
 
 from connect.runtime.connector import Startings, WorkerConnector
 from connect.runtime.states import State
-from connect.runtime.task import TASK_METRICS
+from connect.runtime.task import TASK_METRICS, WorkerTask
 from logd.metrics.metrics import Metrics, Values
 
 DOMAIN = "kafka.connect"
@@ -31,6 +31,7 @@ class WorkerMetrics:
         told.callback(metrics.add_each(DOMAIN, "connect-worker-metrics", self._worker))
         for type in TASK_METRICS:
             told.callback(metrics.add_each(DOMAIN, type, partial(self._tasks, type)))
+        told.callback(metrics.add_each("millstream", "source-task-queue", self._queues))
         return told.close
 
     def _worker(self) -> Iterator[tuple[Mapping[str, str], Values]]:
@@ -48,10 +49,19 @@ class WorkerMetrics:
             yield {"connector": connector.name}, _task_counts(connector)
 
     def _tasks(self, type: str) -> Iterator[tuple[Mapping[str, str], Values]]:
+        for tags, task in self._each_task():
+            if (values := task.values().get(type)) is not None:
+                yield tags, values
+
+    def _queues(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        for tags, task in self._each_task():
+            if values := task.queued():
+                yield tags, values
+
+    def _each_task(self) -> Iterator[tuple[Mapping[str, str], WorkerTask]]:
         for connector in list(self._connectors.values()):
             for number, task in enumerate(connector.tasks):
-                if (values := task.values().get(type)) is not None:
-                    yield {"connector": connector.name, "task": str(number)}, values
+                yield {"connector": connector.name, "task": str(number)}, task
 
 
 def _task_counts(connector: WorkerConnector) -> Values:

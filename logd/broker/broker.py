@@ -147,6 +147,8 @@ class Broker:
         self._start_coordinators()
         self._start_background()
         BrokerMetrics(self).add_to(self.metrics)
+        if isinstance(self._executor, JobPool):
+            self.metrics.add("millstream", "jobs", self._executor.statistics)
 
     def _lock_folders(self, opening: LogDirsOpening) -> LogFolder:
         """Lock the log folders; the one with the journal of the metadata."""

@@ -7,10 +7,11 @@ meter such as `RequestsPerSec` is its count, `Requests-total`. Queues that Kafka
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from logd.metrics.metrics import Metrics, Values
+from logd.storage.open_files import OPEN_FILES
 from logd.wire import ApiKey
 
 if TYPE_CHECKING:
@@ -25,15 +26,30 @@ class BrokerMetrics:
 
     def add_to(self, metrics: Metrics) -> None:
         """Register everything; the queues of the network are the server's to add."""
-        broker = self._broker
         metrics.add("kafka.server", "ReplicaManager", self._replicas)
         metrics.add("kafka.controller", "KafkaController", self._cluster)
         metrics.add("kafka.log", "LogManager", self._folders)
         metrics.add_each("kafka.log", "Log", self._logs)
         metrics.add("kafka.server", "FetchSessionCache", self._fetch_sessions)
         metrics.add_each("kafka.network", "RequestMetrics", self._requests)
-        metrics.add("millstream", "metadata-answers", broker.metadata_answers.statistics)
-        metrics.add("millstream", "cold-reads", broker.warmer.statistics)
+        metrics.add_each("kafka.server", "DelayedOperationPurgatory", self._waiting)
+        for type, read in self._queues().items():
+            metrics.add("millstream", type, read)
+
+    def _queues(self) -> Mapping[str, Callable[[], Values]]:
+        broker = self._broker
+        return {
+            "metadata-answers": broker.metadata_answers.statistics,
+            "cold-reads": broker.warmer.statistics,
+            "fetch-sessions": broker.fetch_sessions.statistics,
+            "flusher": broker.housekeeping.flusher.statistics,
+            "compaction": broker.compaction.statistics,
+            "moves": broker.moves.statistics,
+            "open-files": OPEN_FILES.statistics,
+        }
+
+    def _waiting(self) -> Iterable[tuple[Mapping[str, str], Values]]:
+        yield {"delayedOperation": "Fetch"}, {"PurgatorySize": self._broker.wakeups.waiting}
 
     def _replicas(self) -> Values:
         held = len(self._broker.catalog.partitions)

@@ -92,6 +92,15 @@ class Compaction:
             self._wake.set()
             self._rounds.whenever(self._look_is_due, self.look)
 
+    def statistics(self) -> dict[str, int]:
+        """Logs that are being compacted, and their bound; those that rest after a failure, or cannot be."""
+        return {
+            "running": len(self._running),
+            "running_max": self._config().log_cleaner_threads,
+            "resting": len(self._resting),
+            "uncleanable": len(self._uncleanable),
+        }
+
     async def stop(self) -> None:
         """End what is under way: cleaned segments that are not swapped in yet are lost."""
         await self._rounds.stop()

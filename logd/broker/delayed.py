@@ -93,6 +93,7 @@ class Delayed(Generic[T]):
         attempt ended in.
         """
         self._done, self._failed = done, failed
+        self._wakeups.waiting += 1
         if not self._final:
             self._timer = self._loop.call_later(self._wait_ms / 1000, self._expire)
         self._take(self._outcome)
@@ -115,6 +116,8 @@ class Delayed(Generic[T]):
 
     def cancel(self) -> None:
         """Stop waiting without an answer."""
+        if self._done is not None:
+            self._wakeups.waiting -= 1
         self._done = None
         if self._timer is not None:
             self._timer.cancel()

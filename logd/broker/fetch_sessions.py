@@ -48,11 +48,12 @@ class FetchSessions:
         return len(self._sessions)
 
     def statistics(self) -> dict[str, int]:
-        """sessions, slots, partitions (of all sessions), evictions (so far)."""
+        """sessions and partitions (of all sessions), with their bounds, and evictions (so far)."""
         return {
             "sessions": len(self._sessions),
-            "slots": self.slots,
+            "sessions_max": self.slots,
             "partitions": self._held,
+            "partitions_max": PARTITIONS_MAX,
             "evictions": self._evictions,
         }
 

@@ -51,6 +51,21 @@ class Flusher:
         self._syncs_at_once = asyncio.Semaphore(SYNCS_AT_ONCE)
         self._held: dict[Partition, asyncio.Event] = {}
 
+    def statistics(self) -> dict[str, int]:
+        """Partitions to be flushed; bytes appended since the last flush of all, and how many make it begin;
+        flushes and syncs that run, with their bounds; partitions whose appends wait for the next sync.
+        """
+        return {
+            "dirty_partitions": len(self._dirty),
+            "unflushed_bytes": self._bytes,
+            "unflushed_bytes_max": self._bytes_max,
+            "flushing": len(self._under_way),
+            "flushing_max": FLUSHES_AT_ONCE,
+            "syncing": len(self._rounds),
+            "syncing_max": SYNCS_AT_ONCE,
+            "waiting_partitions": len(self._syncs),
+        }
+
     # What is there to flush
 
     def appended(self, partition: Partition, size: int) -> None:

@@ -21,8 +21,8 @@ class KnownAnswers:
         self._bytes = 0
 
     def statistics(self) -> dict[str, int]:
-        """answers, and bytes they take."""
-        return {"answers": len(self._answers), "bytes": self._bytes}
+        """answers, bytes they take, and their bound."""
+        return {"answers": len(self._answers), "bytes": self._bytes, "bytes_max": self._bytes_max}
 
     def find(self, key: Hashable, version: int) -> bytes | None:
         """The answer, if it is known as of this version of the catalog."""

@@ -72,6 +72,11 @@ class Moves:
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         threads = config().num_replica_alter_log_dirs_threads or len(log_dirs.paths)
         self._turns = asyncio.Semaphore(threads)
+        self._threads = threads
+
+    def statistics(self) -> dict[str, int]:
+        """partitions that move to another folder, and how many of them at one time."""
+        return {"moves": len(self._tasks), "running_max": self._threads}
 
     def resume(self) -> None:
         """Begin again what the last stop interrupted; call it once, when all partitions are open."""

@@ -22,6 +22,8 @@ class JobPool(Executor):
         self._threads = threads
         self._pool = self._made()
         self._retired: list[ThreadPoolExecutor] = []
+        self._jobs: set[Future[Any]] = set()
+        """Those that wait for a thread, or are in one."""
 
     def _made(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self._threads, thread_name_prefix="logd")
@@ -36,7 +38,14 @@ class JobPool(Executor):
 
     def submit(self, job: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
         """As Executor.submit."""
-        return self._pool.submit(job, *args, **kwargs)
+        future = self._pool.submit(job, *args, **kwargs)
+        self._jobs.add(future)
+        future.add_done_callback(self._jobs.discard)
+        return future
+
+    def statistics(self) -> dict[str, int]:
+        """jobs that run or wait, and how many run at one time."""
+        return {"jobs": len(self._jobs), "running_max": self._threads}
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """As Executor.shutdown."""

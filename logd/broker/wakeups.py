@@ -20,9 +20,13 @@ class Sleeper(Protocol):
 
 
 class Wakeups:
-    """Those to be woken in the next turn; at most one entry for each."""
+    """Those to be woken in the next turn; at most one entry for each.
+
+    ``waiting``: how many wait at all, each counted by itself from its start to its end.
+    """
 
     def __init__(self) -> None:
+        self.waiting = 0
         self._sleepers: dict[Sleeper, None] = {}
 
     def add(self, sleeper: Sleeper) -> None:

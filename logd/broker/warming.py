@@ -95,8 +95,13 @@ class Warmer:
         self._warmed = 0
 
     def statistics(self) -> dict[str, int]:
-        """running, queued, and requests warmed so far."""
-        return {"running": self._running, "queued": len(self._queue), "warmed": self._warmed}
+        """running, and its bound; queued; requests warmed so far."""
+        return {
+            "running": self._running,
+            "running_max": WARMING_MAX,
+            "queued": len(self._queue),
+            "warmed": self._warmed,
+        }
 
     def start(self, jobs: Sequence[Job], done: Callable[[OSError | None], None]) -> Warming:
         """Queue jobs; ``done`` is called once, unless cancelled."""

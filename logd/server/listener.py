@@ -78,6 +78,13 @@ class Listener:
             connection.close()
         await asyncio.sleep(0)
 
+    def statistics(self) -> dict[str, int]:
+        """connections, and their bound."""
+        return {
+            "connections": len(self._connections),
+            "connections_max": self.broker.config.max_connections,
+        }
+
     def admit(self, connection: Connection) -> str | None:
         """Count a connection in; what is wrong with it when there are too many."""
         config = self.broker.config

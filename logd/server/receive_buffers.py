@@ -33,8 +33,17 @@ class ReceiveBuffers:
         self._queue: dict[object, tuple[int, Callable[[], None]]] = {}
 
     def statistics(self) -> dict[str, int]:
-        """Bytes lent, and kept free."""
-        return {"lent": self._lent, "kept": self._kept}
+        """Bytes lent; kept free, and their bound; announced by requests that were admitted, and their bound
+        (-1: none); connections that wait for their turn.
+        """
+        return {
+            "lent_bytes": self._lent,
+            "kept_bytes": self._kept,
+            "kept_bytes_max": self._kept_bytes_max,
+            "announced_bytes": self._admitted_bytes,
+            "announced_bytes_max": self._announced_bytes_max,
+            "waiting": len(self._queue),
+        }
 
     def admit(self, who: object, announced: int, admitted: Callable[[], None]) -> bool:
         """Whether `who` may receive a large request that it announced; otherwise ``admitted`` is called at

@@ -20,6 +20,10 @@ class Server:
         buffers = ReceiveBuffers(announced_bytes_max=broker.config.queued_max_request_bytes)
         broker.metrics.add("millstream", "receive-buffers", buffers.statistics)
         self._listeners = [Listener(broker, endpoint, buffers) for endpoint in bound_endpoints(broker.config)]
+        for listener in self._listeners:
+            broker.metrics.add(
+                "millstream", "listener", listener.statistics, listener=listener.bound.listener
+            )
 
     def bind(self) -> None:
         """Take every listener's address and tell the broker those it goes by. CannotListen, ConfigError.

@@ -39,6 +39,10 @@ class OpenFiles:
         """Holders of an open file, and those that were closed since without a word."""
         return len(self._row)
 
+    def statistics(self) -> dict[str, int]:
+        """open files, and their bound."""
+        return {"files": len(self._row), "files_max": self.limit}
+
     def opened(self, holder: Sleeper) -> None:
         """`holder` has opened its file; others close theirs if there are too many now."""
         row = self._row

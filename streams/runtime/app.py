@@ -170,7 +170,7 @@ class KafkaStreams:
             clock=wall_clock,
         )
         await self._producer.start()
-        told = AppMetrics(self._status, self._loop, opener, topology)
+        told = AppMetrics(self._status, self._loop, opener, buffer, topology)
         self._told.callback(told.add_to(self.registry, self._client.client_id))
 
     async def _sinks(self) -> ClusterMetadata:

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from logd.metrics.metrics import Metrics, Read, Values
 from streams.graph import SinkNode, SourceNode
 from streams.processors.metrics import NodeMetrics
+from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.loop import TaskLoop
 from streams.runtime.opener import TaskOpener
 from streams.runtime.restore import StoreRestore
@@ -28,8 +29,11 @@ _STATES = list(State)
 class AppMetrics:
     """Reads one instance, from its start to its end."""
 
-    def __init__(self, status: Status, loop: TaskLoop, opener: TaskOpener, topology: Topology) -> None:
+    def __init__(
+        self, status: Status, loop: TaskLoop, opener: TaskOpener, buffer: InputBuffer, topology: Topology
+    ) -> None:
         self._status = status
+        self._buffer = buffer
         self._loop = loop
         self._opener = opener
         self._nodes = topology.nodes
@@ -45,6 +49,8 @@ class AppMetrics:
             "stream-processor-node-metrics": self._processors,
             "stream-state-metrics": self._stores,
         }
+        told.callback(metrics.add("millstream", "streams-queues", self._loop.statistics, client_id=client_id))
+        told.callback(metrics.add("millstream", "input-buffer", self._buffer.statistics, client_id=client_id))
         for type, read in of_thread.items():
             told.callback(metrics.add_each(DOMAIN, type, read, thread_id=thread))
         return told.close

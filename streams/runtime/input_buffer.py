@@ -21,6 +21,14 @@ class InputBuffer:
         self.decoded = 0
         self.contended = False
 
+    def statistics(self) -> dict[str, int]:
+        """Bytes that wait as they were fetched, those that decoded records take, and the bound of both."""
+        return {
+            "waiting_bytes": self.waiting,
+            "decoded_bytes": self.decoded,
+            "bytes_max": self.max_bytes,
+        }
+
     @property
     def bytes(self) -> int:
         """All of it."""

@@ -303,6 +303,17 @@ class TaskLoop:
         """What this instance tells the group's leader."""
         return MemberState(frozenset(self.tasks), frozenset(stored))
 
+    def statistics(self) -> dict[str, int]:
+        """Bytes in the stores' caches, beyond the bound of which a commit empties them; inputs that are not
+        fetched on; sends whose acknowledgement the next commit waits for.
+        """
+        return {
+            "cache_bytes": sum(running.task.cache_bytes for running in self.tasks.values()),
+            "cache_bytes_max": self._config.statestore_cache_max_bytes,
+            "inputs_held_back": len(self._held_back),
+            "sends": self._output.sends,
+        }
+
     def positions(self) -> dict[TopicPartition, int]:
         """The next offset to process of each input."""
         return {tp: queue.position for tp, queue in self._queues.items()}

@@ -55,6 +55,11 @@ class Output:
         self.dropped = 0
         """Records left out because the production handler said so."""
 
+    @property
+    def sends(self) -> int:
+        """Sends that the next `wait_for_acks` looks at."""
+        return len(self._acks)
+
     async def send(self, running: RunningTask) -> None:
         """Send what the task has written; waits only for room in the producer."""
         for topic, rows in running.task.take_output().items():

@@ -61,6 +61,8 @@ def test_numbers_are_those_of_what_was_done(
                 "stream-task-metrics",
                 "stream-processor-node-metrics",
                 "stream-state-metrics",
+                "streams-queues",
+                "input-buffer",
             )
             assert b"kafka_streams_stream_thread_metrics_process_total{" in exposition(metrics)
         assert not list(metrics.read()), "it is closed"

@@ -6,6 +6,7 @@ import asyncio
 import random as _random
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import ExitStack
 from typing import Any, Self, TypeVar
 
 from logd.backoff import Backoff
@@ -103,6 +104,16 @@ class Client:
         self._cache = MetadataCache(self._ask_metadata, max_age=metadata_max_age_ms / 1000, clock=_now)
         self._coordinators: dict[tuple[int, str], int] = {}
         self._coordinator_addresses: dict[int, Address] = {}
+        self._told = ExitStack()
+        """Ends what metrics tell of this client."""
+        self._told.callback(
+            self.metrics.add(
+                "millstream",
+                "connections",
+                self.statistics,
+                client_id=f"{client_id}-{self.new_lane('client')}",
+            )
+        )
 
     # --- life ---
 
@@ -119,7 +130,12 @@ class Client:
 
     async def close(self) -> None:
         """Close every connection; requests still waiting fail with ConnectionClosed. May be called twice."""
+        self._told.close()
         await self._pool.close()
+
+    def statistics(self) -> dict[str, int]:
+        """connections, in_flight_requests and waiting_requests of all of them; the bound of one's."""
+        return {**self._pool.statistics(), "connection_in_flight_requests_max": self._max_in_flight}
 
     @property
     def closed(self) -> bool:

@@ -118,6 +118,11 @@ class Connection(asyncio.BufferedProtocol):
         """Requests sent and not answered."""
         return len(self._waiting)
 
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for room."""
+        return len(self._room)
+
     async def send(self, make_frame: FrameMaker, *, timeout: float) -> asyncio.Future[memoryview]:
         """Send one request, waiting only for room; the future gives the response after its length.
 

@@ -63,6 +63,15 @@ class ConnectionPool:
                 ) from None
             raise
 
+    def statistics(self) -> dict[str, int]:
+        """connections, requests in flight on all of them, and those that wait for room on one."""
+        connections = [each for each in self._connections.values() if each.is_open]
+        return {
+            "connections": len(connections),
+            "in_flight_requests": sum(each.in_flight for each in connections),
+            "waiting_requests": sum(each.waiting for each in connections),
+        }
+
     def any_open(self) -> Connection | None:
         """Some open connection of the common lane."""
         return next((c for (_, lane), c in self._connections.items() if not lane and c.is_open), None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import Literal, Self
 
 from logd.client.cluster.cluster import Client
@@ -82,12 +83,13 @@ class BatchFetcher:
         self._ready = self._director.ready
         self._is_committed = isolation_level == "read_committed"
         self._closed = False
-        self._forget_metrics = client.metrics.add_each(
-            "kafka.consumer",
-            "consumer-fetch-manager-metrics",
-            self._values,
-            client_id=f"{client.client_id}-{self._director.lane}",
+        self._told = ExitStack()
+        """Ends what metrics tell of this fetcher."""
+        name, metrics = f"{client.client_id}-{self._director.lane}", client.metrics
+        self._told.callback(
+            metrics.add_each("kafka.consumer", "consumer-fetch-manager-metrics", self._values, client_id=name)
         )
+        self._told.callback(metrics.add("millstream", "fetch-buffer", self.statistics, client_id=name))
 
     # --- assignment ---
 
@@ -211,7 +213,7 @@ class BatchFetcher:
     async def close(self) -> None:
         """Stop fetching and drop the buffer."""
         self._closed = True
-        self._forget_metrics()
+        self._told.close()
         self._buffer.clear()
         await self._director.close()
 
@@ -222,9 +224,12 @@ class BatchFetcher:
         await self.close()
 
     def statistics(self) -> dict[str, int]:
-        """buffered_bytes, reserved_bytes (asked for and not yet there), partitions, requests_sent."""
+        """buffered_bytes and their bound, reserved_bytes (asked for and not yet there, within the same
+        bound), partitions, requests_sent.
+        """
         return {
             "buffered_bytes": self._buffer.buffered_bytes,
+            "buffered_bytes_max": self._buffer.max_bytes,
             "reserved_bytes": self._buffer.reserved_bytes,
             "partitions": len(self._partitions),
             "requests_sent": self._director.metrics.requests_sent,

@@ -302,9 +302,14 @@ class BatchProducer:
         return self._sticky.partition(topic, partition_count)
 
     def statistics(self) -> dict[str, int]:
-        """buffered_bytes, in_flight_requests, records_sent, batches_sent, requests_sent, retries."""
+        """buffered_bytes and their bound, waiting (calls of `send`, for room), in_flight_requests (bound: per
+        broker), records_sent, batches_sent, requests_sent, retries.
+        """
+        memory = self._backlog.memory
         return {
-            "buffered_bytes": self._backlog.memory.taken,
+            "buffered_bytes": memory.taken,
+            "buffered_bytes_max": memory.limit,
+            "waiting": memory.waiting,
             "in_flight_requests": self._in_flight(),
             "records_sent": self._metrics.records_sent,
             "batches_sent": self._metrics.batches_sent,

@@ -93,6 +93,7 @@ def test_numbers_are_those_of_what_was_done(kit, rows, topic, tmp_path):
                 "source-task-metrics",
                 "sink-task-metrics",
                 "task-error-metrics",
+                "source-task-queue",
             )
             assert b"kafka_connect_sink_task_metrics_sink_record_send_total{" in exposition(worker.metrics)
         assert not list(worker.metrics.read()), "it is closed"

@@ -14,6 +14,7 @@ from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, To
 from logd.config.broker import BrokerConfig
 from logd.metrics.exposition import exposition
 from logd.server.server import Server
+from tests.logd.client.running import until
 from tests.support.documented_metrics import check_documented
 
 
@@ -48,7 +49,32 @@ def test_its_numbers_are_those_of_what_was_done(tmp_path: Path) -> None:
                 assert values("RequestMetrics", request="Produce")["Requests-total"] == 1
                 assert values("RequestMetrics", request="CreateTopics")["Requests-total"] == 1
                 assert values("RequestMetrics", request="Fetch")["Requests-total"] >= 1
-                assert values("receive-buffers").keys() == {"lent", "kept"}
+                assert values("listener")["connections"] >= 2
+                assert values("jobs")["running_max"] > 0
+                assert values("open-files")["files"] >= 1
+
+    asyncio.run(main())
+
+
+def test_fetches_that_wait_are_counted(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker, Client(f"127.0.0.1:{broker.endpoint.port}") as client:
+            await Admin(client).create_topics([NewTopic("t", 1)])
+
+            def waiting() -> float:
+                return broker.metrics.values("DelayedOperationPurgatory", delayedOperation="Fetch")[
+                    "PurgatorySize"
+                ]
+
+            async with BatchProducer(client) as producer:
+                async with BatchFetcher(client, fetch_max_wait_ms=60_000) as fetcher:
+                    assert waiting() == 0
+                    fetcher.add(TopicPartition("t", 0), 0)
+                    await until(lambda: waiting() == 1)
+                    await (await producer.send("t", 0, [(0, None, b"v", ())]))
+                    assert await fetcher.fetch()
+                    await until(lambda: waiting() == 1)
+                await until(lambda: waiting() == 0)
 
     asyncio.run(main())
 
@@ -69,6 +95,17 @@ def test_prometheus_reads_all_of_them(tmp_path: Path) -> None:
                 "Log",
                 "FetchSessionCache",
                 "RequestMetrics",
+                "DelayedOperationPurgatory",
+                "receive-buffers",
+                "listener",
+                "metadata-answers",
+                "cold-reads",
+                "fetch-sessions",
+                "flusher",
+                "compaction",
+                "moves",
+                "open-files",
+                "jobs",
             )
             assert len(families["kafka_log_log_logendoffset"].samples) == 2
             assert families["kafka_log_log_logendoffset"].samples[0].labels["topic"] == "a.b"

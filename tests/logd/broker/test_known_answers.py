@@ -129,6 +129,6 @@ def test_what_nobody_asks_for_any_more_makes_room() -> None:
     assert [key for key in "abcd" if answers.find(key, 1)] == ["a", "c", "d"]
     answers.keep("e", b"x" * 100, 1)
     assert answers.find("e", 1) is None, "larger than all there is room for"
-    assert answers.statistics() == {"answers": 3, "bytes": 90}
+    assert answers.statistics() == {"answers": 3, "bytes": 90, "bytes_max": 100}
     assert answers.find("a", 2) is None
-    assert answers.statistics() == {"answers": 0, "bytes": 0}
+    assert answers.statistics() == {"answers": 0, "bytes": 0, "bytes_max": 100}

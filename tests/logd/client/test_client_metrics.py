@@ -49,7 +49,7 @@ def test_numbers_are_those_of_what_was_done(bootstrap: str, new_name: Callable[[
             async with BatchFetcher(client) as fetcher:
                 fetcher.add(tp, 0)
                 first = await fetcher.fetch(max_records=10)
-                fetched = metrics.values("consumer-fetch-manager-metrics", client_id="me-fetch-2")
+                fetched = metrics.values("consumer-fetch-manager-metrics", client_id="me-fetch-3")
                 of_one = metrics.values("consumer-fetch-manager-metrics", topic=topic, partition="0")
                 assert [part.record_count for part in first] == [10]
                 assert fetched["records-consumed-total"] == 10
@@ -57,7 +57,11 @@ def test_numbers_are_those_of_what_was_done(bootstrap: str, new_name: Callable[[
                 assert fetched["records-lag-max"] == of_one["records-lag"] == 10
                 check_documented(metrics, "consumer-fetch-manager-metrics")
                 assert b"kafka_consumer_consumer_fetch_manager_metrics_records_lag{" in exposition(metrics)
-            assert not list(metrics.read()), "everything is closed"
+                check_documented(metrics, "fetch-buffer", "connections")
+                assert metrics.values("connections")["connections"] > 0
+                assert metrics.values("fetch-buffer")["buffered_bytes"] > 0
+            assert {name.type for name, _ in metrics.read()} == {"connections"}
+        assert not list(metrics.read()), "everything is closed"
 
     run(main())
 

@@ -163,6 +163,8 @@ def test_large_requests_are_received_in_turn() -> None:
     assert asks("a", 9), "it is in already"
     assert not asks("c", 1) and not asks("d", 50) and not asks("e", 1)
     assert not asks("c", 1), "it keeps its place"
+    told = buffers.statistics()
+    assert (told["waiting"], told["announced_bytes"] >= told["announced_bytes_max"]) == (3, True)
     buffers.dismiss("d")
     buffers.dismiss("a")
     assert turns == []
@@ -174,6 +176,12 @@ def test_large_requests_are_received_in_turn() -> None:
     assert asks("f", 100) and not asks("g", 1)
 
 
+def held(buffers: ReceiveBuffers) -> tuple[int, int]:
+    """Bytes lent, and kept."""
+    told = buffers.statistics()
+    return told["lent_bytes"], told["kept_bytes"]
+
+
 def test_free_buffers_are_lent_before_new_ones_are_made() -> None:
     buffers = ReceiveBuffers(kept_bytes_max=8 * MB)
     first = buffers.lend(MB, 3 * MB)
@@ -181,7 +189,7 @@ def test_free_buffers_are_lent_before_new_ones_are_made() -> None:
     second = buffers.lend(4 * MB, 4 * MB)
     buffers.give_back(second)
     assert buffers.lend(MB, 3 * MB) is second, "one that has room for all is there"
-    assert buffers.statistics() == {"lent": 5 * MB, "kept": 0}
+    assert held(buffers) == (5 * MB, 0)
 
 
 def test_no_more_is_kept_than_was_needed_lately() -> None:
@@ -189,11 +197,11 @@ def test_no_more_is_kept_than_was_needed_lately() -> None:
     lent = [buffers.lend(4 * MB, 0) for _ in range(3)]
     for buffer in lent:
         buffers.give_back(buffer)
-    assert buffers.statistics() == {"lent": 0, "kept": 8 * MB}, "the third one was too much"
+    assert held(buffers) == (0, 8 * MB), "the third one was too much"
     buffers.trim()
-    assert buffers.statistics()["kept"] == 8 * MB, "two were lent at one time since the last call"
+    assert buffers.statistics()["kept_bytes"] == 8 * MB, "two were lent at one time since the last call"
     buffers.give_back(buffers.lend(MB, MB))
     buffers.trim()
-    assert buffers.statistics()["kept"] == 4 * MB
+    assert buffers.statistics()["kept_bytes"] == 4 * MB
     buffers.trim()
-    assert buffers.statistics() == {"lent": 0, "kept": 0}
+    assert held(buffers) == (0, 0)
