@@ -1,4 +1,5 @@
-"""Kafka's client keys as arguments of `Client`, `BatchProducer`, `Consumer` and `BatchFetcher`.
+"""Kafka's client keys as arguments of `Client`, `BatchProducer`, `TransactionalProducer`, `Consumer` and
+`BatchFetcher`.
 
 The one reading for connect, streams, mirror, the Spark source and the commands. A place says under which
 prefixes its keys may stand; the later prefix wins:
@@ -89,6 +90,11 @@ PRODUCER: Table = {
     "delivery.timeout.ms": ("delivery_timeout_ms", _whole),
     "max.in.flight.requests.per.connection": ("max_in_flight", _whole),
 }
+TRANSACTIONAL: Table = {
+    "transactional.id": ("transactional_id", str),
+    "transaction.timeout.ms": ("transaction_timeout_ms", _whole),
+}
+"""Of a transactional producer, besides those of `PRODUCER`; a plain one has no use for them."""
 FETCHER: Table = {
     "isolation.level": ("isolation_level", _one_of("read_committed", "read_uncommitted")),
     "fetch.min.bytes": ("fetch_min_bytes", _whole),
@@ -116,8 +122,7 @@ _JAVAS = """
     metrics.sample.window.ms partition.assignment.strategy partitioner.adaptive.partitioning.enable
     partitioner.availability.timeout.ms partitioner.class partitioner.ignore.keys receive.buffer.bytes
     retries send.buffer.bytes socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
-    transaction.timeout.ms transaction.two.phase.commit.enable transactional.id value.deserializer
-    value.serializer
+    transaction.two.phase.commit.enable value.deserializer value.serializer
 """
 OF_JAVA = frozenset(_JAVAS.split())
 """Keys of Kafka's Java clients that mean nothing here."""
@@ -175,6 +180,21 @@ class ClientProperties:
         """Arguments of `BatchProducer`."""
         return self.arguments(PRODUCER)
 
+    def transactional_producer(self) -> dict[str, Any]:
+        """Arguments of `TransactionalProducer`.
+
+        ConfigError without a `transactional.id`, and for `acks` and `enable.idempotence` that a transaction
+        cannot have, as in Kafka's producer.
+        """
+        given = self.arguments({**PRODUCER, **TRANSACTIONAL})
+        if not given.get("transactional_id"):
+            key = "transactional.id"
+            raise ConfigError(self.written.get(key, key), self.values.get(key, ""), "must not be empty")
+        for key, needed, must in (("acks", -1, "all"), ("enable.idempotence", True, "true")):
+            if given.pop(PRODUCER[key][0], needed) != needed:
+                raise ConfigError(self.written[key], self.values[key], f"must be {must} for transactions")
+        return given
+
     def consumer(self) -> dict[str, Any]:
         """Arguments of `Consumer`."""
         return self.arguments(CONSUMER)
@@ -184,14 +204,16 @@ class ClientProperties:
         return self.arguments(FETCHER)
 
     def tell_rest(self, effective: Collection[str]) -> None:
-        """Name those without effect: Java's own in one line of the log, unknown ones with the nearest known.
+        """Name those without effect: Java's own, and those of transactions where there are none, in one line
+        of the log, unknown ones with the nearest known.
 
         `effective`: the keys that the place acts on besides those of TLS and SASL.
         """
         rest = {key for key in self.values if key not in effective and not is_security_key(key)}
-        if javas := sorted(self.written[key] for key in rest & OF_JAVA):
-            _log.warning("without effect here: %s", ", ".join(javas))
-        for key in sorted(rest - OF_JAVA):
+        known = OF_JAVA | TRANSACTIONAL.keys()
+        if useless := sorted(self.written[key] for key in rest & known):
+            _log.warning("without effect here: %s", ", ".join(useless))
+        for key in sorted(rest - known):
             near = nearest(key, effective)
             _log.warning(
                 "%s is not known and has no effect%s", self.written[key], f"; {near}?" if near else ""

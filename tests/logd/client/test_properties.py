@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import BatchFetcher, BatchProducer, Client, Consumer
+from logd.client import BatchFetcher, BatchProducer, Client, Consumer, TransactionalProducer
 from logd.client.properties import (
     CLIENT,
     CONSUMER,
     FETCHER,
     OF_JAVA,
     PRODUCER,
+    TRANSACTIONAL,
     ClientProperties,
     Table,
     one_client,
@@ -33,7 +34,13 @@ LOGIN = {
 
 @pytest.mark.parametrize(
     ("table", "target"),
-    [(CLIENT, Client), (PRODUCER, BatchProducer), (CONSUMER, Consumer), (FETCHER, BatchFetcher)],
+    [
+        (CLIENT, Client),
+        (PRODUCER, BatchProducer),
+        (TRANSACTIONAL, TransactionalProducer),
+        (CONSUMER, Consumer),
+        (FETCHER, BatchFetcher),
+    ],
 )
 def test_every_key_leads_to_an_argument_there_is(table: Table, target: type) -> None:
     taken = inspect.signature(target).parameters.values()
@@ -58,6 +65,44 @@ def test_roles_take_their_own_keys() -> None:
     given = {"producer.acks": "all", "producer.linger.ms": "0.5", "consumer.max.poll.interval.ms": "9"}
     assert ClientProperties.layered(given, "producer.").producer() == {"acks": -1, "linger_ms": 0.5}
     assert ClientProperties.layered(given, "consumer.").consumer() == {"rebalance_timeout_ms": 9}
+
+
+def test_a_transactional_producer_takes_a_producer_s_keys_and_its_own() -> None:
+    given = {
+        "transactional.id": "orders",
+        "transaction.timeout.ms": "9000",
+        "acks": "all",
+        "enable.idempotence": "true",
+        **{key: "7" for key in PRODUCER if key.endswith((".ms", ".size", ".memory"))},
+        "max.in.flight.requests.per.connection": "2",
+        "compression.type": "zstd",
+    }
+    arguments = ClientProperties.layered(given, "").transactional_producer()
+    assert (arguments["transactional_id"], arguments["transaction_timeout_ms"]) == ("orders", 9_000)
+    assert (arguments["linger_ms"], arguments["compression_type"]) == (7, "zstd")
+    assert arguments.keys() <= inspect.signature(TransactionalProducer).parameters.keys()
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ({}, "transactional.id"),
+        ({"producer.transactional.id": ""}, "producer.transactional.id"),
+        ({"producer.transactional.id": "a", "producer.acks": "1"}, "producer.acks"),
+        (
+            {"producer.transactional.id": "a", "producer.enable.idempotence": "false"},
+            "producer.enable.idempotence",
+        ),
+        (
+            {"producer.transactional.id": "a", "producer.transaction.timeout.ms": "soon"},
+            "producer.transaction.timeout.ms",
+        ),
+    ],
+)
+def test_what_a_transaction_cannot_have_is_refused(given: dict[str, str], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ClientProperties.layered(given, "producer.").transactional_producer()
+    assert caught.value.key == key
 
 
 @pytest.mark.parametrize(
@@ -90,6 +135,15 @@ def test_nothing_is_passed_over_silently(caplog: pytest.LogCaptureFixture) -> No
         "without effect here: consumer.check.crcs, consumer.key.deserializer",
         "consumer.fetch.min.byte is not known and has no effect; fetch.min.bytes?",
         "consumer.frobnicate is not known and has no effect",
+    ]
+
+
+def test_keys_of_transactions_have_no_effect_where_there_are_none(caplog: pytest.LogCaptureFixture) -> None:
+    given = ClientProperties.layered({"transactional.id": "a", "transaction.timeout.ms": "1"}, "")
+    given.tell_rest(PRODUCER)
+    given.tell_rest((*PRODUCER, *TRANSACTIONAL))
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("logd.")] == [
+        "without effect here: transaction.timeout.ms, transactional.id"
     ]
 
 
