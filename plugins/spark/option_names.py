@@ -24,6 +24,7 @@ _EFFECTIVE = """
     minPartitions maxRecordsPerPartition includeHeaders kafkaConsumer.pollTimeoutMs kafka.bootstrap.servers
     kafka.isolation.level kafka.fetch.min.bytes
     kafka.fetch.max.wait.ms kafka.fetch.max.bytes kafka.max.partition.fetch.bytes
+    kafka.client.rack
 """
 _CLIENT = " ".join(f"kafka.{key}" for key in sorted(CLIENT_KEYS))
 """Of connections, TLS and SASL."""
@@ -31,7 +32,7 @@ _CLIENT = " ".join(f"kafka.{key}" for key in sorted(CLIENT_KEYS))
 _WITHOUT_EFFECT = """
     maxOffsetsPerTrigger minOffsetsPerTrigger maxTriggerDelay groupIdPrefix fetchOffset.numRetries
     fetchOffset.retryIntervalMs kafka.allow.auto.create.topics kafka.auto.commit.interval.ms
-    kafka.check.crcs kafka.client.dns.lookup kafka.client.rack kafka.connections.max.idle.ms
+    kafka.check.crcs kafka.client.dns.lookup kafka.connections.max.idle.ms
     kafka.default.api.timeout.ms kafka.enable.metrics.push kafka.exclude.internal.topics kafka.group.id
     kafka.group.instance.id kafka.group.protocol kafka.group.remote.assignor kafka.heartbeat.interval.ms
     kafka.max.poll.interval.ms kafka.max.poll.records kafka.metadata.recovery.rebootstrap.trigger.ms

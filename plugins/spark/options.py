@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from logd.client.properties import ClientProperties
+from logd.client.properties import FETCHER, ClientProperties
 from logd.errors import ConfigError
 from logd.topic_partition import TopicPartition
 from plugins.spark.option_names import check_names
@@ -70,6 +70,7 @@ _FETCH = {
     "kafka.max.partition.fetch.bytes": "max_partition_fetch_bytes",
 }
 
+_RACK = {"client.rack": FETCHER["client.rack"]}
 _FETCH_LEAST = {"kafka.fetch.min.bytes": 0, "kafka.fetch.max.wait.ms": 0}
 
 
@@ -77,6 +78,7 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
     """Options of a batch read; ConfigError names the key, the value and what is allowed."""
     check_names(options)
     given = {key.lower(): value for key, value in options.items()}
+    of_client = ClientProperties.layered(given, "kafka.")
     topics, pattern, assigned = _subscription(given)
     starting = _choice(given, "starting", EARLIEST)
     ending = _choice(given, "ending", LATEST)
@@ -101,12 +103,13 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
         include_headers=_boolean(given, "includeHeaders", False),
         poll_timeout_ms=_positive(given, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
         isolation_level=isolation,  # type: ignore[arg-type]
-        client={"client_id": "millstream-spark", **ClientProperties.layered(given, "kafka.").client()},
+        client={"client_id": "millstream-spark", **of_client.client()},
         fetch={
             name: value
             for key, name in _FETCH.items()
             if (value := _positive(given, key, _FETCH_LEAST.get(key, 1))) is not None
-        },
+        }
+        | of_client.arguments(_RACK),
     )
 
 

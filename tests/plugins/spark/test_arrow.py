@@ -7,12 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from logd.client.fetcher.session import CLOSING_EPOCH
 from logd.errors import ConfigError
 from logd.records import NewRecord
 from plugins.spark.arrow import read_arrow
 from plugins.spark.errors import DataLost
 from plugins.spark.options import parse_options
 from plugins.spark.ranges import LogRange, resolve_ranges
+from tests.logd.client.fake_broker import FakeBroker
+from tests.logd.client.running import run
+from tests.logd.client.session_broker import SessionBroker
 from tests.plugins.spark.log import Log
 from tests.support.depth import sample
 from tests.support.logd_process import LogdProcess
@@ -42,6 +46,34 @@ def test_a_log_start_that_has_moved(log: Log, start: int, held: list[int]) -> No
     with pytest.raises(DataLost, match=f"offset 0 is wanted, the log has {start}"):
         offsets(log, planned)
     assert offsets(log, planned, failOnDataLoss="false") == held
+
+
+def test_fetches_say_where_the_reader_stands_and_a_replica_nearby_is_read_from() -> None:
+    """The rack was taken and had no effect."""
+
+    async def main() -> None:
+        async with FakeBroker(1) as leader, FakeBroker(2, leader.nodes) as replica:
+            led, near = SessionBroker(leader), SessionBroker(replica)
+            leader.topics["t"] = replica.topics["t"] = {0: 1}
+            for broker in (led, near):
+                broker.append(0, b"a", b"b")
+            led.replicas[0] = 2
+            given = {
+                "kafka.bootstrap.servers": leader.bootstrap,
+                "subscribe": "t",
+                "kafka.client.rack": "r1",
+            }
+
+            def values() -> list[bytes]:
+                batches = read_arrow(parse_options(given), LogRange("t", 0, 0, 2))
+                return [value for batch in batches for value in batch.column("value").to_pylist()]
+
+            assert await asyncio.to_thread(values) == [b"a", b"b"]
+            asked = [said for said in led.requests + near.requests if said.epoch != CLOSING_EPOCH]
+            assert {said.rack_id for said in asked} == {"r1"}
+            assert near.requests
+
+    run(main())
 
 
 def test_offsets_of_a_partition_that_is_not_there_are_refused(log: Log) -> None:

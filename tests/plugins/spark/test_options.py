@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from plugins.spark.errors import DataLost
 from plugins.spark.options import EARLIEST, LATEST, Wanted, parse_options
 from plugins.spark.ranges import LogRange, split_ranges, within_log
 from plugins.spark.settings import PartitionColumn, SparkSettings, SparkSinkConfig, parse_partition_by
+from plugins.spark.sink import SparkSinkTask
 
 BASE = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "a, b"}
 
@@ -44,6 +46,12 @@ def test_what_is_named_twice_is_read_once() -> None:
 def test_a_fetch_need_not_wait() -> None:
     given = {"kafka.fetch.min.bytes": "0", "kafka.fetch.max.wait.ms": "0"}
     assert parse_options({**BASE, **given}).fetch == {"fetch_min_bytes": 0, "fetch_max_wait_ms": 0}
+
+
+def test_the_sink_s_own_reads_are_in_the_rack_its_consumer_is_given() -> None:
+    task = SparkSinkTask()
+    task.context = SimpleNamespace(client_settings={"client.rack": "r1", "group.id": "g"})  # type: ignore[assignment]
+    assert parse_options({**BASE, **task._client_options()}).fetch == {"client_rack": "r1"}
 
 
 def test_offsets_per_partition() -> None:
