@@ -18,20 +18,20 @@ raise.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from logd.client.cluster.metadata import NO_NODE
+from logd.client.producer.batch import SEQUENCE_MASK, PendingBatch
+from logd.client.producer.delivery import Delivery
 from logd.client.producer.gate import NO_TRANSACTION, TransactionGate
 from logd.client.producer.identity import Identity
-from logd.errors import ErrorCode, KafkaError, MillstreamError, RecordsRefused
-from logd.records import BatchHeader, Codec, NewRecord, build_batch, read_header, restamp
+from logd.errors import ErrorCode, KafkaError, MillstreamError
+from logd.records import BatchHeader, Codec, NewRecord
 from logd.topic_partition import TopicPartition
 
 EPOCH_MAX = 32_767
-SEQUENCE_MASK = 0x7FFF_FFFF
 
 STATE_LOST = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -41,152 +41,6 @@ STATE_LOST = (
 """The broker's idea of our sequence is not ours."""
 HALTING = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
 """Those of them that say that something was written which was not ours, or not in this order."""
-
-
-class Delivery:
-    """One `send`: its future is done when the sender has let go and all the batches it was spread over are
-    acked.
-    """
-
-    __slots__ = ("_answered", "_offset", "_pending", "future", "is_queued")
-
-    def __init__(self, future: asyncio.Future[int | None]) -> None:
-        self.future = future
-        self.is_queued = False
-        """Whether a batch has, or had, records of it."""
-        self._pending = 1
-        self._answered = False
-        self._offset: int | None = None
-
-    def hold(self) -> None:
-        """One more batch has records of it."""
-        self._pending += 1
-        self.is_queued = True
-
-    def release(self) -> None:
-        """The sender has queued all, or one batch is in the log."""
-        self._pending -= 1
-        if self._pending == 0 and not self.future.done():
-            self.future.set_result(self._offset)
-
-    def acked(self, offset: int | None) -> None:
-        """One of its batches is in the log; the first one's offset is the result."""
-        if not self._answered:
-            self._answered, self._offset = True, offset
-        self.release()
-
-    def failed(self, error: MillstreamError) -> None:
-        """One of its batches is given up."""
-        if not self.future.done():
-            self.future.set_exception(error)
-
-
-class PendingBatch:
-    """Records (or a batch to pass on) that will be one batch, and who waits for it.
-
-    `deliveries`: (delivery, position of its first record here). `order`: place among the partition's batches.
-    """
-
-    __slots__ = (
-        "created_at",
-        "data",
-        "deliveries",
-        "done",
-        "error",
-        "identity",
-        "order",
-        "raw",
-        "records",
-        "sealed",
-        "sequence",
-        "size",
-        "transaction",
-    )
-
-    def __init__(self, order: int, now: float, transaction: int = NO_TRANSACTION) -> None:
-        self.order = order
-        self.transaction = transaction
-        self.created_at = now
-        self.records: list[NewRecord] = []
-        self.raw: tuple[BatchHeader, memoryview] | None = None
-        self.size = 0
-        self.sealed = False
-        self.deliveries: list[tuple[Delivery, int]] = []
-        self.data: bytes | None = None
-        self.identity = Identity()
-        self.sequence = -1
-        self.error: MillstreamError | None = None
-        self.done = False
-
-    @property
-    def count(self) -> int:
-        """How many records."""
-        return self.raw[0].count if self.raw is not None else len(self.records)
-
-    def stamp(self, identity: Identity, sequence: int, codec: Codec, level: int | None) -> None:
-        """Make the bytes to send, under this identity and sequence."""
-        transactional = self.transaction != NO_TRANSACTION
-        if self.data is None and self.raw is None:
-            self.data = build_batch(
-                self.records,
-                codec=codec,
-                level=level,
-                producer_id=identity.producer_id,
-                producer_epoch=identity.epoch,
-                base_sequence=sequence,
-                transactional=transactional,
-            )
-        else:
-            header, data = self.raw or (read_header(self.data or b""), self.data or b"")
-            self.data = restamp(
-                data,
-                header,
-                producer_id=identity.producer_id,
-                producer_epoch=identity.epoch,
-                base_sequence=sequence,
-                transactional=transactional,
-            )
-        self.identity, self.sequence = identity, sequence
-
-    def acked(self, base_offset: int | None) -> None:
-        """The batch is in the log, its first record at `base_offset` (None: not known)."""
-        self.done = True
-        for delivery, first in self.deliveries:
-            delivery.acked(None if base_offset is None else base_offset + first)
-
-    def failed(self, error: MillstreamError) -> None:
-        """The batch is given up; of refused records (KIP-467) each `send` is told its own."""
-        self.done, self.error = True, error
-        for delivery, first in self.deliveries:
-            if isinstance(error, RecordsRefused):
-                delivery.failed(error.of(first, self._end_of(first)))
-            else:
-                delivery.failed(error)
-
-    def halves(self) -> list[PendingBatch]:
-        """Two batches instead of this one, which the broker found too large; together they keep its
-        sequences.
-        """
-        middle = len(self.records) // 2
-        parts = []
-        for start, records in ((0, self.records[:middle]), (middle, self.records[middle:])):
-            part = PendingBatch(self.order, self.created_at, self.transaction)
-            part.records, part.sealed = records, True
-            part.size = self.size // 2 if start else self.size - self.size // 2
-            if self.sequence >= 0:
-                part.identity, part.sequence = self.identity, (self.sequence + start) & SEQUENCE_MASK
-            for delivery, first in self.deliveries:
-                mine = start <= first < start + len(records)
-                if mine or (start and first < start < self._end_of(first)):
-                    part.deliveries.append((delivery, max(first - start, 0)))
-                    if not mine:
-                        delivery.hold()
-            parts.append(part)
-        return parts
-
-    def _end_of(self, first: int) -> int:
-        """Position after the last record of the delivery that begins at `first`."""
-        return min((f for _, f in self.deliveries if f > first), default=len(self.records))
 
 
 class QueueWatcher(Protocol):

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from logd.client.cluster.metadata import NO_NODE
-from logd.client.producer.accumulator import PartitionQueue, PendingBatch
+from logd.client.producer.accumulator import PartitionQueue
+from logd.client.producer.batch import PendingBatch
 from logd.client.producer.gate import TransactionGate
 from logd.client.producer.identity import Identity
 from logd.client.producer.memory import Memory

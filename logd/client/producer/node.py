@@ -11,8 +11,9 @@ from logd.client.cluster.answers import about
 from logd.client.cluster.cluster import Client, is_retriable
 from logd.client.cluster.connection import Connection
 from logd.client.cluster.versions import highest_common
-from logd.client.producer.accumulator import STATE_LOST, PartitionQueue, PendingBatch
+from logd.client.producer.accumulator import STATE_LOST, PartitionQueue
 from logd.client.producer.backlog import Backlog
+from logd.client.producer.batch import PendingBatch
 from logd.client.producer.due import DueQueues
 from logd.client.producer.producer_metrics import ProducerMetrics
 from logd.errors import ErrorCode, KafkaError, MillstreamError, RecordsRefused, StaleMetadata, error_for

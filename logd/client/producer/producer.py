@@ -16,8 +16,10 @@ from logd.client.cluster.cluster import Client
 from logd.client.cluster.futures import retrieve_failure
 from logd.client.cluster.lookup import look_up_forever
 from logd.client.cluster.metadata import NO_NODE
-from logd.client.producer.accumulator import Delivery, PartitionQueue, PendingBatch
+from logd.client.producer.accumulator import PartitionQueue
 from logd.client.producer.backlog import Backlog
+from logd.client.producer.batch import PendingBatch
+from logd.client.producer.delivery import Delivery
 from logd.client.producer.gate import TransactionGate
 from logd.client.producer.identity import Identity
 from logd.client.producer.node import ProduceNode, ProduceSettings

@@ -12,8 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from logd.client import BatchProducer, TopicPartition
 from logd.client.cluster.metadata import NO_NODE
-from logd.client.producer.accumulator import Delivery, PartitionQueue, PendingBatch
+from logd.client.producer.accumulator import PartitionQueue
 from logd.client.producer.backlog import Backlog
+from logd.client.producer.batch import PendingBatch
+from logd.client.producer.delivery import Delivery
 from logd.client.producer.due import NEVER, DueQueues
 from logd.client.producer.gate import NO_TRANSACTION, TransactionGate
 from logd.client.producer.identity import Identity
