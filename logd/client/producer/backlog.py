@@ -10,6 +10,7 @@ in `producer` and `node` looks through all queues.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
@@ -31,10 +32,7 @@ class BrokerWatcher(Protocol):
 
 
 class Backlog:
-    """The producer takes `memory` when it fills `queues`; here it is given back when a batch is done with.
-
-    `on_lookup` is called when a queue comes to the `lookups`.
-    """
+    """The producer takes `memory` when it fills `queues`; here it is given back when a batch is done with."""
 
     def __init__(
         self,
@@ -42,15 +40,15 @@ class Backlog:
         *,
         halts: bool = False,
         gate: TransactionGate | None = None,
-        on_lookup: Callable[[], None],
     ) -> None:
         self._halts = halts
-        self._on_lookup = on_lookup
         self.gate = gate
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.busy: dict[TopicPartition, PartitionQueue] = {}
         self.filling: dict[TopicPartition, PartitionQueue] = {}
         self.lookups: dict[TopicPartition, PartitionQueue] = {}
+        self.lookup_wanted = asyncio.Event()
+        """Set when a queue comes to the `lookups`."""
         self.watchers: dict[int, BrokerWatcher] = {}
         """Broker → who sends to it."""
         self.interrupts = 0
@@ -81,7 +79,7 @@ class Backlog:
         if queue.needs_lookup:
             if tp not in self.lookups:
                 self.lookups[tp] = queue
-                self._on_lookup()
+                self.lookup_wanted.set()
         elif self.lookups:
             self.lookups.pop(tp, None)
         node = queue.node

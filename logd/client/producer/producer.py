@@ -1,28 +1,27 @@
 """The batch producer: idempotent, in order per partition, bounded in memory.
 
-`accumulator` holds the batches and their order, `backlog` all of them within a bound, `node` sends them; here
-are the front door, leaders, timeouts and the producer id. `transactional` puts transactions on top: their
-batches go the same way, through a `gate`.
+`accumulator` holds the batches and their order, `backlog` all of them within a bound, `director` has them
+sent; here is the front door. `transactional` puts transactions on top: their batches go the same way, through
+a `gate`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from logd.client.cluster.cluster import Client
 from logd.client.cluster.futures import retrieve_failure
-from logd.client.cluster.lookup import look_up_forever
-from logd.client.cluster.metadata import NO_NODE
 from logd.client.producer.accumulator import PartitionQueue
 from logd.client.producer.backlog import Backlog
 from logd.client.producer.batch import PendingBatch
 from logd.client.producer.delivery import Delivery
+from logd.client.producer.director import Director
 from logd.client.producer.gate import TransactionGate
 from logd.client.producer.identity import Identity
-from logd.client.producer.node import ProduceNode, ProduceSettings
+from logd.client.producer.node import ProduceSettings
 from logd.client.producer.partitioner import StickyPartitioner, partition_for_key
 from logd.client.producer.producer_metrics import FLUSH, ProducerMetrics
 from logd.errors import (
@@ -31,13 +30,10 @@ from logd.errors import (
     ErrorCode,
     KafkaError,
     MillstreamError,
-    RequestTimedOut,
-    error_for,
 )
 from logd.metrics.metrics import Values
 from logd.records import Codec, NewRecord, estimate_size, read_header
 from logd.topic_partition import TopicPartition
-from logd.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
@@ -45,7 +41,6 @@ IN_FLIGHT_MAX = 5
 """A broker remembers the last five batches of a producer and partition, to recognise duplicates."""
 NO_TIMEOUT_MS = (1 << 31) - 1
 """Delivery timeout of those who wait for brokers that are away, however long, as Kafka Connect does."""
-_EXPIRY_CHECK_SECONDS = 1.0
 
 
 class BatchProducer:
@@ -94,31 +89,30 @@ class BatchProducer:
         self.codec = Codec.named(compression_type)
         self.max_request_size = max_request_size
         self.idempotent = enable_idempotence and acks == -1
-        self._settings = ProduceSettings(
-            acks=acks,
-            codec=self.codec,
-            compression_level=compression_level,
-            linger=linger_ms / 1000,
-            max_request_size=max_request_size,
-            max_in_flight=max_in_flight,
-            max_in_flight_per_partition=max_in_flight if self.idempotent else 1,
-        )
         self._lane = client.new_lane("produce")
         self._gate = gate
-        self._lookup_wanted = asyncio.Event()
-        self._backlog = Backlog(
-            buffer_memory, halts=halt_on_failure, gate=gate, on_lookup=self._lookup_wanted.set
-        )
+        self._backlog = Backlog(buffer_memory, halts=halt_on_failure, gate=gate)
         self._metrics = ProducerMetrics()
+        self._director = Director(
+            client,
+            lane=self._lane,
+            settings=ProduceSettings(
+                acks=acks,
+                codec=self.codec,
+                compression_level=compression_level,
+                linger=linger_ms / 1000,
+                max_request_size=max_request_size,
+                max_in_flight=max_in_flight,
+                max_in_flight_per_partition=max_in_flight if self.idempotent else 1,
+            ),
+            backlog=self._backlog,
+            metrics=self._metrics,
+            delivery_timeout=delivery_timeout_ms / 1000,
+        )
         self._batch_size = min(batch_size, max_request_size)
-        self._delivery_timeout = delivery_timeout_ms / 1000
         self._identity = Identity()
-        self._nodes: dict[int, ProduceNode] = {}
         self._undelivered: set[asyncio.Future[int | None]] = set()
         self._sticky = StickyPartitioner(client.random)
-        self._settled = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._failure: BaseException | None = None
         self._closed = False
         self._told = ExitStack()
         """Ends what metrics tell of this producer."""
@@ -128,13 +122,12 @@ class BatchProducer:
     async def start(self) -> Self:
         """Get a producer id (when idempotent). Call before the first `send`."""
         if self.idempotent and self._gate is None:
-            self._identity = await self._new_identity()
+            self._identity = await self._director.new_identity()
         name = f"{self.client.client_id}-{self._lane}"
         self._told.callback(
             self.client.metrics.add("kafka.producer", "producer-metrics", self._values, client_id=name)
         )
-        self._spawn(self._direct(), "produce-director")
-        self._spawn(self._expire(), "produce-expiry")
+        self._director.start()
         return self
 
     async def close(self, *, timeout_ms: int | None = None) -> None:
@@ -151,11 +144,7 @@ class BatchProducer:
         finally:
             self._closed = True
             self._told.close()
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(
-                *self._tasks, *(node.close() for node in self._nodes.values()), return_exceptions=True
-            )
+            await self._director.close()
             self._backlog.abandon(ConnectionClosed("the producer was closed before the broker acknowledged"))
             await self.client.close_lane(self._lane)
 
@@ -283,9 +272,7 @@ class BatchProducer:
 
     async def settle(self) -> None:
         """Wait until every batch that was sent is answered, or its connection lost."""
-        while self._failure is None and any(queue.in_flight for queue in self._backlog.busy.values()):
-            self._settled.clear()
-            await self._settled.wait()
+        await self._director.settle()
 
     @property
     def metrics(self) -> ProducerMetrics:
@@ -294,8 +281,7 @@ class BatchProducer:
 
     def wake(self) -> None:
         """The gate was opened."""
-        for node in self._nodes.values():
-            node.wake()
+        self._director.wake()
 
     def partition_for(self, topic: str, key: bytes | None, partition_count: int) -> int:
         """Kafka's default partitioner: murmur2 of the key; null keys stick to one partition per batch."""
@@ -312,7 +298,7 @@ class BatchProducer:
             "buffered_bytes": memory.taken,
             "buffered_bytes_max": memory.limit,
             "waiting": memory.waiting,
-            "in_flight_requests": self._in_flight(),
+            "in_flight_requests": self._director.in_flight,
             "records_sent": self._metrics.records_sent,
             "batches_sent": self._metrics.batches_sent,
             "requests_sent": self._metrics.requests_sent,
@@ -320,10 +306,7 @@ class BatchProducer:
         }
 
     def _values(self) -> Values:
-        return self._metrics.values(self._backlog, in_flight=self._in_flight())
-
-    def _in_flight(self) -> int:
-        return sum(node.in_flight for node in self._nodes.values())
+        return self._metrics.values(self._backlog, in_flight=self._director.in_flight)
 
     # --- queueing ---
 
@@ -372,118 +355,11 @@ class BatchProducer:
                 raise queue.halted or ConnectionClosed(f"{queue.tp}: given up while it waited for memory")
 
     def _check_open(self) -> None:
-        if self._failure is not None:
-            raise self._failure
+        if self._director.failure is not None:
+            raise self._director.failure
         if self._closed:
             raise ConnectionClosed("the producer is closed")
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
 
-    # --- what `ProduceNode` reports ---
-
-    def look_up(self, queue: PartitionQueue) -> None:
-        """The partition's leader is not where it was."""
-        queue.lose_leader()
-        self.client.invalidate_metadata()
-
-    def answered(self) -> None:
-        """Batches are no longer in flight."""
-        self._settled.set()
-
-    def crashed(self, error: BaseException) -> None:
-        """A task of ours ended by a bug: say so to everybody who waits or comes."""
-        self._failure = error
-        self._settled.set()
-        self._backlog.abandon(ConnectionClosed(f"the producer failed: {error!r}"))
-
-    # --- tasks ---
-
-    async def _direct(self) -> None:
-        await look_up_forever(
-            self.client,
-            self._lookup_wanted,
-            self._look_all_up,
-            remains=lambda: bool(self._backlog.lookups),
-            give_up=self._backlog.abandon,
-        )
-
-    async def _look_all_up(self) -> None:
-        await self._find_leaders()
-        await self._renew_identities()
-
-    async def _find_leaders(self) -> None:
-        homeless = [queue for queue in self._backlog.lookups.values() if queue.node == NO_NODE]
-        if not homeless:
-            return
-        metadata = await self.client.metadata({queue.tp.topic for queue in homeless}, allow_missing=True)
-        for queue in homeless:
-            topic = metadata.topics.get(queue.tp.topic)
-            partition = topic.partitions.get(queue.tp.partition) if topic else None
-            if partition is None:
-                self._note_missing(queue)
-            elif partition.leader not in metadata.brokers:
-                self.client.invalidate_metadata()
-            else:
-                self._send_to(partition.leader)
-                queue.found_leader(partition.leader)
-
-    def _send_to(self, number: int) -> None:
-        """Have a sender for this broker."""
-        if number not in self._nodes:
-            node = self._nodes[number] = ProduceNode(
-                self.client,
-                number,
-                lane=self._lane,
-                settings=self._settings,
-                backlog=self._backlog,
-                director=self,
-                metrics=self._metrics,
-            )
-            node.task = self._spawn(node.run(), f"produce-node-{number}")
-
-    def _note_missing(self, queue: PartitionQueue) -> None:
-        """A topic just made may show up; what is sent to one that stays away fails."""
-        self.client.invalidate_metadata()
-        now = self._now()
-        if queue.missing_since is None:
-            queue.missing_since = now
-        elif now - queue.missing_since > self.client.missing_topic_wait_ms / 1000:
-            queue.missing_since = None
-            error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{queue.tp} does not exist")
-            self._backlog.drop(queue, error)
-
-    async def _renew_identities(self) -> None:
-        for queue in list(self._backlog.lookups.values()):
-            if queue.identity is None:
-                queue.renew(await self._new_identity())
-
-    async def _new_identity(self) -> Identity:
-        async def ask() -> Identity:
-            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
-            response: InitProducerIdResponse = await self.client.request(request)
-            if response.error_code:
-                raise error_for(response.error_code, "InitProducerId")
-            return Identity(response.producer_id, response.producer_epoch)
-
-        return await self.client.retrying(ask)
-
-    async def _expire(self) -> None:
-        """Fail what waits longer than the delivery timeout."""
-        pause = min(_EXPIRY_CHECK_SECONDS, self._delivery_timeout / 4)
-        while True:
-            await asyncio.sleep(pause)
-            oldest = self._now() - self._delivery_timeout
-            for queue in list(self._backlog.busy.values()):
-                error = RequestTimedOut(f"{queue.tp}: not acknowledged within {self._delivery_timeout:g} s")
-                self._backlog.drop(queue, error, lambda batch: batch.created_at <= oldest)  # noqa: B023
-
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        task = asyncio.create_task(work, name=name)
-        task.add_done_callback(self._note_end)
-        self._tasks.append(task)
-        return task
-
-    def _note_end(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self.crashed(error)

@@ -63,16 +63,12 @@ class Queues(RuleBasedStateMachine):
         super().__init__()
         self.loop = asyncio.new_event_loop()
         self.now = 0.0
-        self.lookups = 0
         self.gate = self.make_gate()
-        self.backlog = Backlog(1 << 20, halts=self.halts, gate=self.gate, on_lookup=self.note_lookup)
+        self.backlog = Backlog(1 << 20, halts=self.halts, gate=self.gate)
         self.senders = {node: Sender(node, self.backlog) for node in NODES}
 
     def make_gate(self) -> TransactionGate | None:
         return None
-
-    def note_lookup(self) -> None:
-        self.lookups += 1
 
     def teardown(self) -> None:
         self.loop.close()
@@ -208,7 +204,7 @@ class Queues(RuleBasedStateMachine):
         }
         wanted = {tp for tp in busy if every[tp].node == NO_NODE or every[tp].identity is None}
         assert set(self.backlog.lookups) == wanted
-        assert self.lookups or not wanted, "nobody was told that something is to be looked up"
+        assert self.backlog.lookup_wanted.is_set() or not wanted, "nobody was told"
         for node, sender in self.senders.items():
             due = sender.due
             due.update(self.now)
