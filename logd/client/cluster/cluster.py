@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random as _random
-import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any, Self, TypeVar
 
 from logd.backoff import Backoff
-from logd.client.cluster.authentication import Authenticator
 from logd.client.cluster.connection import Connection
-from logd.client.cluster.handshake import ADVICE_SASL, ADVICE_TLS
 from logd.client.cluster.metadata import NO_NODE, ClusterMetadata, TopicMetadata
 from logd.client.cluster.metadata_cache import MetadataCache
+from logd.client.cluster.opening import ConnectionOpener
 from logd.client.cluster.pool import Address, ConnectionPool, parse_servers
-from logd.client.cluster.versions import highest_common, negotiate
-from logd.client.security.context import make_context
+from logd.client.cluster.versions import highest_common
 from logd.client.security.settings import SecuritySettings
 from logd.errors import (
     ConnectionClosed,
@@ -90,15 +87,16 @@ class Client:
         self.metadata_max_age_ms = metadata_max_age_ms
         self._allow_auto_topic_creation = allow_auto_topic_creation
         self._retry_backoff = (retry_backoff_ms / 1000, retry_backoff_max_ms / 1000)
-        self._max_response_bytes = max_response_bytes
-        self._max_in_flight = max_in_flight
-        self._security = security or SecuritySettings()
-        self._tls: ssl.SSLContext | None = None
-        self._authenticator = Authenticator.of(
-            self._security, client_id=client_id, timeout=connect_timeout_ms / 1000, random=random
+        opener = ConnectionOpener(
+            security or SecuritySettings(),
+            client_id=client_id,
+            timeout=connect_timeout_ms / 1000,
+            max_response_bytes=max_response_bytes,
+            max_in_flight=max_in_flight,
+            random=random,
         )
         self._pool = ConnectionPool(
-            self._open,
+            opener.open,
             lambda: Backoff(reconnect_backoff_ms / 1000, reconnect_backoff_max_ms / 1000, random),
         )
         self._cache = MetadataCache(self._ask_metadata, max_age=metadata_max_age_ms / 1000, clock=_now)
@@ -225,32 +223,6 @@ class Client:
             except ConnectionClosed:
                 continue
         return await self._pool.get(addresses[-1], lane)
-
-    async def _open(self, address: Address) -> Connection:
-        timeout = self._connect_timeout_ms / 1000
-        connection = await Connection.open(
-            *address,
-            timeout=timeout,
-            max_response_bytes=self._max_response_bytes,
-            max_in_flight=self._max_in_flight,
-            tls=await self._tls_context(),
-        )
-        try:
-            connection.advice = "" if self._security.uses_tls else ADVICE_TLS
-            await negotiate(connection, client_id=self.client_id, timeout=timeout)
-            if self._authenticator is not None:
-                await self._authenticator.log_in(connection)
-            else:
-                connection.advice = ADVICE_SASL
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    async def _tls_context(self) -> ssl.SSLContext | None:
-        if self._security.uses_tls and self._tls is None:
-            self._tls = await asyncio.to_thread(make_context, self._security.tls)
-        return self._tls
 
     def _address(self, node: int) -> Address:
         broker = self._cache.cluster.brokers.get(node)
