@@ -86,6 +86,7 @@ class Client:
         self.missing_topic_wait_ms = missing_topic_wait_ms
         self.metadata_max_age_ms = metadata_max_age_ms
         self._allow_auto_topic_creation = allow_auto_topic_creation
+        self._max_in_flight = max_in_flight
         self._retry_backoff = (retry_backoff_ms / 1000, retry_backoff_max_ms / 1000)
         opener = ConnectionOpener(
             security or SecuritySettings(),
