@@ -2,32 +2,80 @@
 
 Each package offers its own commands under the entry point group `millstream.commands`; nothing is
 imported before its subcommand is asked for, so that `millstream logd` starts as fast as logd does.
+
+For the same reason those of this distribution stand here once more, with the line of `--help`: looking
+through all that is installed takes longer than Python does to start.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
 
-GROUP = "millstream.commands"
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
-_HELP = {
-    "logd": "The log daemon: a broker every Kafka client can talk to.",
-    "connect": "The Connect worker: runs source and sink plugins.",
-    "streams": "Describe and run stream topologies.",
-    "mirror": "Copy topics between clusters, and prove the copies equal.",
-    "dump-log": "Print a log's files as Kafka's DumpLogSegments does.",
-    "cluster": "The cluster: its id and controller, its brokers, and what they speak.",
-    "txn": "Transactions: list and describe them, find and abort those that hang.",
-    "demo": "The main job: New York's flights of 2013 through every part.",
+GROUP = "millstream.commands"
+COMPLETE = "_MILLSTREAM_COMPLETE"
+"""The variable by which a shell asks for what may come next."""
+
+
+class Own(NamedTuple):
+    """A subcommand of this distribution."""
+
+    place: str
+    """As in the entry point: `module:attribute`."""
+    help: str
+
+
+OWN = {
+    "demo": Own("millstream.demo.cli:app", "The main job: New York's flights of 2013 through every part."),
+    "logd": Own("logd.cli:app", "The log daemon: a broker every Kafka client can talk to."),
+    "connect": Own("connect.cli:app", "The Connect worker: runs source and sink plugins."),
+    "streams": Own("streams.cli:app", "Describe and run stream topologies."),
+    "mirror": Own("mirror.cli:app", "Copy topics between clusters, and prove the copies equal."),
+    "cluster": Own(
+        "millstream.cluster.cli:app", "The cluster: its id and controller, its brokers, and what they speak."
+    ),
+    "topic": Own(
+        "millstream.topic.cli:app",
+        "Topics: create, list, describe, grow and delete them, and ask for their offsets.",
+    ),
+    "group": Own(
+        "millstream.group.cli:app",
+        "Groups of consumers: their members, offsets and lag; set offsets, delete.",
+    ),
+    "config": Own(
+        "millstream.config.cli:app",
+        "Settings of topics, brokers and groups: describe, alter and delete them.",
+    ),
+    "log-dirs": Own(
+        "millstream.log_dirs.cli:app", "Brokers' log folders: what is in them and how much room they have."
+    ),
+    "partition": Own(
+        "millstream.partition.cli:app", "Partitions: elect their leaders, move them to other brokers."
+    ),
+    "txn": Own(
+        "millstream.txn.cli:app", "Transactions: list and describe them, find and abort those that hang."
+    ),
+    "profile": Own("millstream.profile.cli:app", "Named clusters with their security settings."),
+    "completion": Own("millstream.completion.cli:app", "Completion for bash, zsh and fish."),
+    "doctor": Own(
+        "millstream.doctor.cli:app", "Look at this machine: Java, ports, file limits, disk, ZooKeeper."
+    ),
+    "dump-log": Own("logd.dump_log.cli:app", "Print a log's files as Kafka's DumpLogSegments does."),
 }
 
 
-def _commands() -> dict[str, EntryPoint]:
+def _installed() -> dict[str, EntryPoint]:
+    """Subcommands of all installed distributions, from their entry points."""
+    from importlib.metadata import entry_points
+
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
@@ -35,19 +83,58 @@ class CommandTable(TyperGroup):
     """Subcommands found by entry point and loaded when they are used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Names of all installed subcommands, the well-known ones first."""
-        found = _commands()
-        return [name for name in _HELP if name in found] + sorted(found.keys() - _HELP.keys())
+        """Names of all installed subcommands, those of this distribution first."""
+        return [*OWN, *sorted(_installed().keys() - OWN.keys())]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The subcommand of that name, imported now; None where there is no such one."""
-        point = _commands().get(cmd_name)
-        if point is None:
+        if (own := OWN.get(cmd_name)) is not None:
+            module, _, attribute = own.place.partition(":")
+            found = getattr(import_module(module), attribute)
+        elif (point := _installed().get(cmd_name)) is not None:
+            found = point.load()
+        else:
             return None
-        command = typer.main.get_command(point.load())
+        command = _without_rich(typer.main.get_command(found))
         command.name = cmd_name
-        command.help = command.help or _HELP.get(cmd_name)
+        command.help = command.help or (own.help if own else None)
         return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The subcommand that `args` begin with; what is no name is told with the nearest one."""
+        from difflib import get_close_matches
+
+        if args[0] not in OWN and args[0] not in _installed() and not args[0].startswith("-"):
+            near = get_close_matches(args[0], self.list_commands(ctx), 1)
+            ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list in `--help`, for which nothing of this distribution is imported."""
+        with formatter.section("Commands"):
+            formatter.write_dl(self._lines(ctx))
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """The names that begin so."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        from typer._click.shell_completion import CompletionItem
+
+        return [CompletionItem(name) for name in self.list_commands(ctx) if name.startswith(incomplete)]
+
+    def _lines(self, ctx: Any) -> list[tuple[str, str]]:
+        return [
+            (name, OWN[name].help if name in OWN else self.get_command(ctx, name).get_short_help_str(100))
+            for name in self.list_commands(ctx)
+        ]
+
+
+def _without_rich(command: Any) -> Any:
+    """Have a command and those below it print help and mistakes as plain text: Rich takes 0.1 s to import."""
+    command.rich_markup_mode = None
+    for below in getattr(command, "commands", {}).values():
+        _without_rich(below)
+    return command
 
 
 app = typer.Typer(
@@ -55,12 +142,15 @@ app = typer.Typer(
     help="Millstream: a Kafka-compatible platform in Python.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
         try:
             typer.echo(f"millstream {version('millstream')}")
         except PackageNotFoundError:
@@ -79,4 +169,9 @@ def _options(
 
 def main() -> None:
     """Entry point of the `millstream` script."""
-    sys.exit(app())
+    if COMPLETE in os.environ:
+        # Typer knows no shells where it is not asked to add options for completion.
+        from typer._completion_classes import completion_init
+
+        completion_init()
+    sys.exit(app(prog_name="millstream"))

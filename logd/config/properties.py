@@ -12,7 +12,7 @@ mean.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from logd.errors import ConfigError
@@ -38,6 +38,28 @@ def parse_properties(text: str) -> dict[str, str]:
             rest = rest[1:].lstrip(_BLANKS)
         properties[_unescape(line[:end])] = _unescape(rest).rstrip(_BLANKS)
     return properties
+
+
+def format_properties(properties: Mapping[str, str]) -> str:
+    """A file's text from which `parse_properties` reads the same; but for blanks at the end of a value."""
+    return "".join(f"{_escape_key(key)}={_escape_value(value)}\n" for key, value in properties.items())
+
+
+def _escape_key(key: str) -> str:
+    return re.sub(r"([ =:#!])", r"\\\1", _escape(key))
+
+
+def _escape_value(value: str) -> str:
+    # Blanks before a value would be taken for some of the file's own.
+    shown = _escape(value)
+    return f"\\{shown}" if shown[:1] == " " else shown
+
+
+def _escape(text: str) -> str:
+    text = text.replace("\\", "\\\\")
+    for letter, character in _CONTROLS.items():
+        text = text.replace(character, f"\\{letter}")
+    return text
 
 
 def read_properties(path: Path, name: str = "file") -> dict[str, str]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from logd.client import BrokerNode
-from logd.wire import ApiKey
 from millstream.terminal.command import command
 from millstream.terminal.output import Row
 from millstream.terminal.session import Session
 from millstream.terminal.status import NotFound
+
+if TYPE_CHECKING:
+    from logd.client import BrokerNode
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -64,6 +64,8 @@ async def api_versions(
     broker: Annotated[int | None, typer.Option(help="Only this broker; otherwise all of them.")] = None,
 ) -> None:
     """The versions of each API that the brokers answer."""
+    import asyncio
+
     known = [each.node_id for each in (await session.admin.describe_cluster()).brokers]
     if broker is not None and broker not in known:
         raise NotFound(f"there is no broker {broker}: the cluster has {', '.join(map(str, sorted(known)))}")
@@ -79,6 +81,8 @@ async def api_versions(
 
 def _api_name(key: int) -> str:
     """The API's name in Kafka's style; its number where we do not know it."""
+    from logd.wire import ApiKey
+
     try:
         return "".join(word.capitalize() for word in ApiKey(key).name.split("_"))
     except ValueError:

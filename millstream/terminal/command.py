@@ -6,17 +6,18 @@
         session.show(rows, ("name", "partitions"))
 
 Besides its own options it takes `--bootstrap-server`, `--command-config`, `--profile` and `-o`. What it
-raises is told on stderr, `millstream topic list: …`, and becomes the exit status (`status.py`).
+raises is told on stderr, `millstream topic list: …`, and becomes the exit status (`status.py`). A noun whose
+own callback takes options by these names (as Kafka's tools take them before the verb) has them count as well.
+`@local_command` is for what talks to no cluster.
 """
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
@@ -24,14 +25,16 @@ from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
 import typer
 
 from logd.errors import MillstreamError
+from millstream.terminal.completion import complete_profiles
 from millstream.terminal.output import Format
 from millstream.terminal.servers import find_servers
-from millstream.terminal.session import Session, described
+from millstream.terminal.session import Local, Session, described
 from millstream.terminal.status import Status, status_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Work = Callable[Concatenate[Session, P], Awaitable[None]]
+LocalWork = Callable[Concatenate[Local, P], None]
 
 _SHARED: dict[str, tuple[Any, Any]] = {
     "bootstrap_server": (
@@ -49,7 +52,14 @@ _SHARED: dict[str, tuple[Any, Any]] = {
         None,
     ),
     "profile": (
-        Annotated[str | None, typer.Option("--profile", help="A cluster named by `millstream profile set`.")],
+        Annotated[
+            str | None,
+            typer.Option(
+                "--profile",
+                help="A cluster named by `millstream profile set`.",
+                autocompletion=complete_profiles,
+            ),
+        ],
         None,
     ),
     "form": (
@@ -68,33 +78,59 @@ def command(
     """
 
     def register(work: Work[P]) -> Work[P]:
-        own = inspect.signature(work, eval_str=True)
-
         def run(context: typer.Context, **given: Any) -> None:
-            servers, file, profile, form = (given.pop(key) for key in _SHARED)
+            # What the noun's own callback took counts where the verb has nothing.
+            before = context.parent.params if context.parent is not None else {}
+            servers, file, profile = (
+                given.pop(key) or before.get(key) for key in ("bootstrap_server", "command_config", "profile")
+            )
+            form = given.pop("form")
 
             async def main() -> None:
                 found = find_servers(servers, file, profile, *effective)
                 async with found.client() as client:
-                    await work(Session(client, found, form), **given)  # type: ignore[call-arg]
+                    await work(Session(form, client, found), **given)  # type: ignore[call-arg]
 
             run_to_end(main(), context.command_path)
 
-        parameters = [*list(own.parameters.values())[1:]]
-        parameters += [
-            Parameter(key, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
-            for key, (annotation, default) in _SHARED.items()
-        ]
-        parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
-        # Typer recognises its context by the annotation.
-        parameters.insert(0, Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context))
-        run.__signature__ = own.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
-        run.__doc__ = work.__doc__
+        _dress(run, work, tuple(_SHARED))
         app.command(name or work.__name__.replace("_", "-"), **settings)(run)
         return work
 
     return register
+
+
+def local_command(
+    app: typer.Typer, name: str | None = None, **settings: Any
+) -> Callable[[LocalWork[P]], LocalWork[P]]:
+    """Register a function that talks to no cluster: it has `-o`, and exit statuses as the others."""
+
+    def register(work: LocalWork[P]) -> LocalWork[P]:
+        def run(context: typer.Context, **given: Any) -> None:
+            form = given.pop("form")
+            with told(context.command_path):
+                work(Local(form), **given)  # type: ignore[call-arg]
+
+        _dress(run, work, ("form",))
+        app.command(name or work.__name__.replace("_", "-"), **settings)(run)
+        return work
+
+    return register
+
+
+def _dress(run: Callable[..., None], work: Callable[..., Any], shared: tuple[str, ...]) -> None:
+    """Give `run` the signature that typer makes options of: a context, those of `work`, and shared ones."""
+    own = inspect.signature(work, eval_str=True)
+    parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in list(own.parameters.values())[1:]]
+    parameters += [
+        Parameter(key, Parameter.KEYWORD_ONLY, annotation=_SHARED[key][0], default=_SHARED[key][1])
+        for key in shared
+    ]
+    # Typer recognises its context by the annotation.
+    parameters.insert(0, Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context))
+    run.__signature__ = own.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__doc__ = work.__doc__
 
 
 def run_to_end(main: Coroutine[Any, Any, T], name: str) -> T:
@@ -102,9 +138,18 @@ def run_to_end(main: Coroutine[Any, Any, T], name: str) -> T:
 
     `name`: the command's whole name, as it was called.
     """
+    import logging
+
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
-    try:
+    with told(name):
         return _run(main)
+
+
+@contextmanager
+def told(name: str) -> Iterator[None]:
+    """Tell an error of the block on stderr, behind the command's `name`, and end with its exit status."""
+    try:
+        yield
     except (MillstreamError, OSError, TimeoutError) as error:
         if isinstance(error, BrokenPipeError):
             # Whoever read our output has enough, as in `… | head`: Python must not try to flush the rest.
@@ -118,6 +163,8 @@ def run_to_end(main: Coroutine[Any, Any, T], name: str) -> T:
 
 def _run(main: Coroutine[Any, Any, T]) -> T:
     """On uvloop where it installs, as logd runs."""
+    import asyncio
+
     try:
         from uvloop import new_event_loop
     except ImportError:

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, TextIO
 
-import msgspec
-
 PIPE_WIDTH = 10_000
 """Columns a table's line may have in a pipe, where programs read fields and nothing may be folded."""
 
 Row = Mapping[str, Any]
 """A row's values by their names, in the order of their columns. Names are lower case with underscores; values
 are what JSON knows: text, numbers, booleans, None, lists and mappings."""
+
+Columns = Sequence[str] | Mapping[str, str]
+"""The names that a table and plain lines show, in this order; or names with the headings over them."""
 
 
 class Format(StrEnum):
@@ -31,8 +32,8 @@ class Format(StrEnum):
     YAML = "yaml"
 
 
-def show(rows: Iterable[Row], form: Format, columns: Sequence[str], out: TextIO | None = None) -> None:
-    """Print all rows. `columns`: the names that a table and plain lines show, in this order."""
+def show(rows: Iterable[Row], form: Format, columns: Columns, out: TextIO | None = None) -> None:
+    """Print all rows."""
     out = out or sys.stdout
     match form:
         case Format.TABLE:
@@ -49,7 +50,7 @@ def show(rows: Iterable[Row], form: Format, columns: Sequence[str], out: TextIO 
             out.write(_yaml(list(rows)))
 
 
-def show_one(row: Row, form: Format, columns: Sequence[str], out: TextIO | None = None) -> None:
+def show_one(row: Row, form: Format, columns: Columns, out: TextIO | None = None) -> None:
     """Print the only row there is: a table has a line for each of its values, JSON and YAML one object."""
     out = out or sys.stdout
     match form:
@@ -63,7 +64,7 @@ def show_one(row: Row, form: Format, columns: Sequence[str], out: TextIO | None 
             show([row], form, columns, out)
 
 
-def _table(rows: Iterable[Row], columns: Sequence[str], out: TextIO) -> None:
+def _table(rows: Iterable[Row], columns: Columns, out: TextIO) -> None:
     # Rich takes 60 ms to import: only tables pay for it.
     from rich.console import Console
     from rich.table import Table
@@ -74,7 +75,8 @@ def _table(rows: Iterable[Row], columns: Sequence[str], out: TextIO) -> None:
         console = Console(file=out, width=PIPE_WIDTH)
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     for name in columns:
-        table.add_column(Text(name.replace("_", " ").upper()), overflow="fold")
+        heading = columns[name] if isinstance(columns, Mapping) else name.replace("_", " ").upper()
+        table.add_column(Text(heading), overflow="fold")
     for row in rows:
         table.add_row(*(Text(_text(row.get(name))) for name in columns))
     console.print(table)
@@ -101,12 +103,18 @@ def _line(text: str) -> str:
 
 
 def _json(value: Any) -> str:
+    import msgspec
+
     return msgspec.json.encode(value).decode()
 
 
 def _indented(value: Any) -> str:
+    import msgspec
+
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
 def _yaml(value: Any) -> str:
+    import msgspec
+
     return msgspec.yaml.encode(value).decode()

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from logd.errors import ConfigError
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _SUFFIX = ".properties"
+SERVERS = "bootstrap.servers"
+"""The key of a cluster's addresses."""
 
 
 def settings_folder() -> Path:
@@ -35,10 +39,48 @@ def known_profiles() -> list[str]:
     return sorted(path.name.removesuffix(_SUFFIX) for path in settings_folder().glob(f"profiles/*{_SUFFIX}"))
 
 
+def read_profile(name: str) -> dict[str, str]:
+    """A profile's keys; ConfigError where there is no such one."""
+    from logd.config.properties import read_properties
+
+    path = profile_path(name)
+    if not path.exists():
+        known = ", ".join(known_profiles()) or "none yet: millstream profile set"
+        raise ConfigError("--profile", name, f"there is no such profile (known: {known})")
+    return read_properties(path, "--profile")
+
+
+def write_profile(name: str, properties: Mapping[str, str]) -> None:
+    """Write a profile whole, for its owner's eyes alone."""
+    from logd.config.properties import format_properties
+
+    path = profile_path(name)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, fresh = tempfile.mkstemp(dir=path.parent, prefix=f".{name}.")  # Its mode is 0600.
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(format_properties(properties))
+        Path(fresh).replace(path)
+    except BaseException:
+        Path(fresh).unlink(missing_ok=True)
+        raise
+
+
+def delete_profile(name: str) -> None:
+    """Delete a profile; if it was the default, there is none any more."""
+    profile_path(name).unlink(missing_ok=True)
+    if _made_default() == name:
+        make_default(None)
+
+
 def default_profile() -> str | None:
     """The profile taken where none is named: of MILLSTREAM_PROFILE, or the one made the default."""
     if named := os.environ.get("MILLSTREAM_PROFILE"):
         return named
+    return _made_default()
+
+
+def _made_default() -> str | None:
     try:
         return (settings_folder() / "default-profile").read_text().strip() or None
     except FileNotFoundError:

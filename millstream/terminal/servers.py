@@ -12,18 +12,18 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from logd.client import Client
-from logd.client.properties import CLIENT, ClientProperties
-from logd.config.properties import read_properties
-from logd.errors import ConfigError
-from millstream.terminal.profiles import default_profile, known_profiles, profile_path
+from millstream.terminal.profiles import SERVERS, default_profile, read_profile
+
+if TYPE_CHECKING:
+    from logd.client import Client
 
 DEFAULT_SERVERS = "localhost:9092"
 CONNECT_TIMEOUT_MS = 5_000
 """Short, because a person waits for the answer."""
-_SERVERS = "bootstrap.servers"
+MISSING_TOPIC_WAIT_MS = 1_000
+"""How long a topic just made may be unknown to a broker; that long it takes to say that there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,13 @@ class Servers:
 
     def client(self, **arguments: Any) -> Client:
         """A client, not connected yet; ConfigError for a property that cannot be used."""
+        # Imported once a command runs: `--help` does not wait for the client.
+        from logd.client import Client
+        from logd.client.properties import ClientProperties
+
         given = ClientProperties.layered(self.properties, "")
-        return Client(
-            self.bootstrap, **{"connect_timeout_ms": CONNECT_TIMEOUT_MS, **given.client(), **arguments}
-        )
+        usual = {"connect_timeout_ms": CONNECT_TIMEOUT_MS, "missing_topic_wait_ms": MISSING_TOPIC_WAIT_MS}
+        return Client(self.bootstrap, **{**usual, **given.client(), **arguments})
 
 
 def find_servers(
@@ -48,24 +51,19 @@ def find_servers(
 
     ConfigError for a file that cannot be read, and for a profile that is not there.
     """
+    from logd.client.properties import CLIENT, ClientProperties
+    from logd.config.properties import read_properties
+
     file: dict[str, str] = (
         {} if command_config is None else read_properties(command_config, "--command-config")
     )
-    ClientProperties.layered(file, "").tell_rest((*CLIENT, _SERVERS, *effective))
+    ClientProperties.layered(file, "").tell_rest((*CLIENT, SERVERS, *effective))
     named = profile or default_profile()
-    properties = {**(_read_profile(named) if named else {}), **file}
+    properties = {**(read_profile(named) if named else {}), **file}
     bootstrap = (
         bootstrap_server
-        or properties.get(_SERVERS)
+        or properties.get(SERVERS)
         or os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
         or DEFAULT_SERVERS
     )
     return Servers(bootstrap, properties)
-
-
-def _read_profile(name: str) -> dict[str, str]:
-    path = profile_path(name)
-    if not path.exists():
-        known = ", ".join(known_profiles()) or "none yet: millstream profile set"
-        raise ConfigError("--profile", name, f"there is no such profile (known: {known})")
-    return read_properties(path, "--profile")

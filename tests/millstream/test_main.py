@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+
+from millstream.main import GROUP, OWN
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,15 +22,43 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_every_package_offers_its_command() -> None:
     listed = run("--help").stdout
 
-    for name in ("logd", "connect", "streams", "mirror", "demo", "dump-log", "txn"):
+    for name in OWN:
         assert name in listed
+
+
+def test_the_table_says_what_the_entry_points_say() -> None:
+    points = distribution("millstream").entry_points.select(group=GROUP)
+    assert {point.name: point.value for point in points} == {name: own.place for name, own in OWN.items()}
 
 
 def test_an_unknown_command_is_named() -> None:
     ended = run("lodg")
 
     assert ended.returncode == 2
-    assert "lodg" in ended.stderr
+    assert "Did you mean 'logd'?" in ended.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["topic", "--help"], ["topic", "create", "--help"]])
+def test_help_waits_for_nothing(arguments: list[str]) -> None:
+    script = (
+        "import sys; from millstream.main import app\n"
+        "try: app(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "slow = {'asyncio', 'rich', 'msgspec', 'logd.wire', 'logd.config'} & set(sys.modules)\n"
+        "assert not slow, slow\n"
+    )
+    subprocess.run([sys.executable, "-c", script, *arguments], check=True, timeout=60)
+
+
+def test_a_command_loads_what_it_takes_alone() -> None:
+    script = (
+        "import sys; from millstream.main import app\n"
+        "try: app(['topic', 'list', '-o', 'json', '-b', '127.0.0.1:1', '--command-config', sys.argv[1]])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'rich', 'http.client', 'cryptography', 'logd.records', 'logd.client.producer.producer'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", script, os.devnull], check=True, timeout=60)
 
 
 def test_a_subcommand_is_loaded_alone() -> None:

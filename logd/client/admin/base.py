@@ -40,6 +40,8 @@ class AdminBase:
 
 def _check_controller(response: Any) -> None:
     """Raise StaleMetadata if the broker that was asked is not the controller (any more)."""
+    if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
+        raise error_for(ErrorCode.NOT_CONTROLLER, "the controller moved")
     results = [result for name in _RESULTS for result in getattr(response, name, ())]
-    if any(result.error_code == ErrorCode.NOT_CONTROLLER for result in results):
+    if any(getattr(result, "error_code", 0) == ErrorCode.NOT_CONTROLLER for result in results):
         raise error_for(ErrorCode.NOT_CONTROLLER, "the controller moved")

@@ -12,6 +12,7 @@ from logd.errors import ErrorCode, KafkaError, error_for
 from logd.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
+    DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
@@ -24,6 +25,8 @@ from logd.wire.messages.incremental_alter_configs import (
 
 TOPICS_A_REQUEST = 200
 """Of a DescribeConfigs: an answer has some 6 KB a topic."""
+DEFAULT_CONFIG = 5
+"""The source of what nobody has set."""
 
 
 class ResourceType(IntEnum):
@@ -46,29 +49,41 @@ class ConfigOp(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One config value; `source` as in DescribeConfigs (1 topic, 4 static broker, 5 default ...)."""
+    """One config value; `source` as in DescribeConfigs (1 topic, 4 static broker, 5 default ...).
+
+    `default`: what holds where nobody says anything, None where the broker does not say (or was not asked).
+    """
 
     name: str
     value: str | None
     source: int = -1
     read_only: bool = False
     sensitive: bool = False
+    default: str | None = None
 
 
 class ConfigAdmin(AdminBase):
     """Configs of topics, brokers and groups; see `admin.Admin`."""
 
     async def describe_configs(
-        self, name: str, type: ResourceType = ResourceType.TOPIC, *, keys: Sequence[str] | None = None
+        self,
+        name: str,
+        type: ResourceType = ResourceType.TOPIC,
+        *,
+        keys: Sequence[str] | None = None,
+        defaults: bool = False,
     ) -> dict[str, ConfigEntry]:
-        """A resource's effective configs by key (`keys` None: all). A broker is named by its id."""
+        """A resource's effective configs by key (`keys` None: all). A broker is named by its id; ""
+        are the defaults of all brokers. `defaults`: ask for each entry's `default`, too.
+        """
         resource = DescribeConfigsResource(
             resource_type=type, resource_name=name, configuration_keys=None if keys is None else list(keys)
         )
 
         async def ask() -> dict[str, ConfigEntry]:
             response: DescribeConfigsResponse = await self._client.request(
-                DescribeConfigsRequest(resources=[resource]), node=_broker_of(name, type)
+                DescribeConfigsRequest(resources=[resource], include_synonyms=defaults),
+                node=_broker_of(name, type),
             )
             result = response.results[0]
             _raise_resource(result.error_code, result.error_message, name, type)
@@ -135,9 +150,15 @@ class ConfigAdmin(AdminBase):
 
 def _entries(result: DescribeConfigsResult) -> dict[str, ConfigEntry]:
     return {
-        c.name: ConfigEntry(c.name, c.value, c.config_source, c.read_only, c.is_sensitive)
+        c.name: ConfigEntry(c.name, c.value, c.config_source, c.read_only, c.is_sensitive, _default_of(c))
         for c in result.configs
     }
+
+
+def _default_of(config: DescribeConfigsResourceResult) -> str | None:
+    if config.config_source == DEFAULT_CONFIG:
+        return config.value
+    return next((each.value for each in config.synonyms if each.source == DEFAULT_CONFIG), None)
 
 
 def _entries_or_error(result: DescribeConfigsResult) -> dict[str, ConfigEntry] | KafkaError:

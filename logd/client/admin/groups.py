@@ -29,6 +29,8 @@ class ListedGroup:
     group_id: str
     protocol_type: str
     state: str = ""
+    type: str = ""
+    """ "classic", "consumer", "share", ... (KIP-848); empty where the broker does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class GroupAdmin(AdminBase):
                 if response.error_code:
                     raise error_for(response.error_code, f"groups of broker {node}")
                 for g in response.groups:
-                    groups[g.group_id] = ListedGroup(g.group_id, g.protocol_type, g.group_state)
+                    groups[g.group_id] = ListedGroup(g.group_id, g.protocol_type, g.group_state, g.group_type)
             return list(groups.values())
 
         return await self._client.retrying(ask, timeout_ms=self._timeout_ms)

@@ -97,15 +97,19 @@ class TopicAdmin(AdminBase):
         await self._until_visible(gone, lambda metadata: not any(name in metadata.topics for name in gone))
         _raise_first(errors.values())
 
-    async def create_partitions(self, counts: Mapping[str, int]) -> None:
-        """Raise topics' partition counts to these totals and wait until metadata shows them."""
+    async def create_partitions(self, counts: Mapping[str, int], *, validate_only: bool = False) -> None:
+        """Raise topics' partition counts to these totals and wait until metadata shows them.
+
+        `validate_only`: raise what would be raised, and do nothing.
+        """
         request = CreatePartitionsRequest(
             topics=[CreatePartitionsTopic(name=n, count=c, assignments=None) for n, c in counts.items()],
             timeout_ms=self._timeout_ms,
+            validate_only=validate_only,
         )
         response: CreatePartitionsResponse = await self._ask_controller(request)
         errors = _topic_errors((t.name, t.error_code, t.error_message) for t in response.results)
-        grown = {name: count for name, count in counts.items() if name not in errors}
+        grown = {n: count for n, count in counts.items() if n not in errors and not validate_only}
 
         def visible(metadata: ClusterMetadata) -> bool:
             topics = ((metadata.topics.get(name), count) for name, count in grown.items())

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import base64
-import http.client
 import json
 import ssl
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from logd.client.security.context import make_context
 from logd.client.security.secret import Secret
 from logd.client.security.tls import TlsSettings
 from logd.client.security.token import Token
 from logd.errors import AuthenticationFailed, ConnectionClosed
+
+if TYPE_CHECKING:
+    import urllib.error
+    import urllib.request
 
 TIMEOUT_SECONDS = 10.0
 MAX_ANSWER_BYTES = 1_048_576
@@ -51,6 +51,12 @@ class ClientCredentials:
         return Token(value=token.value, expires_at=expires_at, extensions=dict(self.extensions))
 
     def _ask(self) -> Any:
+        # Every client imports this module, and hardly one of them asks an endpoint: HTTP is slow to import.
+        import http.client
+        import urllib.error
+        import urllib.parse
+        import urllib.request
+
         who = ":".join(
             urllib.parse.quote(part, safe="") for part in (self.client_id, self.client_secret.reveal())
         )
@@ -65,7 +71,7 @@ class ClientCredentials:
         )
         context = ssl.create_default_context() if self.tls is None else make_context(self.tls)
         # A redirect would hand the secret on to somebody else.
-        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirect)
+        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _no_redirect())
         try:
             with opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
                 return json.loads(answer.read(MAX_ANSWER_BYTES))
@@ -94,17 +100,24 @@ class ClientCredentials:
         return ConnectionClosed(f"no token from {self.url} for client {self.client_id!r}: {why}")
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *args: Any) -> None:
-        return None
+def _no_redirect() -> urllib.request.HTTPRedirectHandler:
+    import urllib.request
+
+    class NoRedirect(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, *args: Any) -> None:
+            return None
+
+    return NoRedirect()
 
 
 def _reason(error: urllib.error.HTTPError) -> str:
     """The error's code and words of RFC 6749, 5.2."""
+    from http.client import HTTPException
+
     try:
         told = json.loads(error.read(MAX_ANSWER_BYTES))
         return f", {told['error']}" + (
             f": {told['error_description']}" if "error_description" in told else ""
         )
-    except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
+    except (ValueError, KeyError, TypeError, OSError, HTTPException):
         return ""

@@ -5,7 +5,16 @@ from collections.abc import Callable
 
 import pytest
 
-from logd.client import Admin, BatchProducer, Client, ConfigOp, NewTopic, ResourceType, TopicPartition
+from logd.client import (
+    Admin,
+    BatchProducer,
+    Client,
+    ConfigOp,
+    ElectionType,
+    NewTopic,
+    ResourceType,
+    TopicPartition,
+)
 from logd.errors import ErrorCode, KafkaError
 from tests.logd.client.running import run
 
@@ -156,5 +165,83 @@ def test_offsets_of_a_group_without_members(bootstrap: str, new_name: Name) -> N
             with pytest.raises(KafkaError, match=group):
                 await admin.delete_groups([group])
             await admin.delete_groups([group], missing_ok=True)
+
+    run(test())
+
+
+def test_log_folders(bootstrap: str, new_name: Name) -> None:
+    async def test() -> None:
+        name = new_name("folders")
+        async with Client(bootstrap) as client, BatchProducer(client) as producer:
+            admin = Admin(client)
+            await admin.create_topics([NewTopic(name, 2, 1)])
+            await (await producer.send(name, 0, [(0, None, b"value", ())]))
+            tps = [TopicPartition(name, 0), TopicPartition(name, 1)]
+            (node,) = (await admin.describe_cluster()).brokers
+            everything = await admin.describe_log_dirs()
+            some = await admin.describe_log_dirs([node.node_id], tps)
+            assert set(everything) == set(some) == {node.node_id}
+            replicas = {tp: found for folder in some[node.node_id] for tp, found in folder.replicas.items()}
+            assert set(replicas) == set(tps)
+            assert replicas[tps[0]].size > replicas[tps[1]].size == 0
+            assert not replicas[tps[0]].is_future
+            for folder in everything[node.node_id]:
+                assert folder.error is None
+                assert folder.total_bytes >= folder.usable_bytes > 0
+
+    run(test())
+
+
+def test_elections(bootstrap: str, new_name: Name) -> None:
+    async def test() -> None:
+        name = new_name("elections")
+        async with Client(bootstrap) as client:
+            admin = Admin(client)
+            await admin.create_topics([NewTopic(name, 1, 1)])
+            there, away = TopicPartition(name, 0), TopicPartition(name, 7)
+            found = await admin.elect_leaders(ElectionType.PREFERRED, [there, away])
+            codes = {tp: error.code if error else None for tp, error in found.items()}
+            assert codes == {
+                there: ErrorCode.ELECTION_NOT_NEEDED,
+                away: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            }
+            assert there not in await admin.elect_leaders(ElectionType.PREFERRED)
+
+    run(test())
+
+
+def test_reassignments(bootstrap: str, new_name: Name) -> None:
+    async def test() -> None:
+        name = new_name("moves")
+        async with Client(bootstrap) as client:
+            admin = Admin(client)
+            await admin.create_topics([NewTopic(name, 2, 1)])
+            (node,) = (await admin.describe_cluster()).brokers
+            here, there = TopicPartition(name, 0), TopicPartition(name, 1)
+            found = await admin.alter_partition_reassignments({here: [node.node_id], there: [4711]})
+            assert found[here] is None
+            assert str(there) in str(found[there])
+            assert found[there] is not None
+            assert found[there].code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+            assert await admin.list_partition_reassignments([here, there]) == {}
+            cancelled = await admin.alter_partition_reassignments({here: None})
+            assert cancelled[here] is not None
+            assert cancelled[here].code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+    run(test())
+
+
+def test_a_default_is_told_beside_what_is_set(bootstrap: str, new_name: Name) -> None:
+    async def test() -> None:
+        name = new_name("defaults")
+        async with Client(bootstrap) as client:
+            admin = Admin(client)
+            await admin.create_topics([NewTopic(name, 1, 1, {"segment.bytes": "2000000"})])
+            entry = (await admin.describe_configs(name, defaults=True))["segment.bytes"]
+            assert (entry.value, entry.default) == ("2000000", "1073741824")
+            with pytest.raises(KafkaError, match=name):
+                await admin.create_partitions({name: 1}, validate_only=True)
+            await admin.create_partitions({name: 3}, validate_only=True)
+            assert (await admin.describe_topics([name]))[name].partition_count == 1
 
     run(test())

@@ -1,0 +1,1 @@
+"""The command `millstream config`: settings of topics, brokers and groups."""

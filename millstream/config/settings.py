@@ -1,0 +1,102 @@
+"""Describing and changing the settings of one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from logd.client import ConfigEntry, ConfigOp, ResourceType
+from logd.client.properties import nearest
+from logd.errors import ErrorCode, KafkaError, MillstreamError
+from millstream.config.keys import SOURCES, read_settings, with_nearest
+from millstream.terminal.output import Row
+from millstream.terminal.session import Session
+from millstream.terminal.status import NotFound, UsageError
+
+if TYPE_CHECKING:
+    from millstream.config.cli import Kind
+
+Changes = Mapping[str, str | tuple[ConfigOp, str] | None]
+
+ALL_BROKERS = "default"
+_TYPES = {
+    "topic": ResourceType.TOPIC,
+    "broker": ResourceType.BROKER,
+    "group": ResourceType.GROUP,
+    "broker-logger": ResourceType.BROKER_LOGGER,
+}
+_UNSET = 5
+"""The source of a value that nobody has set."""
+
+
+async def described(
+    session: Session, kind: Kind, name: str, keys: Sequence[str] | None, *, everything: bool
+) -> list[Row]:
+    """A row for each key: those named, all, or those that somebody has set."""
+    entries = await _entries(session, kind, name)
+    for key in keys or ():
+        if key not in entries:
+            near = nearest(key, entries)
+            raise NotFound(f"{kind} {name!r} has no key {key}" + (f"; {near}?" if near else ""))
+    return [
+        {
+            "key": key,
+            "value": entry.value,
+            "source": SOURCES.get(entry.source, "not known"),
+            "default": entry.default,
+            "read_only": entry.read_only,
+            "sensitive": entry.sensitive,
+        }
+        for key, entry in sorted(entries.items())
+        if (key in keys if keys else everything or entry.source != _UNSET)
+    ]
+
+
+def changes(settings: Sequence[str], append: Sequence[str], subtract: Sequence[str]) -> Changes:
+    """What the command line says to change; UsageError for a key named twice."""
+    found: dict[str, str | tuple[ConfigOp, str] | None] = {**read_settings(settings, "KEY=VALUE")}
+    for texts, what, operation in (
+        (append, "--append", ConfigOp.APPEND),
+        (subtract, "--subtract", ConfigOp.SUBTRACT),
+    ):
+        for key, value in read_settings(texts, what).items():
+            if key in found:
+                raise UsageError(f"{key} is named twice")
+            found[key] = operation, value
+    return found
+
+
+async def change(session: Session, kind: Kind, name: str, wanted: Changes, *, dry_run: bool) -> None:
+    """Change keys; a refusal, or a warning where there is none, names the key that may be meant."""
+    resource, broker_name = _resource(kind, name)
+    if kind == "topic":
+        await session.admin.describe_topics([name])
+    try:
+        await session.admin.incremental_alter_configs(broker_name, wanted, resource, validate_only=dry_run)
+    except KafkaError as error:
+        if error.code not in (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST):
+            raise
+        raise with_nearest(error, wanted, await _known(session, kind, name)) from None
+    session.tell(f"{kind} {name}: {', '.join(wanted)} {'could be changed' if dry_run else 'changed'}")
+
+
+async def _known(session: Session, kind: Kind, name: str) -> Sequence[str]:
+    """The keys there are; a refusal is told without them where they cannot be had."""
+    try:
+        return list(await _entries(session, kind, name))
+    except MillstreamError:
+        return ()
+
+
+async def _entries(session: Session, kind: Kind, name: str) -> dict[str, ConfigEntry]:
+    resource, broker_name = _resource(kind, name)
+    return await session.admin.describe_configs(broker_name, resource, defaults=True)
+
+
+def _resource(kind: Kind, name: str) -> tuple[ResourceType, str]:
+    """As the protocol names it; UsageError for a broker that is no number."""
+    if kind == "broker" and name == ALL_BROKERS:
+        return ResourceType.BROKER, ""
+    if kind in ("broker", "broker-logger") and not name.isdecimal():
+        raise UsageError(f"{kind} {name}: a broker's id is a number (millstream cluster brokers)")
+    return _TYPES[kind], name

@@ -1,0 +1,142 @@
+"""What the doctor looks at. Each check says what it found, and what to do if that will not do."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from logd.config.listeners import Endpoint
+from millstream.doctor.settings import Wanted
+
+OK, WARNING, FAILED = "ok", "warning", "failed"
+
+JAVA = 17
+"""The oldest Java that Spark 4 runs on."""
+FILES = 65_536
+"""Open files, as few as a broker of some thousand partitions should be allowed: a segment has three."""
+FREE_BYTES = 5 * 1024**3
+FREE_SHARE = 0.05
+"""Room that a log folder should have left, the less of both."""
+PATIENCE_SECONDS = 5.0
+
+
+class Finding(NamedTuple):
+    """What a check found; `remedy` None if nothing is to be done."""
+
+    check: str
+    status: str
+    found: str
+    remedy: str | None = None
+
+
+def run_checks(wanted: Wanted) -> list[Finding]:
+    """All of them."""
+    return [
+        java(),
+        *map(port, wanted.listeners),
+        file_limit(),
+        *map(disk, wanted.log_dirs),
+        *map(zookeeper, wanted.zookeeper),
+    ]
+
+
+def java() -> Finding:
+    """Java for Spark, and for Kafka's own tools; nothing else here needs it."""
+    home = os.environ.get("JAVA_HOME")
+    program = f"{home}/bin/java" if home else shutil.which("java")
+    remedy = f"for Spark install Java {JAVA} or newer and have it in PATH or JAVA_HOME"
+    if program is None:
+        return Finding("java", WARNING, "no java in PATH", remedy)
+    try:
+        ended = subprocess.run(
+            [program, "-version"], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("java", WARNING, f"{program}: {error}", remedy)
+    found = re.search(r'version "(?:1\.)?(\d+)[^"]*"', ended.stderr + ended.stdout)
+    if found is None:
+        return Finding("java", WARNING, f"{program} does not tell its version", remedy)
+    version = int(found[1])
+    what = f"Java {version}, {program}"
+    return Finding("java", OK, what) if version >= JAVA else Finding("java", WARNING, what, remedy)
+
+
+def port(listener: Endpoint) -> Finding:
+    """Whether a broker could listen there."""
+    name = f"port {listener}"
+    try:
+        family, kind, proto, _, address = socket.getaddrinfo(
+            listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, proto) as probe:
+            # As servers do: what a stopped one left behind does not count.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        remedy = "stop what listens there (a broker that is running already?), or choose another in listeners"
+        return Finding(name, FAILED, error.strerror or str(error), remedy)
+    return Finding(name, OK, "free")
+
+
+def file_limit() -> Finding:
+    """How many files a process may have open; logd raises its own limit to the hard one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard in (resource.RLIM_INFINITY, -1):
+        return Finding("file limit", OK, "none")
+    if hard >= FILES:
+        return Finding("file limit", OK, f"{hard:,}")
+    remedy = f"allow {FILES:,}: LimitNOFILE= of the service, or nofile in /etc/security/limits.conf"
+    return Finding("file limit", WARNING, f"{hard:,}", remedy)
+
+
+def disk(folder: Path) -> Finding:
+    """Whether a log folder can be written to and has room."""
+    name = f"disk {folder}"
+    there = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        return Finding(
+            name, FAILED, f"{there} cannot be written to", "choose another in log.dirs, or chown it"
+        )
+    usage = shutil.disk_usage(there)
+    what = f"{usage.free / 1e9:,.1f} of {usage.total / 1e9:,.1f} GB free"
+    if usage.free < min(FREE_BYTES, usage.total * FREE_SHARE):
+        return Finding(
+            name, FAILED, what, "make room, or lower retention.ms and retention.bytes of large topics"
+        )
+    return Finding(name, OK, what)
+
+
+def zookeeper(server: str) -> Finding:
+    """Whether ZooKeeper answers `srvr`, the word that it is asked for its state by."""
+    name = f"zookeeper {server}"
+    host, _, number = server.rpartition(":") if re.search(r":\d+$", server) else (server, "", "2181")
+    try:
+        with socket.create_connection((host.strip("[]"), int(number)), PATIENCE_SECONDS) as connection:
+            connection.sendall(b"srvr")
+            told = b"".join(_received(connection)).decode("utf-8", "replace")
+    except OSError as error:
+        what = error.strerror or str(error)
+        return Finding(name, FAILED, what, "start it, or mend zookeeper.connect")
+    mode = re.search(r"^Mode: (\w+)", told, re.MULTILINE)
+    if mode is None:
+        first = told.strip().partition("\n")[0] or "it closed the connection"
+        remedy = "is it ZooKeeper, is srvr among its 4lw.commands.whitelist, does it have a quorum?"
+        return Finding(name, FAILED, first, remedy)
+    version = re.search(r"version: ([^-,\s]+)", told)
+    return Finding(name, OK, f"{mode[1]}, ZooKeeper {version[1] if version else 'of an unknown version'}")
+
+
+def _received(connection: socket.socket) -> Iterator[bytes]:
+    """All that comes until the other side closes, up to what an answer can have."""
+    for _ in range(16):
+        chunk = connection.recv(4096)
+        if not chunk:
+            return
+        yield chunk

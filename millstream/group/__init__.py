@@ -1,0 +1,1 @@
+"""The command `millstream group`: groups of consumers, their members, offsets and lag."""

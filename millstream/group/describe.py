@@ -1,0 +1,148 @@
+"""What `group describe` and `group members` show: groups, their members, offsets and lag."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from logd.client import (
+    GroupDescription,
+    GroupMemberDescription,
+    ListedGroup,
+    OffsetAndMetadata,
+    TopicPartition,
+)
+from logd.errors import ErrorCode, KafkaError, MalformedMessage
+from logd.wire import decode_versioned
+from logd.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from millstream.terminal.output import Row
+from millstream.terminal.session import Session
+from millstream.terminal.status import NotFound
+
+CONSUMER = "consumer"
+"""The protocol type of groups whose assignments are partitions."""
+DEAD = "Dead"
+
+
+class Group(NamedTuple):
+    """A group and its committed offsets."""
+
+    described: GroupDescription
+    offsets: Mapping[TopicPartition, OffsetAndMetadata]
+
+
+async def read_groups(session: Session, names: Sequence[str] | None) -> list[Group]:
+    """The groups named, or all; NotFound for one that is not there."""
+    listed = {group.group_id: group for group in await session.admin.list_groups()}
+    wanted = sorted(listed) if not names else list(names)
+    for name in wanted:
+        if name not in listed:
+            raise NotFound(f"there is no group {name!r}")
+    return list(await asyncio.gather(*(_read(session, listed[name]) for name in wanted)))
+
+
+async def _read(session: Session, listed: ListedGroup) -> Group:
+    described = (await session.admin.describe_groups([listed.group_id]))[listed.group_id]
+    if described.state == DEAD:
+        # Of KIP-848, say: there, by the list, but DescribeGroups is not for its type.
+        described = GroupDescription(listed.group_id, listed.state or DEAD, listed.protocol_type, "")
+    try:
+        offsets = await session.admin.list_group_offsets(listed.group_id)
+    except KafkaError as error:
+        if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        offsets = {}
+    return Group(described, offsets)
+
+
+async def state_rows(session: Session, groups: Iterable[Group]) -> list[Row]:
+    """A row for each group, with its coordinator."""
+    return [
+        {
+            "group": group.group_id,
+            "coordinator": await session.client.coordinator(group.group_id),
+            "assignment_strategy": group.protocol or None,
+            "state": group.state,
+            "members": len(group.members),
+        }
+        for group, _ in groups
+    ]
+
+
+async def lag_rows(session: Session, groups: Sequence[Group]) -> list[Row]:
+    """A row for each partition that a group has an offset of or a member for, and each member without one."""
+    owners = [
+        {tp: member for member in group.described.members for tp in assigned(group.described, member)}
+        for group in groups
+    ]
+    tps = {tp for group, owned in zip(groups, owners, strict=True) for tp in (*group.offsets, *owned)}
+    known = (await session.client.metadata({tp.topic for tp in tps}, allow_missing=True)).topics
+    there = [tp for tp in tps if tp.topic in known and tp.partition in known[tp.topic].partitions]
+    ends = await session.admin.list_offsets(dict.fromkeys(there, "latest"))
+    rows: list[Row] = []
+    for group, owned in zip(groups, owners, strict=True):
+        rows += [
+            _lag_row(
+                group.described.group_id,
+                tp,
+                group.offsets.get(tp),
+                ends[tp].offset if tp in ends else None,
+                owned.get(tp),
+            )
+            for tp in sorted({*group.offsets, *owned})
+        ]
+        idle = [member for member in group.described.members if not assigned(group.described, member)]
+        rows += [_lag_row(group.described.group_id, None, None, None, member) for member in idle]
+    return rows
+
+
+def _lag_row(
+    group: str,
+    tp: TopicPartition | None,
+    committed: OffsetAndMetadata | None,
+    end: int | None,
+    owner: GroupMemberDescription | None,
+) -> dict[str, Any]:
+    return {
+        "group": group,
+        "topic": tp.topic if tp else None,
+        "partition": tp.partition if tp else None,
+        "current_offset": committed.offset if committed else None,
+        "log_end_offset": end,
+        "lag": max(end - committed.offset, 0) if committed and end is not None else None,
+        "consumer_id": owner.member_id if owner else None,
+        "host": owner.client_host if owner else None,
+        "client_id": owner.client_id if owner else None,
+    }
+
+
+def member_rows(groups: Iterable[Group]) -> Iterator[Row]:
+    """A row for each member."""
+    for group, _ in groups:
+        for member in sorted(group.members, key=lambda each: each.member_id):
+            tps = assigned(group, member)
+            yield {
+                "group": group.group_id,
+                "consumer_id": member.member_id,
+                "host": member.client_host,
+                "client_id": member.client_id,
+                "group_instance_id": member.group_instance_id,
+                "partitions": len(tps),
+                "assignment": [str(tp) for tp in tps],
+            }
+
+
+def assigned(group: GroupDescription, member: GroupMemberDescription) -> list[TopicPartition]:
+    """A consumer's partitions; none of what other kinds of groups assign (Connect's tasks, say)."""
+    if group.protocol_type != CONSUMER or not member.assignment:
+        return []
+    try:
+        decoded = decode_versioned(ConsumerProtocolAssignment, member.assignment)
+    except MalformedMessage:
+        return []
+    return sorted(
+        TopicPartition(topic.topic, partition)
+        for topic in decoded.assigned_partitions
+        for partition in topic.partitions
+    )

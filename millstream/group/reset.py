@@ -1,0 +1,148 @@
+"""What `group reset-offsets` sets: where each partition's offset goes, within the partition's log.
+
+The targets are Kafka's: an offset, a time, a shift, or a file's lines. What lies outside the log becomes its
+first or its next offset, and so does a time that no record is as young as.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from logd.client import OffsetAndMetadata, TopicPartition
+from logd.config.properties import read_text
+from logd.errors import MillstreamError
+from millstream.terminal.output import Row
+from millstream.terminal.partitions import find_partitions
+from millstream.terminal.session import Session
+from millstream.terminal.status import UsageError
+from millstream.terminal.times import duration_ms, timestamp_ms
+
+INACTIVE = ("Empty", "Dead")
+Committed = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where offsets are to go; exactly one of it is given."""
+
+    earliest: bool = False
+    latest: bool = False
+    current: bool = False
+    offset: int | None = None
+    timestamp_ms: int | None = None
+    shift: int | None = None
+    file: Mapping[TopicPartition, int] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        earliest: bool,
+        latest: bool,
+        current: bool,
+        offset: int | None,
+        moment: str | None,
+        duration: str | None,
+        shift: int | None,
+        file: Path | None,
+    ) -> Self:
+        """The options of the command line; UsageError unless they say one target."""
+        given = (earliest or None, latest or None, current or None, offset, moment, duration, shift, file)
+        if sum(each is not None for each in given) != 1:
+            raise UsageError(
+                "one target is needed: --to-earliest, --to-latest, --to-current, --to-offset, --to-datetime, "
+                "--by-duration, --shift-by or --from-file"
+            )
+        timestamp = None if moment is None else timestamp_ms(moment, "--to-datetime")
+        if duration is not None:
+            # What is before 1970 means something else to brokers.
+            timestamp = max(time.time_ns() // 1_000_000 - duration_ms(duration, "--by-duration"), 0)
+        return cls(
+            earliest=earliest,
+            latest=latest,
+            current=current,
+            offset=offset,
+            timestamp_ms=timestamp,
+            shift=shift,
+            file=None if file is None else read_file(file),
+        )
+
+
+def read_file(path: Path) -> dict[TopicPartition, int]:
+    """Lines of topic,partition,offset, as Kafka's --export writes them for one group."""
+    found = {}
+    for number, line in enumerate(csv.reader(read_text(path, "--from-file").splitlines()), 1):
+        if not line:
+            continue
+        try:
+            topic, partition, offset = line
+            found[TopicPartition(topic.strip(), int(partition))] = int(offset)
+        except ValueError:
+            raise UsageError(f"{path}, line {number}: {line} is not topic,partition,offset") from None
+    return found
+
+
+async def plan(
+    session: Session, group: str, topics: Sequence[str], all_topics: bool, target: Target
+) -> dict[TopicPartition, int]:
+    """The new offset of each partition."""
+    if bool(topics) + all_topics + (target.file is not None) != 1:
+        raise UsageError("which partitions? --topic, --all-topics, or those of --from-file")
+    committed = await session.admin.list_group_offsets(group)
+    if target.file is not None:
+        tps = await find_partitions(session, [f"{tp.topic}:{tp.partition}" for tp in target.file])
+    else:
+        tps = sorted(committed) if all_topics else await find_partitions(session, topics)
+    earliest, latest, wanted = await asyncio.gather(
+        session.admin.list_offsets(dict.fromkeys(tps, "earliest")),
+        session.admin.list_offsets(dict.fromkeys(tps, "latest")),
+        _wanted(session, tps, committed, target),
+    )
+    planned = {}
+    for tp in tps:
+        first, end, offset = earliest[tp].offset, latest[tp].offset, wanted.get(tp)
+        planned[tp] = first if target.earliest else end if offset is None else min(max(offset, first), end)
+        if offset is not None and offset != planned[tp]:
+            session.tell(f"{tp}: {offset} is not in the log, which goes from {first} to {end}: {planned[tp]}")
+    return planned
+
+
+async def _wanted(
+    session: Session, tps: Sequence[TopicPartition], committed: Committed, target: Target
+) -> dict[TopicPartition, int]:
+    """Offsets before they are brought into the log; a partition that is left out goes to its end."""
+    if target.file is not None:
+        return dict(target.file)
+    if target.offset is not None:
+        return dict.fromkeys(tps, target.offset)
+    if target.timestamp_ms is not None:
+        found = await session.admin.list_offsets(dict.fromkeys(tps, target.timestamp_ms))
+        return {tp: listed.offset for tp, listed in found.items() if listed.offset >= 0}
+    if target.shift is not None:
+        if without := [str(tp) for tp in tps if tp not in committed]:
+            raise MillstreamError(f"no offset to shift: the group has none of {', '.join(without)}")
+        return {tp: committed[tp].offset + target.shift for tp in tps}
+    if target.current:
+        return {tp: committed[tp].offset for tp in tps if tp in committed}
+    return {}
+
+
+async def set_offsets(session: Session, group: str, planned: Mapping[TopicPartition, int]) -> None:
+    """Commit what was planned; MillstreamError while the group has members."""
+    state = (await session.admin.describe_groups([group]))[group].state
+    if state not in INACTIVE:
+        raise MillstreamError(
+            f"group {group!r} is {state}: offsets can be set while it has no members. Stop its consumers"
+        )
+    await session.admin.alter_group_offsets(group, planned)
+
+
+def reset_rows(group: str, planned: Mapping[TopicPartition, int]) -> Iterator[Row]:
+    """A row for each partition."""
+    for tp, offset in sorted(planned.items()):
+        yield {"group": group, "topic": tp.topic, "partition": tp.partition, "new_offset": offset}

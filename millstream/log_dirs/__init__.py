@@ -1,0 +1,1 @@
+"""The command `millstream log-dirs`: brokers' log folders."""

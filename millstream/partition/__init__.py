@@ -1,0 +1,1 @@
+"""The command `millstream partition`: leaders and replicas of partitions."""

@@ -1,0 +1,110 @@
+"""`millstream partition`: what kafka-leader-election.sh and kafka-reassign-partitions.sh do."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from millstream.terminal.command import command
+from millstream.terminal.completion import complete_topics
+from millstream.terminal.session import Session
+from millstream.terminal.status import UsageError
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+ELECTED = ("topic", "partition", "result", "error")
+MOVES = ("topic", "partition", "replicas", "adding", "removing")
+
+
+class Election(StrEnum):
+    """Kafka's election types."""
+
+    PREFERRED = "preferred"
+    UNCLEAN = "unclean"
+
+
+SomePartitions = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[TOPIC[:PARTITION,...]...]", autocompletion=complete_topics),
+]
+
+
+@app.callback()
+def _options() -> None:
+    """Partitions: elect their leaders, move them to other brokers."""
+
+
+@command(app)
+async def elect(
+    session: Session,
+    *,
+    partitions: SomePartitions = None,
+    election_type: Annotated[
+        Election,
+        typer.Option(help="preferred: the first replica, if in sync; unclean: any, what it lacks is lost."),
+    ] = Election.PREFERRED,
+    all_topic_partitions: Annotated[
+        bool, typer.Option("--all-topic-partitions", help="Wherever it is needed.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before an unclean election.")] = False,
+) -> None:
+    """Have leaders elected."""
+    from millstream.partition.elect import elect_leaders
+
+    if bool(partitions) == all_topic_partitions:
+        raise UsageError("which partitions? Name them, or give --all-topic-partitions")
+    if election_type is Election.UNCLEAN:
+        session.confirm("Elect unclean leaders? Records that they lack are lost.", yes=yes)
+    await elect_leaders(session, election_type, partitions, ELECTED)
+
+
+@command(app)
+async def reassign(
+    session: Session,
+    *,
+    moves: Annotated[list[str] | None, typer.Argument(metavar="[TOPIC:PARTITION=BROKER,...]...")] = None,
+    reassignment_json_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Moves in the JSON of Kafka's tool.")
+    ] = None,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Stop the moves under way of these partitions: TOPIC:PARTITION.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would move where, and do nothing.")
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="End when all moves are done.")] = False,
+) -> None:
+    """Move partitions to other brokers, the preferred leader first; or cancel moves."""
+    from millstream.partition.reassign import begin, planned, read_moves, wait_for
+
+    if bool(moves) == (reassignment_json_file is not None):
+        raise UsageError("what moves where? TOPIC:PARTITION=BROKER,... or --reassignment-json-file")
+    wanted = read_moves(moves or [], reassignment_json_file, cancel=cancel)
+    rows = await planned(session, wanted)
+    if not dry_run:
+        await begin(session, wanted)
+        if wait:
+            await wait_for(session, list(wanted))
+    session.show(rows, ("topic", "partition", "replicas", "new_replicas"))
+
+
+@command(app)
+async def reassignments(session: Session) -> None:
+    """The moves under way."""
+    found = await session.admin.list_partition_reassignments()
+    session.show(
+        (
+            {
+                "topic": tp.topic,
+                "partition": tp.partition,
+                "replicas": list(move.replicas),
+                "adding": list(move.adding),
+                "removing": list(move.removing),
+            }
+            for tp, move in sorted(found.items())
+        ),
+        MOVES,
+    )

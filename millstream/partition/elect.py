@@ -1,0 +1,36 @@
+"""Electing leaders, and telling partition by partition what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from logd.client import ElectionType
+from logd.errors import ErrorCode
+from millstream.terminal.partitions import find_partitions
+from millstream.terminal.session import Session, settle
+
+
+async def elect_leaders(
+    session: Session, election: str, partitions: Sequence[str] | None, columns: Sequence[str]
+) -> None:
+    """Show a row for each partition that was asked for or needed it; raise if some have no leader."""
+    tps = await find_partitions(session, partitions) if partitions else None
+    results = await session.admin.elect_leaders(ElectionType[election.upper()], tps)
+    failed = {
+        str(tp): error
+        for tp, error in sorted(results.items())
+        if error is not None and error.code is not ErrorCode.ELECTION_NOT_NEEDED
+    }
+    session.show(
+        (
+            {
+                "topic": tp.topic,
+                "partition": tp.partition,
+                "result": "elected" if error is None else "failed" if str(tp) in failed else "not needed",
+                "error": error.code.name if error is not None and str(tp) in failed else None,
+            }
+            for tp, error in sorted(results.items())
+        ),
+        columns,
+    )
+    settle(session, failed, len(results))

@@ -1,0 +1,98 @@
+"""Moving partitions: reading what is to move, beginning it, waiting for its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from logd.client import TopicPartition
+from logd.config.properties import read_text
+from millstream.terminal.output import Row
+from millstream.terminal.partitions import find_partitions, parse_partitions
+from millstream.terminal.session import Session, settle
+from millstream.terminal.status import UsageError
+
+LOOK_SECONDS = 1.0
+"""Between two looks at the moves under way."""
+
+Moves = Mapping[TopicPartition, list[int] | None]
+"""The replicas each partition is to have, the preferred leader first; None cancels."""
+
+
+class _Partition(msgspec.Struct):
+    topic: str
+    partition: int
+    replicas: list[int] = []
+
+
+class _File(msgspec.Struct):
+    """What kafka-reassign-partitions.sh reads; its log_dirs are AlterReplicaLogDirs' and not taken here."""
+
+    partitions: list[_Partition]
+
+
+def read_moves(texts: Sequence[str], file: Path | None, *, cancel: bool) -> Moves:
+    """Moves of the command line or of a file; UsageError for what cannot be read."""
+    found = (
+        _read_file(file) if file is not None else dict(map(_read_move if not cancel else _read_name, texts))
+    )
+    if not cancel and (empty := [str(tp) for tp, replicas in found.items() if not replicas]):
+        raise UsageError(f"{', '.join(empty)}: to which brokers?")
+    return dict.fromkeys(found) if cancel else found
+
+
+def _read_name(text: str) -> tuple[TopicPartition, list[int] | None]:
+    topic, partitions = parse_partitions(text)
+    if partitions is None or len(partitions) != 1:
+        raise UsageError(f"{text}: give TOPIC:PARTITION")
+    return TopicPartition(topic, partitions[0]), None
+
+
+def _read_move(text: str) -> tuple[TopicPartition, list[int] | None]:
+    name, _, brokers = text.partition("=")
+    try:
+        return _read_name(name)[0], [int(each) for each in brokers.split(",")]
+    except ValueError:
+        raise UsageError(f"{text}: give TOPIC:PARTITION=BROKER,BROKER") from None
+
+
+def _read_file(path: Path) -> dict[TopicPartition, list[int] | None]:
+    try:
+        read = msgspec.json.decode(read_text(path, "--reassignment-json-file"), type=_File)
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"--reassignment-json-file {path}: {error}") from None
+    return {TopicPartition(each.topic, each.partition): each.replicas for each in read.partitions}
+
+
+async def planned(session: Session, moves: Moves) -> list[Row]:
+    """A row for each partition, with the replicas it has; NotFound for one that is not there."""
+    tps = await find_partitions(session, [f"{tp.topic}:{tp.partition}" for tp in moves])
+    known = await session.client.metadata({tp.topic for tp in tps})
+    return [
+        {
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "replicas": list(known.topics[tp.topic].partitions[tp.partition].replicas),
+            "new_replicas": moves[tp],
+        }
+        for tp in tps
+    ]
+
+
+async def begin(session: Session, moves: Moves) -> None:
+    """Begin moves, or cancel them; what is refused is told, and raised in the end."""
+    results = await session.admin.alter_partition_reassignments(moves)
+    failed = {str(tp): error for tp, error in sorted(results.items()) if error is not None}
+    settle(session, failed, len(results))
+
+
+async def wait_for(session: Session, tps: Sequence[TopicPartition]) -> None:
+    """Wait until none of the partitions is on its way any more."""
+    with session.progress("moving", len(tps), unit="partitions") as progress:
+        while left := await session.admin.list_partition_reassignments(tps):
+            progress.advance(len(tps) - len(left) - progress.done)
+            await asyncio.sleep(LOOK_SECONDS)
+        progress.advance(len(tps) - progress.done)

@@ -1,0 +1,27 @@
+"""Whether a profile's keys make a client, and what of them is not shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from logd.client.properties import CLIENT, ClientProperties
+from logd.client.security.keys import SECRETS
+from logd.client.security.secret import HIDDEN
+from millstream.terminal.profiles import SERVERS
+
+
+def check(properties: Mapping[str, str]) -> None:
+    """ConfigError for a value that no client can be made with; keys without effect are told."""
+    given = ClientProperties.layered(properties, "")
+    given.client()
+    given.tell_rest((*CLIENT, SERVERS))
+
+
+def without_secrets(properties: Mapping[str, str]) -> dict[str, str]:
+    """The keys, with a word instead of each secret."""
+    return {key: HIDDEN if _is_secret(key) else value for key, value in properties.items()}
+
+
+def _is_secret(key: str) -> bool:
+    """Secrets by Kafka's names, and whatever else calls itself one."""
+    return key in SECRETS or any(word in key.lower() for word in ("password", "secret", "jaas"))

@@ -1,0 +1,93 @@
+"""What a shell is offered for an argument: names of topics, groups, profiles and connectors.
+
+While somebody types, nothing but names is told: where a cluster is away there is nothing to offer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from logd.errors import MillstreamError
+from millstream.terminal.profiles import known_profiles
+
+if TYPE_CHECKING:
+    from logd.client import Client
+
+PATIENCE_SECONDS = 1.0
+"""How long a cluster may take to answer."""
+
+
+def complete_topics(context: typer.Context, incomplete: str) -> list[str]:
+    """Topics of the cluster that the command line names so far."""
+
+    async def ask(client: Client) -> Iterable[str]:
+        return (await client.metadata()).topics
+
+    return _matching(_asked(context, ask), incomplete)
+
+
+def complete_groups(context: typer.Context, incomplete: str) -> list[str]:
+    """Groups of the cluster that the command line names so far."""
+
+    async def ask(client: Client) -> Iterable[str]:
+        from logd.client import Admin
+
+        return [group.group_id for group in await Admin(client).list_groups()]
+
+    return _matching(_asked(context, ask), incomplete)
+
+
+def complete_profiles(incomplete: str) -> list[str]:
+    """Names of profiles."""
+    return _matching(known_profiles(), incomplete)
+
+
+def complete_connectors(incomplete: str) -> list[str]:
+    """Classes of connectors that are installed."""
+    from importlib.metadata import entry_points
+
+    return _matching(entry_points(group="millstream.connectors").names, incomplete)
+
+
+def _matching(names: Iterable[str], incomplete: str) -> list[str]:
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def _asked(context: typer.Context, ask: Callable[[Client], Awaitable[Iterable[str]]]) -> Iterable[str]:
+    import asyncio
+
+    from millstream.terminal.servers import find_servers
+
+    async def main() -> Iterable[str]:
+        found = find_servers(_given(context, "bootstrap_server"), _file(context), _given(context, "profile"))
+        timeout_ms = round(PATIENCE_SECONDS * 1000)
+        async with (
+            asyncio.timeout(PATIENCE_SECONDS),
+            found.client(connect_timeout_ms=timeout_ms, request_timeout_ms=timeout_ms) as client,
+        ):
+            return await ask(client)
+
+    logging.disable()
+    try:
+        return asyncio.run(main())
+    except (MillstreamError, OSError, TimeoutError):
+        return ()
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _given(context: typer.Context, name: str) -> Any:
+    """An option's value, of the command or of the noun before it."""
+    before = context.parent.params if context.parent is not None else {}
+    return context.params.get(name) or before.get(name)
+
+
+def _file(context: typer.Context) -> Any:
+    from pathlib import Path
+
+    given = _given(context, "command_config")
+    return None if given is None else Path(given)

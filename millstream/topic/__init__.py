@@ -1,0 +1,1 @@
+"""The command `millstream topic`: topics and where their partitions are."""

@@ -1,0 +1,51 @@
+"""Calling the command in this process, through its entry."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+from logd.client import TopicPartition
+from logd.records import NewRecord
+from millstream.main import app
+from tests.support.raw_client import RawClient
+
+
+def invoke(*arguments: object, input: str | None = None) -> Result:
+    """`millstream ARGUMENTS…`."""
+    result = CliRunner().invoke(app, list(map(str, arguments)), prog_name="millstream", input=input)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+class On:
+    """`millstream NOUN ARGUMENTS… --bootstrap-server …`."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+
+    def __call__(self, *arguments: object) -> Result:
+        """Whatever comes of it."""
+        return invoke(*arguments, "--bootstrap-server", self.bootstrap)
+
+    def done(self, *arguments: object) -> Result:
+        """It must have done what it was asked for."""
+        result = self(*arguments)
+        assert result.exit_code == 0, result.output
+        return result
+
+    def rows(self, *arguments: object) -> list[dict[str, Any]]:
+        """What it prints."""
+        found: list[dict[str, Any]] = json.loads(self.done(*arguments, "-o", "json").stdout)
+        return found
+
+
+def produce(bootstrap: str, tp: TopicPartition, *timestamps: int) -> None:
+    """A record for each of the timestamps, in ms."""
+    with RawClient(int(bootstrap.rpartition(":")[2])) as client:
+        for timestamp in timestamps:
+            record: NewRecord = (timestamp, None, b"value", ())
+            assert client.produce(tp.topic, [record], partition=tp.partition).error_code == 0
