@@ -70,11 +70,17 @@ _SHARED: dict[str, tuple[Any, Any]] = {
 
 
 def command(
-    app: typer.Typer, name: str | None = None, *, effective: tuple[str, ...] = (), **settings: Any
+    app: typer.Typer,
+    name: str | None = None,
+    *,
+    effective: tuple[str, ...] = (),
+    check: Callable[..., None] | None = None,
+    **settings: Any,
 ) -> Callable[[Work[P]], Work[P]]:
     """Register a coroutine function at `app`; `settings` are those of `typer.Typer.command`.
 
-    `effective`: keys of `--command-config` that the command acts on besides those of `Client`.
+    `effective`: keys of `--command-config` that the command acts on besides those of `Client`. `check` is given
+    the command's own options before anything is connected to, and raises UsageError.
     """
 
     def register(work: Work[P]) -> Work[P]:
@@ -87,6 +93,8 @@ def command(
             form = given.pop("form")
 
             async def main() -> None:
+                if check is not None:
+                    check(**given)
                 found = find_servers(servers, file, profile, *effective)
                 async with found.client() as client:
                     await work(Session(form, client, found), **given)  # type: ignore[call-arg]
@@ -116,6 +124,21 @@ def local_command(
         return work
 
     return register
+
+
+def noun_options(app: typer.Typer, help: str) -> None:
+    """Have a noun take the servers before its verb, as Kafka's tools do, besides after it."""
+
+    def options(**given: Any) -> None:
+        pass
+
+    shared = [
+        Parameter(key, Parameter.KEYWORD_ONLY, annotation=_SHARED[key][0], default=_SHARED[key][1])
+        for key in ("bootstrap_server", "command_config", "profile")
+    ]
+    options.__signature__ = inspect.Signature(shared)  # type: ignore[attr-defined]
+    options.__annotations__ = {each.name: each.annotation for each in shared}
+    app.callback(help=help)(options)
 
 
 def _dress(run: Callable[..., None], work: Callable[..., Any], shared: tuple[str, ...]) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from logd.client import ActiveProducer, Admin, Client, DescribedTransaction, TopicPartition
 from logd.errors import ErrorCode, KafkaError
+from millstream.terminal.status import NotFound
 
 
 class OpenTransaction(NamedTuple):
@@ -50,7 +51,7 @@ async def _partitions(
 ) -> list[TopicPartition]:
     cluster = await client.metadata(None if topic is None else [topic], refresh=True)
     if broker_id is not None and broker_id not in cluster.brokers:
-        raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no broker {broker_id}")
+        raise NotFound(f"there is no broker {broker_id}")
     found = [
         TopicPartition(name, described.partition)
         for name, metadata in cluster.topics.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from millstream.terminal.status import Status
 from millstream.txn.cli import app
 from tests.support.logd_process import LogdProcess
 from tests.support.markers import wait_for_markers
@@ -115,7 +117,7 @@ def test_describe(logd: LogdProcess, client: RawClient, topic: str) -> None:
     }
     writer.end(commit=True)
     unknown = run(logd, "describe", "--transactional-id", "nobody")
-    assert (unknown.exit_code, unknown.stdout) == (1, "")
+    assert (unknown.exit_code, unknown.stdout) == (Status.NOT_FOUND, "")
     assert "'nobody'" in unknown.stderr
 
 
@@ -137,7 +139,8 @@ def test_describe_producers(logd: LogdProcess, client: RawClient, topic: str) ->
     commit(writer, topic, 1)
     (row,) = table(run(logd, *where))
     assert (row["LatestCoordinatorEpoch"], row["CurrentTransactionStartOffset"]) == ("0", "None")
-    assert run(logd, "describe-producers", "--topic", topic, "--partition", 2).exit_code == 1
+    missing = run(logd, "describe-producers", "--topic", topic, "--partition", 2)
+    assert missing.exit_code == Status.NOT_FOUND
 
 
 def test_find_hanging_and_abort(logd: LogdProcess, client: RawClient, topic: str) -> None:
@@ -216,18 +219,22 @@ def test_wrong_command_lines(arguments: tuple[object, ...]) -> None:
 def test_the_servers_stand_before_the_command_or_after_it(logd: LogdProcess) -> None:
     after = CliRunner().invoke(app, ["list", "--bootstrap-server", logd.bootstrap])
     assert after.stdout == run(logd, "list").stdout
-    none = CliRunner().invoke(app, ["list"])
-    assert none.exit_code == 2
-    assert "--bootstrap-server" in none.stderr
+
+
+def test_rows_as_json(logd: LogdProcess, client: RawClient) -> None:
+    writer = Writer.begin(client, "as-json")
+    (row,) = json.loads(run(logd, "describe", "--transactional-id", "as-json", "-o", "json").stdout)
+    assert (row["producer_id"], row["start_time_ms"], row["partitions"]) == (writer.producer_id, None, [])
 
 
 def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("millstream.txn.cli.CONNECT_TIMEOUT_MS", 200)
+    monkeypatch.setattr("millstream.terminal.servers.CONNECT_TIMEOUT_MS", 200)
     result = CliRunner().invoke(app, ["list", "--bootstrap-server", "127.0.0.1:1"])
-    assert result.exit_code == 1
-    assert result.stderr.startswith("txn: cannot connect to 127.0.0.1:1")
+    assert result.exit_code == Status.UNREACHABLE
+    assert "cannot connect to 127.0.0.1:1" in result.stderr
 
 
 def test_a_broker_that_is_not_there(logd: LogdProcess) -> None:
     result = run(logd, "find-hanging", "--broker-id", 7)
-    assert (result.exit_code, result.stderr) == (1, "txn: BROKER_NOT_AVAILABLE: there is no broker 7\n")
+    assert result.exit_code == Status.NOT_FOUND
+    assert "there is no broker 7" in result.stderr
