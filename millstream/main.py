@@ -38,7 +38,7 @@ OWN = {
     "logd": Own("logd.cli:app", "The log daemon: a broker every Kafka client can talk to."),
     "connect": Own("connect.cli:app", "The Connect worker: runs source and sink plugins."),
     "streams": Own("streams.cli:app", "Describe and run stream topologies."),
-    "mirror": Own("mirror.cli:app", "Copy topics between clusters, and prove the copies equal."),
+    "mirror": Own("millstream.mirror.cli:app", "Copy topics between clusters, and prove the copies equal."),
     "cluster": Own(
         "millstream.cluster.cli:app", "The cluster: its id and controller, its brokers, and what they speak."
     ),

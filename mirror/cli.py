@@ -1,4 +1,7 @@
-"""The command `millstream mirror`: run links from an mm2.properties file, verify that topics are equal."""
+"""The command `millstream mirror run`: links from an mm2.properties file.
+
+Its other verb, `verify`, is `millstream.mirror`'s.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +16,22 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from logd.client import Client
-from logd.client.properties import read_command_config
 from logd.config.properties import read_properties
 from logd.errors import ConfigError, MillstreamError
 from mirror.config import LinkSettings, parse_links
 from mirror.errors import MirrorError
 from mirror.links import KeptLink, run_links
-from mirror.verify import PartitionComparison, verify_topic
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    help="Copy topics between clusters, and prove the copies equal.",
-)
+app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 REPORT_SECONDS = 10.0
 
 _T = TypeVar("_T")
+
+
+@app.callback()
+def _options() -> None:
+    """Copy topics between clusters, and prove the copies equal."""
 
 
 @app.command()
@@ -57,40 +58,6 @@ def run(
         raise typer.Exit(2 if isinstance(e, ConfigError) else 1) from None
     if status:
         raise typer.Exit(status)
-
-
-@app.command()
-def verify(
-    source: Annotated[str, typer.Option("--source", help="Bootstrap servers of the source.")],
-    target: Annotated[str, typer.Option("--target", help="Bootstrap servers of the target.")],
-    topic: Annotated[
-        list[str], typer.Option("--topic", help="Topic of the source, or SOURCE:TARGET; repeatable.")
-    ],
-    alias: Annotated[
-        str,
-        typer.Option("--alias", help="The source's alias: its topics are called ALIAS.TOPIC in the target."),
-    ] = "",
-    command_config: Annotated[
-        Path | None,
-        typer.Option(
-            "--command-config", help="Properties of the clients: security.protocol, ssl.*, sasl.* ..."
-        ),
-    ] = None,
-    target_config: Annotated[
-        Path | None, typer.Option("--target-config", help="The same for the target, if it is another file.")
-    ] = None,
-) -> None:
-    """Compare topics by digest over key, value, headers and timestamp; the exit status is 1 if any differ."""
-    pairs = [_pair(name, alias) for name in topic]
-    try:
-        client = read_command_config(command_config)
-        target_client = client if target_config is None else read_command_config(target_config)
-        equal = _run(_verify(Client(source, **client), Client(target, **target_client), pairs))
-    except MillstreamError as e:
-        typer.echo(f"mirror: {e}", err=True)
-        raise typer.Exit(2) from None
-    if not equal:
-        raise typer.Exit(1)
 
 
 def _run(main: Coroutine[Any, Any, _T]) -> _T:
@@ -177,31 +144,4 @@ def _summary(kept: KeptLink, rates: bool) -> str:
         f"lag {sum(s.lag_records for s in status):,} records, "
         f"{max((s.lag_seconds for s in status), default=0):,.1f} s"
         + (f", {quarantined} quarantined" if quarantined else "")
-    )
-
-
-def _pair(name: str, alias: str) -> tuple[str, str]:
-    topic, colon, remote = name.partition(":")
-    return topic, remote if colon else f"{alias}.{topic}" if alias else topic
-
-
-async def _verify(source: Client, target: Client, pairs: Sequence[tuple[str, str]]) -> bool:
-    equal = True
-    async with source as source_client, target as target_client:
-        for topic, remote in pairs:
-            found = await verify_topic(source_client, target_client, topic, remote)
-            verdict = "equal" if found.equal else "DIFFERENT"
-            typer.echo(f"{topic} and {remote}: {verdict}, {found.records:,} records")
-            for partition in found.partitions:
-                typer.echo(f"  {_partition_line(partition)}")
-            equal = equal and found.equal
-    return equal
-
-
-def _partition_line(found: PartitionComparison) -> str:
-    if found.equal:
-        return f"{found.partition:>4}  {found.source_digest}  {found.source_records:,} records"
-    return (
-        f"{found.partition:>4}  {found.source_digest} ({found.source_records:,} records) is not "
-        f"{found.target_digest} ({found.target_records:,} records); {found.difference}"
     )

@@ -79,8 +79,8 @@ def command(
 ) -> Callable[[Work[P]], Work[P]]:
     """Register a coroutine function at `app`; `settings` are those of `typer.Typer.command`.
 
-    `effective`: keys of `--command-config` that the command acts on besides those of `Client`. `check` is given
-    the command's own options before anything is connected to, and raises UsageError.
+    `effective`: keys of `--command-config` that the command acts on besides those of `Client`. `check`: is
+    given the command's own options before anything is connected to, and raises UsageError.
     """
 
     def register(work: Work[P]) -> Work[P]:
@@ -165,7 +165,7 @@ def run_to_end(main: Coroutine[Any, Any, T], name: str) -> T:
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
     with told(name):
-        return _run(main)
+        return run_loop(main)
 
 
 @contextmanager
@@ -184,7 +184,7 @@ def told(name: str) -> Iterator[None]:
         raise typer.Exit(Status.INTERRUPTED) from None
 
 
-def _run(main: Coroutine[Any, Any, T]) -> T:
+def run_loop(main: Coroutine[Any, Any, T]) -> T:
     """On uvloop where it installs, as logd runs."""
     import asyncio
 

@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 
 from logd.client import Admin, Client
+from millstream.terminal.status import Status
 from tests.mirror.pair import Pair, numbered, produce
 from tests.support.depth import deep
 from tests.support.logd_process import free_port
 from tests.support.waiting import wait_for
 
 NewName = Callable[[], str]
-COMMAND = "import mirror.cli as cli; cli.REPORT_SECONDS = 0.05; cli.app()"
+COMMAND = "import mirror.cli as cli, millstream.mirror.cli; cli.REPORT_SECONDS = 0.05; cli.app()"
 LINE = re.compile(
     r"^dc1->dc2: (?P<records>[\d,]+) records, [\d,.]+ MB(?P<rates>, [\d,]+ records/s, [\d,.]+ MB/s)?, "
     r"(?P<partitions>\d+) partitions, lag (?P<lag>[\d,]+) records, (?P<seconds>[\d,.]+) s$",
@@ -147,7 +148,7 @@ def test_verify_names_the_first_record_that_differs(pair: Pair, new_name: NewNam
 
     asyncio.run(go_on())
     status, output = compared(pair, "--topic", same, "--topic", other)
-    assert status == 1, output
+    assert status == Status.UNHEALTHY, output
     assert f"{same} and {same}: equal, 10 records\n" in output
     assert f"{other} and {other}: DIFFERENT, 10 records\n" in output
     assert "; record 4: value differ, source offset 4, target offset 4\n" in output
@@ -158,7 +159,7 @@ def test_verify_names_what_only_one_side_has(pair: Pair, new_name: NewName) -> N
     filled(pair.dc1, topic, count=12)
     filled(pair.dc2, topic, count=10)
     status, output = compared(pair, "--topic", topic)
-    assert status == 1, output
+    assert status == Status.UNHEALTHY, output
     assert "(12 records) is not" in output
     assert "record 10: only the source has it, at offset 10\n" in output
 
@@ -168,10 +169,10 @@ def test_verify_of_what_cannot_be_compared(pair: Pair, new_name: NewName) -> Non
     topic = new_name()
     filled(pair.dc1, topic)
     status, output = compared(pair, "--topic", topic)
-    assert (status, topic in output, "Traceback" in output) == (2, True, False), output
+    assert (status, topic in output, "Traceback" in output) == (3, True, False), output
     nobody = f"127.0.0.1:{free_port()}"
     status, output = mirror("verify", "--source", pair.dc1, "--target", nobody, "--topic", topic)
-    assert (status, nobody in output, "Traceback" in output) == (2, True, False), output
+    assert (status, nobody in output, "Traceback" in output) == (4, True, False), output
 
 
 # run

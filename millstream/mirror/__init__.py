@@ -1,0 +1,1 @@
+"""The command `millstream mirror`: what mirror itself has, and `verify`."""
