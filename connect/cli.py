@@ -27,6 +27,7 @@ import typer
 from connect.config import SinkConfig, SourceConfig, document, read_config_file, validate
 from connect.errors import MillstreamError
 from connect.runtime import Worker, WorkerConfig, connector_class, connector_type, list_plugins
+from connect.runtime.plugins import registered_names
 from logd.config.log_level import LogLevel
 
 app = typer.Typer(
@@ -34,6 +35,11 @@ app = typer.Typer(
 )
 _GC_THRESHOLD = 50_000
 """Objects between two collections."""
+
+
+def _complete_plugins(incomplete: str) -> list[str]:
+    """What a shell is offered for PLUGIN."""
+    return sorted(name for name in registered_names() if name.startswith(incomplete))
 
 
 @app.command()
@@ -82,7 +88,10 @@ def plugins() -> None:
 
 @app.command("config")
 def show_config(
-    plugin: Annotated[str, typer.Argument(metavar="PLUGIN", help="as in connector.class")],
+    plugin: Annotated[
+        str,
+        typer.Argument(metavar="PLUGIN", help="as in connector.class", autocompletion=_complete_plugins),
+    ],
     check: Annotated[Path | None, typer.Option(metavar="FILE", help="validate this connector file")] = None,
 ) -> None:
     """Show a plugin's settings, or validate a connector's config; errors give exit status 1."""

@@ -1,16 +1,23 @@
-"""Write the two reference pages that are made from declarations: `make docs`."""
+"""Write the reference pages that are made from declarations: `make docs`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import Any
+
+import typer
 
 from connect.config import Config, SinkConfig, SourceConfig, document
 from connect.converters.json import JsonConverterConfig
 from connect.runtime import WorkerConfig, connector_class
 from connect.runtime.plugins import GROUP
 from logd.config import reference
+from millstream.main import OWN
+from millstream.main import app as millstream
+from millstream.terminal.command import SHARED
+from millstream.terminal.status import Status
 
 FOLDER = Path(__file__).parent
 
@@ -19,7 +26,11 @@ _MADE = "<!-- Made by `make docs`: change the declarations, not this page. -->"
 
 def pages() -> dict[str, str]:
     """File name to text."""
-    return {"logd-settings.md": logd_settings(), "connectors.md": "\n".join(connectors())}
+    return {
+        "logd-settings.md": logd_settings(),
+        "connectors.md": "\n".join(connectors()),
+        "cli.md": "\n".join(command_line()),
+    }
 
 
 def logd_settings() -> str:
@@ -47,6 +58,69 @@ def connectors() -> Iterator[str]:
     points = distribution("millstream").entry_points.select(group=GROUP)
     for name in sorted(points.names):
         yield from _section(name, connector_class(name).CONFIG)
+
+
+def command_line() -> Iterator[str]:
+    """What every command takes, then each of this distribution's."""
+    yield f"{_MADE}\n\n# The command line\n"
+    yield "`millstream NOUN VERB --help` says the same in the terminal.\n"
+    yield "## What commands share\n"
+    yield "What talks to a cluster takes these, and finds the cluster by the first of them that says one;"
+    yield "then by `MILLSTREAM_PROFILE`, `millstream profile use`, `KAFKA_BOOTSTRAP_SERVERS`, and at last"
+    yield "`localhost:9092`. Data is on stdout, all else on stderr; bars are drawn on terminals only, and"
+    yield "`NO_COLOR` is heeded.\n"
+    group = typer.main.get_command(millstream)
+    context = typer.Context(group)
+    probe = group.get_command(context, "topic").commands["list"]
+    yield from _parameters(each for each in probe.params if each.name in SHARED)
+    yield "| exit status | |\n|---|---|"
+    for status in Status:
+        yield f"| {status.value} | {status.name.lower().replace('_', ' ')} |"
+    yield ""
+    for name in OWN:
+        yield from _command(f"millstream {name}", group.get_command(context, name), 2)
+
+
+def _command(path: str, command: Any, depth: int) -> Iterator[str]:
+    """A command and those below it."""
+    yield f"{'#' * depth} {path}\n"
+    yield " ".join((command.help or "").split()) + "\n"
+    arguments = [each for each in command.params if each.param_type_name == "argument"]
+    if not hasattr(command, "commands"):
+        words = [path, *(each.make_metavar(typer.Context(command)) for each in arguments), "[OPTIONS]"]
+        yield f"`{' '.join(words)}`\n"
+    yield from _parameters(each for each in command.params if each.name not in SHARED)
+    if SHARED.keys() <= {each.name for each in command.params}:
+        yield "It talks to a cluster.\n"
+    for name, below in getattr(command, "commands", {}).items():
+        yield from _command(f"{path} {name}", below, depth + 1)
+
+
+def _parameters(parameters: Iterator[Any]) -> Iterator[str]:
+    """A table of those that have something to be said of."""
+    lines = []
+    for each in parameters:
+        if not (text := getattr(each, "help", None)):
+            continue
+        names = ", ".join(f"`{name}`" for name in [*each.opts, *each.secondary_opts])
+        if each.param_type_name == "argument":
+            names = f"`{each.make_metavar(typer.Context(typer.main.get_command(millstream)))}`"
+        value = "" if getattr(each, "is_flag", False) or each.param_type_name == "argument" else _value(each)
+        needed = " Needed." if each.required and each.param_type_name == "option" else ""
+        lines.append(f"| {names}{value} | {text.replace('|', chr(92) + '|')}{needed} |")
+    if lines:
+        yield "| option | |\n|---|---|"
+        yield from lines
+        yield ""
+
+
+def _value(option: Any) -> str:
+    """What stands behind an option, and its default where it has one."""
+    shown = option.make_metavar(typer.Context(typer.main.get_command(millstream))).strip("<>")
+    default = option.default
+    said = default not in (None, "", (), []) and not callable(default)
+    text = getattr(default, "value", default)
+    return f" `{shown.replace('|', chr(92) + '|')}`" + (f" ({text})" if said else "")
 
 
 def _section(title: str, declaration: type[Config]) -> Iterator[str]:

@@ -33,7 +33,9 @@ from streams.runtime.app import KafkaStreams
 from streams.runtime.status import State
 from streams.topology import Topology
 
-app = typer.Typer(help="Streams: describe and run stream topologies.", no_args_is_help=True)
+app = typer.Typer(
+    help="Streams: describe and run stream topologies.", no_args_is_help=True, add_completion=False
+)
 
 GC_THRESHOLD = 50_000
 """Objects between two collections: records in flight are many, and almost never in cycles."""

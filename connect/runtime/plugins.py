@@ -7,6 +7,7 @@ is enough, with or without `Connector` at its end.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -23,6 +24,11 @@ ConnectorClass = type[SourceConnector] | type[SinkConnector]
 @cache
 def _registered() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def registered_names() -> Collection[str]:
+    """The names there are; nothing is imported for them."""
+    return _registered().keys()
 
 
 def connector_class(name: str) -> ConnectorClass:

@@ -36,7 +36,7 @@ T = TypeVar("T")
 Work = Callable[Concatenate[Session, P], Awaitable[None]]
 LocalWork = Callable[Concatenate[Local, P], None]
 
-_SHARED: dict[str, tuple[Any, Any]] = {
+SHARED: dict[str, tuple[Any, Any]] = {
     "bootstrap_server": (
         Annotated[
             str | None,
@@ -67,6 +67,7 @@ _SHARED: dict[str, tuple[Any, Any]] = {
         Format.TABLE,
     ),
 }
+"""Options of every command that talks to a cluster: how typer sees them, and their defaults."""
 
 
 def command(
@@ -101,7 +102,7 @@ def command(
 
             run_to_end(main(), context.command_path)
 
-        _dress(run, work, tuple(_SHARED))
+        _dress(run, work, tuple(SHARED))
         app.command(name or work.__name__.replace("_", "-"), **settings)(run)
         return work
 
@@ -133,7 +134,7 @@ def noun_options(app: typer.Typer, help: str) -> None:
         pass
 
     shared = [
-        Parameter(key, Parameter.KEYWORD_ONLY, annotation=_SHARED[key][0], default=_SHARED[key][1])
+        Parameter(key, Parameter.KEYWORD_ONLY, annotation=SHARED[key][0], default=SHARED[key][1])
         for key in ("bootstrap_server", "command_config", "profile")
     ]
     options.__signature__ = inspect.Signature(shared)  # type: ignore[attr-defined]
@@ -146,7 +147,7 @@ def _dress(run: Callable[..., None], work: Callable[..., Any], shared: tuple[str
     own = inspect.signature(work, eval_str=True)
     parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in list(own.parameters.values())[1:]]
     parameters += [
-        Parameter(key, Parameter.KEYWORD_ONLY, annotation=_SHARED[key][0], default=_SHARED[key][1])
+        Parameter(key, Parameter.KEYWORD_ONLY, annotation=SHARED[key][0], default=SHARED[key][1])
         for key in shared
     ]
     # Typer recognises its context by the annotation.

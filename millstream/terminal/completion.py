@@ -1,4 +1,4 @@
-"""What a shell is offered for an argument: names of topics, groups, profiles and connectors.
+"""What a shell is offered for an argument: names of topics, groups and profiles.
 
 While somebody types, nothing but names is told: where a cluster is away there is nothing to offer.
 """
@@ -44,13 +44,6 @@ def complete_groups(context: typer.Context, incomplete: str) -> list[str]:
 def complete_profiles(incomplete: str) -> list[str]:
     """Names of profiles."""
     return _matching(known_profiles(), incomplete)
-
-
-def complete_connectors(incomplete: str) -> list[str]:
-    """Classes of connectors that are installed."""
-    from importlib.metadata import entry_points
-
-    return _matching(entry_points(group="millstream.connectors").names, incomplete)
 
 
 def _matching(names: Iterable[str], incomplete: str) -> list[str]:

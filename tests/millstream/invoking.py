@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from typer.testing import CliRunner, Result
@@ -11,6 +12,7 @@ from logd.client import TopicPartition
 from logd.records import NewRecord
 from millstream.main import app
 from tests.support.raw_client import RawClient
+from tests.support.waiting import wait_for
 
 
 def invoke(*arguments: object, input: str | None = None) -> Result:
@@ -44,8 +46,11 @@ class On:
 
 
 def produce(bootstrap: str, tp: TopicPartition, *timestamps: int) -> None:
-    """A record for each of the timestamps, in ms."""
+    """A record for each of the timestamps, in ms; of a topic just made its broker may not know yet."""
     with RawClient(int(bootstrap.rpartition(":")[2])) as client:
+
+        def is_taken(record: NewRecord) -> bool:
+            return bool(client.produce(tp.topic, [record], partition=tp.partition).error_code == 0)
+
         for timestamp in timestamps:
-            record: NewRecord = (timestamp, None, b"value", ())
-            assert client.produce(tp.topic, [record], partition=tp.partition).error_code == 0
+            wait_for(partial(is_taken, (timestamp, None, b"value", ())))

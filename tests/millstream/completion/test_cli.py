@@ -60,6 +60,10 @@ def test_a_cluster_that_is_away_offers_nothing_and_says_nothing() -> None:
     assert offered("topic", "describe", "-b", f"127.0.0.1:{free_port()}", "fl") == []
 
 
+def test_connectors() -> None:
+    assert offered("connect", "config", "FilesS") == ["FilesSink", "FilesSource"]
+
+
 def test_profiles(tmp_path: Path) -> None:
     folder = tmp_path / "millstream" / "profiles"
     folder.mkdir(parents=True)
