@@ -45,7 +45,7 @@ async def read_groups(session: Session, names: Sequence[str] | None) -> list[Gro
 async def _read(session: Session, listed: ListedGroup) -> Group:
     described = (await session.admin.describe_groups([listed.group_id]))[listed.group_id]
     if described.state == DEAD:
-        # Of KIP-848, say: there, by the list, but DescribeGroups is not for its type.
+        # There, by the list, but of a type of its own: share groups, say.
         described = GroupDescription(listed.group_id, listed.state or DEAD, listed.protocol_type, "")
     try:
         offsets = await session.admin.list_group_offsets(listed.group_id)

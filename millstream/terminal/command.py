@@ -29,7 +29,7 @@ from millstream.terminal.completion import complete_profiles
 from millstream.terminal.output import Format
 from millstream.terminal.servers import find_servers
 from millstream.terminal.session import Local, Session, described
-from millstream.terminal.status import Status, status_of
+from millstream.terminal.status import REMEDIES, Status, status_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -179,8 +179,11 @@ def told(name: str) -> Iterator[None]:
             # Whoever read our output has enough, as in `… | head`: Python must not try to flush the rest.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(Status.OK) from None
+        status = status_of(error)
         typer.echo(f"{name}: {described(error)}", err=True)
-        raise typer.Exit(status_of(error)) from None
+        if (remedy := REMEDIES.get(status)) is not None:
+            typer.echo(f"{name}: {remedy}", err=True)
+        raise typer.Exit(status) from None
     except KeyboardInterrupt:
         raise typer.Exit(Status.INTERRUPTED) from None
 

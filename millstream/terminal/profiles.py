@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -52,6 +51,8 @@ def read_profile(name: str) -> dict[str, str]:
 
 def write_profile(name: str, properties: Mapping[str, str]) -> None:
     """Write a profile whole, for its owner's eyes alone."""
+    import tempfile
+
     from logd.config.properties import format_properties
 
     path = profile_path(name)

@@ -83,6 +83,12 @@ _CLASSES: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Sta
     ((ConnectionClosed, RequestTimedOut, TimeoutError, ConnectionError), Status.UNREACHABLE),
 )
 
+REMEDIES = {
+    Status.UNREACHABLE: "brokers are named by --bootstrap-server, --profile or KAFKA_BOOTSTRAP_SERVERS",
+    Status.NOT_ALLOWED: "credentials are given by --command-config or --profile",
+}
+"""What to do after errors that have nothing to say of it."""
+
 
 def status_of(error: BaseException) -> Status:
     """The exit status that `error` ends a command with."""

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from logd.client.admin.base import AdminBase
+from logd.client.admin.consumer_groups import as_classic, ask_consumer_group
 from logd.client.cluster.metadata import OffsetAndMetadata
 from logd.client.fetcher.offsets import by_topic
 from logd.client.group.coordinator import ask_coordinator, commit_offsets, coordinator_error, fetch_offsets
 from logd.errors import ErrorCode, error_for
 from logd.topic_partition import TopicPartition
+from logd.wire.messages.consumer_group_describe import DescribedGroup
 from logd.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from logd.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from logd.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -20,6 +22,9 @@ from logd.wire.messages.offset_delete import (
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
 )
+
+DEAD = "Dead"
+"""The state of a group that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,9 @@ class GroupAdmin(AdminBase):
         return await self._client.retrying(ask, timeout_ms=self._timeout_ms)
 
     async def describe_groups(self, group_ids: Iterable[str]) -> dict[str, GroupDescription]:
-        """State and members of groups; an unknown group is "Dead" and without members."""
+        """State and members of groups, of KIP-848's protocol too (their members have no metadata); an unknown
+        group is "Dead" and without members.
+        """
         return {group_id: await self._describe(group_id) for group_id in group_ids}
 
     async def _describe(self, group_id: str) -> GroupDescription:
@@ -83,8 +90,9 @@ class GroupAdmin(AdminBase):
             request = DescribeGroupsRequest(groups=[group_id])
             response: DescribeGroupsResponse = await ask_coordinator(self._client, group_id, request)
             group = response.groups[0]
-            if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-                return GroupDescription(group_id, "Dead", "", "")
+            if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or group.group_state == DEAD:
+                found = await ask_consumer_group(self._client, group_id)
+                return GroupDescription(group_id, DEAD, "", "") if found is None else _consumer_group(found)
             if group.error_code:
                 raise coordinator_error(self._client, group_id, group.error_code)
             members = [
@@ -154,3 +162,13 @@ class GroupAdmin(AdminBase):
     ) -> None:
         """Set the committed offsets of a group without members."""
         await commit_offsets(self._client, group_id, offsets)
+
+
+def _consumer_group(group: DescribedGroup) -> GroupDescription:
+    members = [
+        GroupMemberDescription(
+            m.member_id, m.client_id, m.client_host, m.instance_id, b"", as_classic(m.assignment)
+        )
+        for m in group.members
+    ]
+    return GroupDescription(group.group_id, group.group_state, "consumer", group.assignor_name, members)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Self, cast
+from typing import TYPE_CHECKING, Literal, Self, cast
 
 from logd.client.security.keys import SecurityKeys
-from logd.client.security.sasl import SaslSettings, parse_sasl
 from logd.client.security.tls import TlsSettings, parse_tls
-from logd.client.security.token import TokenSource
 from logd.errors import ConfigError
+
+if TYPE_CHECKING:
+    from logd.client.security.sasl import SaslSettings
+    from logd.client.security.token import TokenSource
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -55,6 +57,9 @@ class SecuritySettings:
         `token`: where OAUTHBEARER has its tokens from, instead of a URL.
         ConfigError names key and remedy, and never a secret.
         """
+        # Most clusters have no SASL, and its mechanisms are a third of what a client takes to import.
+        from logd.client.security.sasl import parse_sasl
+
         keys = SecurityKeys(properties, prefix, written)
         keys.check_names()
         protocol = cast(SecurityProtocol, keys.choice("security.protocol", PROTOCOLS, "PLAINTEXT"))
