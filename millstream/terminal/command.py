@@ -91,6 +91,8 @@ def command(
             servers, file, profile = (
                 given.pop(key) or before.get(key) for key in ("bootstrap_server", "command_config", "profile")
             )
+            # Typer makes paths of the verb's own only.
+            file = None if file is None else Path(file)
             form = given.pop("form")
 
             async def main() -> None:

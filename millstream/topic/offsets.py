@@ -69,4 +69,4 @@ def _spec(time: str) -> OffsetSpec:
     }
     if time in named:
         return named[time]
-    return int(time) if time.isdecimal() and len(time) != 4 else timestamp_ms(time, "--time")
+    return int(time) if time.isdecimal() else timestamp_ms(time, "--time")

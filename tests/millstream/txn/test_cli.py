@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -219,6 +220,14 @@ def test_wrong_command_lines(arguments: tuple[object, ...]) -> None:
 def test_the_servers_stand_before_the_command_or_after_it(logd: LogdProcess) -> None:
     after = CliRunner().invoke(app, ["list", "--bootstrap-server", logd.bootstrap])
     assert after.stdout == run(logd, "list").stdout
+
+
+def test_the_file_stands_before_the_command_or_after_it(logd: LogdProcess, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"bootstrap.servers={logd.bootstrap}\n")
+    option = ["--command-config", str(file)]
+    for arguments in ([*option, "list"], ["list", *option]):
+        assert CliRunner().invoke(app, arguments).stdout == run(logd, "list").stdout
 
 
 def test_rows_as_json(logd: LogdProcess, client: RawClient) -> None:
