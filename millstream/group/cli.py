@@ -34,6 +34,16 @@ Name = Annotated[str, typer.Argument(metavar="GROUP", autocompletion=complete_gr
 Names = Annotated[list[str], typer.Argument(metavar="GROUP...", autocompletion=complete_groups)]
 SomeNames = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", autocompletion=complete_groups)]
 
+Topics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        metavar="TOPIC[:PARTITION,...]",
+        help="Only the offsets of these; repeatable.",
+        autocompletion=complete_topics,
+    ),
+]
+
 
 @app.callback()
 def _options() -> None:
@@ -98,15 +108,7 @@ async def reset_offsets(
     session: Session,
     *,
     name: Name,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic",
-            metavar="TOPIC[:PARTITION,...]",
-            help="Partitions to set; repeatable.",
-            autocompletion=complete_topics,
-        ),
-    ] = None,
+    topic: Topics = None,
     all_topics: Annotated[
         bool, typer.Option("--all-topics", help="All partitions that the group has offsets of.")
     ] = False,
@@ -148,15 +150,7 @@ async def delete(
     session: Session,
     *,
     names: Names,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic",
-            metavar="TOPIC[:PARTITION,...]",
-            help="Only the offsets of these; repeatable.",
-            autocompletion=complete_topics,
-        ),
-    ] = None,
+    topic: Topics = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Delete groups without members, or their offsets of topics that no member reads."""
