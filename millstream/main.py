@@ -60,6 +60,11 @@ OWN = {
     "partition": Own(
         "millstream.partition.cli:app", "Partitions: elect their leaders, move them to other brokers."
     ),
+    "produce": Own("millstream.produce.cli:app", "Write records to a topic: lines, JSON lines, files."),
+    "consume": Own(
+        "millstream.consume.cli:app", "Print records of topics: lines, JSON lines, a format of your own."
+    ),
+    "bench": Own("millstream.bench.cli:app", "Measure how fast records are written and read."),
     "txn": Own(
         "millstream.txn.cli:app", "Transactions: list and describe them, find and abort those that hang."
     ),

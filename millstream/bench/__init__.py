@@ -1,0 +1,1 @@
+"""`millstream bench`: how fast records are written and read, as Kafka's performance tools measure it."""

@@ -1,0 +1,35 @@
+"""The reading benchmark: records are fetched, checked and decoded, as a client hands them out."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from logd.client import Consumer
+from millstream.terminal.progress import Progress
+
+
+@dataclass(slots=True)
+class ConsumeBench:
+    """What was read. Times are seconds since 1970; a group is joined at `assigned_at`."""
+
+    began_at: float = 0.0
+    assigned_at: float = 0.0
+    ended_at: float = 0.0
+    records: int = 0
+    bytes_read: int = 0
+
+    async def run(self, consumer: Consumer, wanted: int, idle_ms: int, progress: Progress) -> None:
+        """Read `wanted` records or more, since batches are whole; until for `idle_ms` nothing comes."""
+        while self.records < wanted:
+            came = await consumer.fetch(timeout_ms=idle_ms)
+            if not came:
+                break
+            before = self.records
+            for fetched in came:
+                records = fetched.records()
+                self.records += len(records)
+                self.bytes_read += sum(len(key or b"") + len(value or b"") for _, _, key, value, _ in records)
+            self.ended_at = time.time()
+            progress.advance(self.records - before)
+        self.ended_at = self.ended_at or time.time()

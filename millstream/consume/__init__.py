@@ -1,0 +1,1 @@
+"""`millstream consume`: records of topics on stdout."""

@@ -1,0 +1,48 @@
+"""Which records are printed: by their keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from logd.records import Record
+from millstream.consume.columns import KEY
+from millstream.consume.reading import RecordFilter
+from millstream.data_types.data_type import DataType, WrongData
+from millstream.terminal.status import UsageError
+
+
+def parse_pattern(text: str, option: str) -> re.Pattern[str]:
+    """A regular expression; UsageError says where it is wrong."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise UsageError(f"{option} {text!r}: not a regular expression: {error}") from None
+
+
+def key_filter(key: str | None, pattern: str | None, key_type: DataType) -> RecordFilter | None:
+    """Records with exactly this key, or whose key's text has a match; None where neither is given.
+
+    A record without a key is not printed then. UsageError: the key is not of its type.
+    """
+    if key is not None and pattern is not None:
+        raise UsageError("give --key or --key-pattern, not both")
+    if key is not None:
+        try:
+            wanted = key_type.parse(key.encode()) if key_type.parse else key.encode()
+        except WrongData as error:
+            raise UsageError(f"--key: {error}") from None
+        return lambda records: [record for record in records if record[KEY] == wanted]
+    if pattern is None:
+        return None
+    search, text = parse_pattern(pattern, "--key-pattern").search, key_type.text
+
+    def keep(records: Sequence[Record]) -> Sequence[Record]:
+        return [
+            record
+            for record in records
+            if (data := record[KEY]) is not None
+            and search((text(data) if text else data).decode("utf-8", "replace"))
+        ]
+
+    return keep

@@ -1,0 +1,96 @@
+"""The forms of `-o` for a stream of records: JSON lines, YAML documents, lines of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from logd.client import TopicPartition
+from logd.records import Record
+from millstream.consume.columns import HEADERS, KEY, OFFSET, TIMESTAMP, VALUE, RecordPrinter, TypedFields
+from millstream.consume.format_string import DEFAULT, format_printer
+from millstream.data_types.data_type import JsonValue
+from millstream.data_types.internal import InternalReader
+from millstream.terminal.output import Format
+
+_LINE = (b"\\", b"\\\\"), (b"\t", b"\\t"), (b"\n", b"\\n"), (b"\r", b"\\r")
+
+
+def printer(form: Format, fields: TypedFields) -> RecordPrinter:
+    """The printer for `-o`: without it lines of values; JSON is an object a line, also for `-o json`."""
+    match form:
+        case Format.TABLE:
+            return format_printer(DEFAULT, fields)
+        case Format.PLAIN:
+            return _plain(fields)
+        case Format.YAML:
+            return _yaml(fields)
+        case _:
+            return _json(fields)
+
+
+def internal_printer(read: InternalReader) -> RecordPrinter:
+    """Records of Kafka's own topics as its formatters print them; those of other kinds are left out."""
+
+    def render(tp: TopicPartition, records: Sequence[Record]) -> bytes:
+        found = (read(record[KEY], record[VALUE]) for record in records)
+        return b"".join(text.encode() + b"\n" for text in found if text is not None)
+
+    return render
+
+
+def _rows(tp: TopicPartition, records: Sequence[Record], fields: TypedFields) -> list[dict[str, JsonValue]]:
+    topic, partition = tp
+    return [
+        {
+            "topic": topic,
+            "partition": partition,
+            "offset": record[OFFSET],
+            "timestamp": record[TIMESTAMP],
+            "headers": fields.header_pairs(record[HEADERS]) if record[HEADERS] else [],
+            "key": key,
+            "value": value,
+        }
+        for record, key, value in zip(
+            records, fields.values(KEY, records), fields.values(VALUE, records), strict=True
+        )
+    ]
+
+
+def _json(fields: TypedFields) -> RecordPrinter:
+    encode: Callable[[list[dict[str, JsonValue]]], bytes] = msgspec.json.Encoder().encode_lines
+    return lambda tp, records: encode(_rows(tp, records, fields))
+
+
+def _yaml(fields: TypedFields) -> RecordPrinter:
+    return lambda tp, records: b"".join(
+        b"---\n" + msgspec.yaml.encode(row) for row in _rows(tp, records, fields)
+    )
+
+
+def _plain(fields: TypedFields) -> RecordPrinter:
+    def render(tp: TopicPartition, records: Sequence[Record]) -> bytes:
+        place = f"{tp.topic}\t{tp.partition}".encode()
+        keys, values = (map(_line, fields.texts(each, records)) for each in (KEY, VALUE))
+        return b"".join(
+            b"%b\t%d\t%d\t%b\t%b\t%b\n"
+            % (
+                place,
+                record[OFFSET],
+                record[TIMESTAMP],
+                _line(fields.header_text(record[HEADERS])),
+                key,
+                value,
+            )
+            for record, key, value in zip(records, keys, values, strict=True)
+        )
+
+    return render
+
+
+def _line(data: bytes) -> bytes:
+    """In one field of one line, whatever is in it."""
+    for plain, escaped in _LINE:
+        data = data.replace(plain, escaped)
+    return data

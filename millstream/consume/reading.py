@@ -1,0 +1,141 @@
+"""The loop from a source to stdout: what came is filtered, printed and written, once per fetch."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO, TypeAlias
+
+from logd.client import Fetched, TopicPartition
+from logd.records import Record
+from millstream.consume.columns import OFFSET, RecordPrinter
+from millstream.consume.source import Source
+from millstream.data_types.data_type import WrongData
+from millstream.terminal.progress import Progress
+from millstream.terminal.status import Partly
+
+RecordFilter: TypeAlias = Callable[[Sequence[Record]], Sequence[Record]]
+
+COMMIT_SECONDS = 5.0
+"""How often a group's offsets are committed, Kafka's `auto.commit.interval.ms` unless told otherwise."""
+_GRACE_SECONDS = 1.0
+"""How long the last write may take when the run is interrupted."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """One run. `limit`: records to print at most; `idle_ms`: end when for so long nothing came (None: never).
+
+    `skip_errors`: what cannot be decoded is told and left out, instead of ending the run.
+    """
+
+    source: Source
+    render: RecordPrinter
+    out: BinaryIO
+    tell: Callable[[str], None]
+    keep: RecordFilter | None = None
+    limit: int | None = None
+    idle_ms: int | None = None
+    skip_errors: bool = False
+    printed: int = 0
+    skipped: int = 0
+    _parts: list[bytes] = field(default_factory=list)
+    _upto: dict[TopicPartition, int] = field(default_factory=dict)
+
+    async def run(self, progress: Progress) -> None:
+        """Print until the end; Partly where records were left out. What was printed is committed, also when
+        this is cancelled.
+        """
+        try:
+            await self._loop(progress)
+        finally:
+            if text := await self.source.commit():
+                self.tell(text)
+        if self.skipped:
+            raise Partly(f"{self.skipped} records were left out, see above; {self.printed} were printed")
+
+    async def _loop(self, progress: Progress) -> None:
+        heard = committed = time.monotonic()
+        while not self.source.is_at_end and self._left() != 0:
+            came = await self.source.fetch(self.idle_ms)
+            now = time.monotonic()
+            if came:
+                await self._print(came)
+                progress.advance(sum(each.record_count for each in came))
+                heard = time.monotonic()
+            elif self.idle_ms is not None and (now - heard) * 1000 >= self.idle_ms:
+                return
+            if now - committed >= COMMIT_SECONDS:
+                committed = now
+                if text := await self.source.commit():
+                    self.tell(text)
+
+    def _left(self) -> int | None:
+        return None if self.limit is None else self.limit - self.printed
+
+    async def _print(self, came: list[Fetched]) -> None:
+        """Print what came, in a thread, since a pipe may be full: heartbeats go on."""
+        printing = asyncio.ensure_future(asyncio.to_thread(self._print_all, came))
+        try:
+            await asyncio.shield(printing)
+        except asyncio.CancelledError:
+            # What the thread is at counts as printed, unless nobody reads it any more.
+            await asyncio.wait([printing], timeout=_GRACE_SECONDS)
+            raise
+        finally:
+            if printing.done():
+                for tp, offset in self._upto.items():
+                    self.source.note_printed(tp, offset)
+
+    def _print_all(self, came: list[Fetched]) -> None:
+        """One write, also of what stands before a record that cannot be decoded."""
+        self._parts, self._upto = [], {}
+        try:
+            for fetched in came:
+                self._take(fetched)
+                if self._left() == 0:
+                    break
+        finally:
+            if data := b"".join(self._parts):
+                self.out.write(data)
+                self.out.flush()
+
+    def _take(self, fetched: Fetched) -> None:
+        tp, upto = fetched.tp, fetched.next_offset
+        records: Sequence[Record] = fetched.records()
+        ends = self.source.ends
+        if ends is not None and tp in ends and upto > ends[tp]:
+            upto = ends[tp]
+            records = [record for record in records if record[OFFSET] < upto]
+        if self.keep is not None:
+            records = self.keep(records)
+        left = self._left()
+        if left is not None and len(records) >= left:
+            if len(records) > left:
+                upto = records[left][OFFSET]
+            records = records[:left]
+        try:
+            self._parts.append(self.render(tp, records))
+            self.printed += len(records)
+        except WrongData:
+            self._take_each(tp, records)
+        self._upto[tp] = upto
+
+    def _take_each(self, tp: TopicPartition, records: Sequence[Record]) -> None:
+        """One by one, to find the one at fault."""
+        for record in records:
+            try:
+                self._parts.append(self.render(tp, [record]))
+                self.printed += 1
+            except WrongData as error:
+                text = f"{tp} at offset {record[OFFSET]}: {error}"
+                if not self.skip_errors:
+                    self._upto[tp] = record[OFFSET]
+                    raise WrongData(
+                        f"{text}. {self.printed} records were printed before it; give another --key-type or "
+                        "--value-type (bytes takes anything), or --skip-errors"
+                    ) from None
+                self.skipped += 1
+                self.tell(text)

@@ -1,0 +1,110 @@
+"""Where records come from: partitions read alone, or a share of them as a group's member.
+
+Both know where each partition ends, if reading is to end there, and tell when it has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Self
+
+from logd.client import Admin, Consumer, Fetched, IsolationLevel, TopicPartition
+from logd.errors import RebalanceNeeded
+from millstream.consume.positions import end_offsets
+
+_LOOK_MS = 500
+"""A position moves past control records with nothing to hand out: so often it is looked at."""
+
+
+class Source:
+    """A consumer, and the offsets at which reading ends (None: never)."""
+
+    def __init__(self, consumer: Consumer, ends: Mapping[TopicPartition, int] | None) -> None:
+        self.consumer = consumer
+        self.ends = None if ends is None else dict(ends)
+
+    @property
+    def remaining(self) -> int | None:
+        """Offsets up to the end; None if reading does not end, or begins where is not known yet."""
+        if self.ends is None:
+            return None
+        positions = {tp: self.consumer.position(tp) for tp in self.ends}
+        return (
+            None
+            if min(positions.values(), default=0) < 0
+            else sum(end - positions[tp] for tp, end in self.ends.items())
+        )
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether every partition has been handed out up to where reading ends."""
+        if self.ends is None:
+            return False
+        return all(self.consumer.position(tp) >= end for tp, end in self.ends.items())
+
+    async def fetch(self, timeout_ms: int | None) -> list[Fetched]:
+        """What has come; an empty list after `timeout_ms`, or when it is time to look at `is_at_end`."""
+        look = None if self.ends is None else _LOOK_MS
+        return await self.consumer.fetch(
+            timeout_ms=min((each for each in (look, timeout_ms) if each is not None), default=None)
+        )
+
+    def note_printed(self, tp: TopicPartition, offset: int) -> None:
+        """All before `offset` is printed; only a group's member has to remember."""
+
+    async def commit(self) -> str | None:
+        """Commit what was printed; what a person should know of it, if anything."""
+        return None
+
+    async def close(self) -> None:
+        """End it, as a member by leaving the group."""
+        await self.consumer.close()
+
+
+class GroupSource(Source):
+    """A member of a group: what was printed is committed, and no more."""
+
+    def __init__(self, consumer: Consumer, admin: Admin, *, to_end: bool, isolation: IsolationLevel) -> None:
+        super().__init__(consumer, {} if to_end else None)
+        self._admin = admin
+        self._isolation = isolation
+        self._printed: dict[TopicPartition, int] = {}
+
+    async def join(self, topics: Sequence[str] | re.Pattern[str]) -> Self:
+        """Join the group and wait for the first assignment."""
+        await self.consumer.subscribe(
+            topics, on_assigned=self._assigned, on_revoked=self._revoked, on_lost=self._lost
+        )
+        await self.consumer.wait_assigned()
+        return self
+
+    def note_printed(self, tp: TopicPartition, offset: int) -> None:
+        """All before `offset` is printed, and will be committed."""
+        if tp in self.consumer.assignment:
+            self._printed[tp] = offset
+
+    async def commit(self) -> str | None:
+        """Commit what was printed since the last time."""
+        printed, self._printed = self._printed, {}
+        if not printed:
+            return None
+        try:
+            await self.consumer.commit(printed)
+        except RebalanceNeeded as error:
+            return f"the group's partitions have moved, offsets were not committed ({error}): they come again"
+        return None
+
+    async def _assigned(self, added: set[TopicPartition]) -> None:
+        if self.ends is not None and added:
+            self.ends.update(await end_offsets(self._admin, added, self._isolation))
+
+    async def _revoked(self, gone: set[TopicPartition]) -> None:
+        await self.commit()
+        self._lost(gone)
+
+    def _lost(self, gone: Iterable[TopicPartition]) -> None:
+        for tp in gone:
+            self._printed.pop(tp, None)
+            if self.ends is not None:
+                self.ends.pop(tp, None)

@@ -1,0 +1,69 @@
+"""Records of `__consumer_offsets` and `__transaction_state` as Apache Kafka's formatters print them.
+
+A line is `{"key":{"type":…,"data":{…}},"value":{"version":…,"data":{…}}}`, the value null for a tombstone.
+A formatter prints its own kind of records and passes over all others, as Kafka's do.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TypeAlias
+
+from logd.dump_log.json_form import as_json, json_text
+from logd.errors import MalformedMessage
+from logd.groups.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from logd.transactions.records import TransactionLogKey, TransactionLogValue
+from logd.wire import Message, decode
+from millstream.data_types.data_type import WrongData
+
+InternalReader: TypeAlias = Callable[[bytes | None, bytes | None], str | None]
+"""From key and value to a line of text; None for a record of another kind. Raises WrongData."""
+
+_Kinds: TypeAlias = dict[int, tuple[type[Message], type[Message]]]
+
+_FORMATTERS: dict[str, _Kinds] = {
+    "OffsetsMessageFormatter": {
+        0: (OffsetCommitKey, OffsetCommitValue),
+        1: (OffsetCommitKey, OffsetCommitValue),
+    },
+    "GroupMetadataMessageFormatter": {2: (GroupMetadataKey, GroupMetadataValue)},
+    "TransactionLogMessageFormatter": {0: (TransactionLogKey, TransactionLogValue)},
+}
+FORMATTERS = tuple(_FORMATTERS)
+"""The formatters by Kafka's names."""
+
+
+def internal_reader(name: str) -> InternalReader:
+    """The formatter of that class, with its package or without; KeyError for another."""
+    kinds = _FORMATTERS[name.rpartition(".")[2]]
+    return lambda key, value: _read(kinds, key, value)
+
+
+def _read(kinds: _Kinds, key: bytes | None, value: bytes | None) -> str | None:
+    if key is None:
+        return None
+    try:
+        number = _version(key)
+        if number not in kinds:
+            return None
+        of_key, of_value = kinds[number]
+        read = {
+            "key": {"type": number, "data": as_json(decode(of_key, number, key, 2), number)},
+            "value": None,
+        }
+        if value is not None:
+            version = _version(value)
+            read["value"] = {
+                "version": version,
+                "data": as_json(decode(of_value, version, value, 2), version),
+            }
+        return json_text(read)
+    except (MalformedMessage, ValueError) as error:
+        raise WrongData(f"not a record of Kafka's own: {error}") from None
+
+
+def _version(data: bytes) -> int:
+    if len(data) < 2:
+        raise MalformedMessage(f"{len(data)} bytes are too few for a version")
+    return int(struct.unpack_from(">h", data)[0])

@@ -1,0 +1,1 @@
+"""`millstream produce`: records from lines, JSON lines and files."""

@@ -1,0 +1,121 @@
+"""The loop from a source to a producer, its progress, and what is said at its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import suppress
+from typing import Any, Protocol
+
+from logd.client import BatchProducer, TransactionalProducer
+from logd.errors import MillstreamError
+from millstream.data_types.data_type import WrongData
+from millstream.produce.sending import Sender
+from millstream.produce.source import Chunk
+from millstream.terminal.progress import Progress
+from millstream.terminal.status import Partly
+
+FLUSH_SECONDS = 10.0
+"""How long records that were read may take to be acknowledged after Ctrl-C."""
+
+
+class Source(Protocol):
+    """`LineSource` and `FileSource`."""
+
+    @property
+    def total(self) -> int | None: ...
+
+    def stop(self) -> None: ...
+
+    def __iter__(self) -> Iterator[Chunk]: ...
+
+
+class Producing:
+    """One run: everything of `source` goes to `sender`."""
+
+    def __init__(
+        self, source: Source, sender: Sender, tell: Callable[[str], None], *, skip_errors: bool
+    ) -> None:
+        self._source = source
+        self._sender = sender
+        self._tell = tell
+        self._skip = skip_errors
+        self._skipped = 0
+        self._handed_over = 0
+
+    async def plainly(self, producer: BatchProducer, progress: Progress) -> None:
+        """Send what there is. Partly: not all was sent; the text says how much, and why it ended."""
+        try:
+            await self._send_all(progress)
+            await producer.flush()
+        except asyncio.CancelledError:
+            await _within(producer.flush(), FLUSH_SECONDS)
+            self._tell(f"interrupted: {self._sender.acknowledged} records were sent")
+            raise
+        except MillstreamError as error:
+            await _within(producer.flush(), FLUSH_SECONDS)
+            self._raise_with_count(error)
+        if self._sender.failure is not None:
+            self._raise_with_count(self._sender.failure)
+        self._tell_skipped()
+
+    async def in_transaction(self, producer: TransactionalProducer, progress: Progress) -> None:
+        """Send what there is and commit it; whatever goes wrong, it is aborted."""
+        producer.begin()
+        try:
+            await self._send_all(progress)
+            await producer.commit()
+        except BaseException as error:
+            await _within(producer.abort(), FLUSH_SECONDS)
+            text = "the transaction was aborted: nothing was sent"
+            if isinstance(error, MillstreamError):
+                raise MillstreamError(f"{error}. {text}") from error
+            self._tell(text)
+            raise
+        self._tell_skipped()
+
+    async def _send_all(self, progress: Progress) -> None:
+        async for chunk in self._chunks():
+            await self._sender.send(chunk)
+            self._handed_over += len(chunk.records)
+            progress.advance(chunk.size if self._source.total is not None else len(chunk.records))
+            if chunk.error is None:
+                continue
+            if not self._skip:
+                raise WrongData(chunk.error)
+            self._skipped += 1
+            self._tell(chunk.error)
+
+    async def _chunks(self) -> AsyncIterator[Chunk]:
+        """What the source has, read in a thread, which has ended when this has."""
+        iterator = iter(self._source)
+        while True:
+            reading = asyncio.ensure_future(asyncio.to_thread(next, iterator, None))
+            try:
+                chunk = await asyncio.shield(reading)
+            except asyncio.CancelledError:
+                self._source.stop()
+                await asyncio.wait([reading])
+                raise
+            if chunk is None:
+                return
+            yield chunk
+
+    def _raise_with_count(self, error: MillstreamError) -> None:
+        acknowledged = self._sender.acknowledged
+        if not acknowledged:
+            raise error
+        lost = f", {self._sender.failed} were not acknowledged" if self._sender.failed else ""
+        raise Partly(f"{error}. {acknowledged} records before it were sent{lost}") from error
+
+    def _tell_skipped(self) -> None:
+        if self._skipped:
+            raise Partly(
+                f"{self._skipped} lines were left out, see above; {self._handed_over} records were sent"
+            )
+
+
+async def _within(work: Coroutine[Any, Any, None], seconds: float) -> None:
+    """Do it, but not for longer; what goes wrong then is not what ended the run."""
+    with suppress(MillstreamError, RuntimeError, TimeoutError):
+        await asyncio.wait_for(work, seconds)

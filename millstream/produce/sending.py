@@ -1,0 +1,89 @@
+"""From chunks of records to a producer: their partitions, what became of them, and what to say of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol
+
+from logd.client import partition_for_key
+from logd.errors import ErrorCode, KafkaError, MillstreamError
+from logd.records import NewRecord, estimate_size
+from millstream.produce.source import Chunk
+
+
+class Producer(Protocol):
+    """`BatchProducer`, and `TransactionalProducer` with a transaction open."""
+
+    async def send(
+        self, topic: str, partition: int, records: Sequence[NewRecord]
+    ) -> asyncio.Future[int | None]: ...
+
+    def partition_for(self, topic: str, key: bytes | None, partition_count: int) -> int: ...
+
+
+class Sender:
+    """Sends to one topic. `partition`: where everything goes; None: by Kafka's default partitioner."""
+
+    def __init__(self, producer: Producer, topic: str, partition_count: int, partition: int | None) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._count = partition_count
+        self._partition = partition
+        self.acknowledged = 0
+        self.failed = 0
+        self.failure: MillstreamError | None = None
+        """The first error of those that failed."""
+
+    async def send(self, chunk: Chunk) -> None:
+        """Queue a chunk's records; waits while the producer's buffer is full.
+
+        Raises what was refused at once, naming the line, and the first error of what was sent before.
+        """
+        if self.failure is not None:
+            raise self.failure
+        records = chunk.records
+        try:
+            for number, group in self._groups(records):
+                future = await self._producer.send(self._topic, number, group)
+                future.add_done_callback(partial(self._done, len(group)))
+        except KafkaError as error:
+            if error.code is not ErrorCode.MESSAGE_TOO_LARGE:
+                raise
+            sizes = [estimate_size(record) for record in records]
+            line = chunk.first + sizes.index(max(sizes))
+            raise KafkaError(
+                error.code,
+                f"line {line} of {chunk.place}: {error.message}: raise max.request.size in "
+                "--command-config, and the topic's max.message.bytes",
+            ) from None
+
+    def _groups(self, records: list[NewRecord]) -> list[tuple[int, list[NewRecord]]]:
+        """The records by partition, each partition's in order."""
+        if not records:
+            return []
+        if self._partition is not None:
+            return [(self._partition, records)]
+        sticky = self._producer.partition_for(self._topic, None, self._count)
+        if self._count == 1 or not any(record[1] is not None for record in records):
+            return [(sticky, records)]
+        groups: dict[int, list[NewRecord]] = {}
+        count = self._count
+        for record in records:
+            key = record[1]
+            number = sticky if key is None else partition_for_key(key, count)
+            if (group := groups.get(number)) is None:
+                group = groups[number] = []
+            group.append(record)
+        return list(groups.items())
+
+    def _done(self, count: int, future: asyncio.Future[int | None]) -> None:
+        if future.cancelled():
+            self.failed += count
+        elif (error := future.exception()) is None:
+            self.acknowledged += count
+        else:
+            self.failed += count
+            if self.failure is None and isinstance(error, MillstreamError):
+                self.failure = error

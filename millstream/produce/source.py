@@ -1,0 +1,155 @@
+"""Where records come from: stdin or files, a line each or a file each."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from logd.errors import ConfigError
+from logd.records import NewRecord
+from millstream.data_types.data_type import WrongData
+from millstream.produce.pipe import Pipe
+from millstream.produce.splitter import Splitter
+
+RecordFormat: TypeAlias = Callable[[Sequence[bytes], int], list[NewRecord]]
+"""Lines, and the time in ms, to records; WrongData."""
+
+STDIN = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Records that were read in one go. `first`: number of the first one's line, from 1, in `place`.
+
+    `error`: why the line behind the records is none; nothing follows unless errors are passed over.
+    """
+
+    place: str
+    first: int
+    records: list[NewRecord]
+    size: int
+    error: str | None = None
+
+
+class LineSource:
+    """Lines of several files one after the other, or of stdin where there are none.
+
+    Iterate in a thread: it waits for input. `stop` ends the iteration from another one.
+    """
+
+    def __init__(self, files: Sequence[Path], delimiter: bytes, make: RecordFormat, *, skip: bool) -> None:
+        self._files = files
+        self._delimiter = delimiter
+        self._make = make
+        self._skip = skip
+        self._pipe: Pipe | None = None
+        self._stopped = False
+
+    @property
+    def total(self) -> int | None:
+        """Bytes to read; None of a pipe or a terminal, where nobody knows."""
+        if self._files:
+            return sum(path.stat().st_size for path in self._files)
+        found = os.fstat(STDIN)
+        return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+    def stop(self) -> None:
+        """Have the iteration end, also while it waits."""
+        self._stopped = True
+        if self._pipe is not None:
+            self._pipe.stop()
+
+    def __iter__(self) -> Iterator[Chunk]:
+        if not self._files:
+            yield from self._read(STDIN, "stdin")
+        for path in self._files:
+            descriptor = open_file(path)
+            try:
+                yield from self._read(descriptor, str(path))
+            finally:
+                os.close(descriptor)
+
+    def _read(self, descriptor: int, place: str) -> Iterator[Chunk]:
+        splitter, line = Splitter(self._delimiter), 1
+        pipe = self._pipe = Pipe(descriptor)
+        try:
+            while not self._stopped and (data := pipe.read()):
+                lines = splitter.feed(data)
+                yield from self._chunks(place, line, lines, len(data))
+                line += len(lines)
+            if not self._stopped:
+                yield from self._chunks(place, line, splitter.finish(), 0)
+        finally:
+            self._pipe = None
+            pipe.close()
+
+    def _chunks(self, place: str, first: int, lines: list[bytes], size: int) -> Iterator[Chunk]:
+        """One chunk; where a line is at fault one for each part between such lines."""
+        while lines:
+            now_ms = time.time_ns() // 1_000_000
+            try:
+                yield Chunk(place, first, self._make(lines, now_ms), size)
+                return
+            except WrongData:
+                chunk = self._up_to_error(place, first, lines, now_ms, size)
+            yield chunk
+            if not self._skip:
+                self._stopped = True
+                return
+            done = len(chunk.records) + 1
+            first, lines, size = first + done, lines[done:], 0
+
+    def _up_to_error(self, place: str, first: int, lines: list[bytes], now_ms: int, size: int) -> Chunk:
+        """What stands before the first line at fault, and what is wrong with that one."""
+        records: list[NewRecord] = []
+        for number, line in enumerate(lines, first):
+            try:
+                records += self._make([line], now_ms)
+            except WrongData as error:
+                return Chunk(place, first, records, size, f"line {number} of {place}: {error}")
+        raise AssertionError("lines are records one by one, and none together")
+
+
+class FileSource:
+    """Each file is the value of one record."""
+
+    def __init__(self, files: Sequence[Path], make: RecordFormat) -> None:
+        self._files = files
+        self._make = make
+        self._stopped = False
+
+    @property
+    def total(self) -> int | None:
+        """Bytes to read."""
+        return sum(path.stat().st_size for path in self._files)
+
+    def stop(self) -> None:
+        """Have the iteration end."""
+        self._stopped = True
+
+    def __iter__(self) -> Iterator[Chunk]:
+        for path in self._files:
+            if self._stopped:
+                return
+            descriptor = open_file(path)
+            with os.fdopen(descriptor, "rb") as file:
+                data = file.read()
+            try:
+                records = self._make([data], time.time_ns() // 1_000_000)
+            except WrongData as error:
+                yield Chunk(str(path), 1, [], 0, f"{path}: {error}")
+                return
+            yield Chunk(str(path), 1, records, len(data))
+
+
+def open_file(path: Path) -> int:
+    """A descriptor to read; ConfigError for a file that cannot be read."""
+    try:
+        return os.open(path, os.O_RDONLY)
+    except OSError as error:
+        raise ConfigError("FILE", path, f"cannot be read: {error.strerror}") from None
