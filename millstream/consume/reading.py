@@ -13,6 +13,7 @@ from logd.records import Record
 from millstream.consume.columns import OFFSET, RecordPrinter
 from millstream.consume.source import Source
 from millstream.data_types.data_type import WrongData
+from millstream.terminal.counting import counted
 from millstream.terminal.progress import Progress
 from millstream.terminal.status import Partly
 
@@ -54,7 +55,7 @@ class Reading:
             if text := await self.source.commit():
                 self.tell(text)
         if self.skipped:
-            raise Partly(f"{self.skipped} records were left out, see above; {self.printed} were printed")
+            raise Partly(f"{counted(self.skipped, 'record')} left out, see above; {self.printed:,} printed")
 
     async def _loop(self, progress: Progress) -> None:
         heard = committed = time.monotonic()
@@ -134,8 +135,8 @@ class Reading:
                 if not self.skip_errors:
                     self._upto[tp] = record[OFFSET]
                     raise WrongData(
-                        f"{text}. {self.printed} records were printed before it; give another --key-type or "
-                        "--value-type (bytes takes anything), or --skip-errors"
+                        f"{text}. Printed before it: {counted(self.printed, 'record')}. Give another "
+                        "--key-type or --value-type (bytes takes anything), or --skip-errors"
                     ) from None
                 self.skipped += 1
                 self.tell(text)

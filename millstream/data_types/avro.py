@@ -1,4 +1,8 @@
-"""Avro: plain data of the schema in a file, or data behind a schema's number, which a registry knows."""
+"""Avro: plain data of the schema in a file, or data behind a schema's number, which a registry knows.
+
+Values are JSON. Bytes are shown in base64, times and decimals as text: values with such fields can be read
+here, and not written.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,6 @@ import msgspec
 from logd.errors import ConfigError
 from millstream.data_types.data_type import DataType, JsonValue, WrongData
 from millstream.data_types.find import SchemaOptions
-from millstream.data_types.json_safe import json_safe
 from millstream.data_types.registry import Registry, framed, unframed
 from millstream.terminal.status import UsageError
 
@@ -83,7 +86,7 @@ def _read(fastavro: Any, schema: Any, data: bytes, begin: int) -> JsonValue:
         raise WrongData(f"{len(data)} bytes are not avro of this schema: {error!r}") from None
     if (rest := len(data) - stream.tell()) != 0:
         raise WrongData(f"not avro of this schema: {rest} of {len(data)} bytes are left over")
-    return json_safe(value)
+    return msgspec.to_builtins(value, str_keys=True)
 
 
 def _write(fastavro: Any, schema: Any, value: JsonValue) -> bytes:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +22,18 @@ from millstream.produce.json_format import JsonFormat
 from millstream.produce.line_format import LineFormat, parse_header
 from millstream.produce.options import Input
 from millstream.produce.producing import Producing, Source
-from millstream.produce.sending import Sender
+from millstream.produce.sending import Producer, Sender
 from millstream.produce.source import FileSource, LineSource, RecordFormat
 from millstream.terminal.command import command
+from millstream.terminal.progress import Progress
 from millstream.terminal.session import Session
 from millstream.terminal.status import NotFound, UsageError
 
 app = typer.Typer(add_completion=False)
 
 MINUTE_MS = 60_000
+MAX_REQUEST_SIZE = 1_048_576
+"""Kafka's default of `max.request.size`, and the producer's."""
 _TRANSACTIONS_OWN = ("acks", "enable_idempotence")
 """A transaction needs both, so it has no such arguments."""
 
@@ -75,29 +81,62 @@ async def produce(
     _check(input_form, files or [], delimiter, separators, null)
     make = _format(input_form, types, _key(key, types[0]), _headers(header or [], types[2]), separators, null)
     source = _source(input_form, files or [], unescaped(delimiter), make, skip_errors)
-    count = await _partition_count(session, topic, partition)
     settings = ClientProperties.layered(session.servers.properties, "").producer()
     if acks is not None:
         settings["acks"] = -1 if acks == "all" else int(acks)
     if compression_type is not None:
         settings["compression_type"] = compression_type
+    run = Run(session, source, topic, partition, skip_errors, settings)
     unit = "records" if source.total is None else "bytes"
-    with session.progress("produced", source.total, unit=unit) as progress:
+    # No bar where lines are typed.
+    typed = not files and sys.stdin.isatty()
+    bar = session.progress("produced", source.total, unit=unit)
+    with nullcontext(Progress(None)) if typed else bar as progress:
         if transactional_id is None:
-            async with BatchProducer(session.client, **settings) as producer:
-                sender = Sender(producer, topic, count, partition)
-                run = Producing(source, sender, session.tell, skip_errors=skip_errors)
-                await run.plainly(producer, progress)
-            return
-        if settings.get("acks", -1) != -1:
+            await run.plainly(progress)
+        else:
+            await run.in_transaction(transactional_id, transaction_timeout_ms, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is sent where, and the producer's settings."""
+
+    session: Session
+    source: Source
+    topic: str
+    partition: int | None
+    skip_errors: bool
+    settings: dict[str, Any]
+
+    async def plainly(self, progress: Progress) -> None:
+        """Without a transaction."""
+        count = await self._partition_count()
+        async with BatchProducer(self.session.client, **self.settings) as producer:
+            await self._producing(producer, count).plainly(producer, progress)
+
+    async def in_transaction(self, transactional_id: str, timeout_ms: int, progress: Progress) -> None:
+        """All in one."""
+        if self.settings.get("acks", -1) != -1:
             raise UsageError("--transactional-id needs --acks all: leave --acks out")
-        given = {name: value for name, value in settings.items() if name not in _TRANSACTIONS_OWN}
+        settings = {name: value for name, value in self.settings.items() if name not in _TRANSACTIONS_OWN}
+        count = await self._partition_count()
         async with TransactionalProducer(
-            session.client, transactional_id, transaction_timeout_ms=transaction_timeout_ms, **given
-        ) as transactional:
-            sender = Sender(transactional, topic, count, partition)
-            run = Producing(source, sender, session.tell, skip_errors=skip_errors)
-            await run.in_transaction(transactional, progress)
+            self.session.client, transactional_id, transaction_timeout_ms=timeout_ms, **settings
+        ) as producer:
+            await self._producing(producer, count).in_transaction(producer, progress)
+
+    def _producing(self, producer: Producer, count: int) -> Producing:
+        limit = self.settings.get("max_request_size", MAX_REQUEST_SIZE)
+        sender = Sender(producer, self.topic, count, self.partition, limit)
+        return Producing(self.source, sender, self.session.tell, skip_errors=self.skip_errors)
+
+    async def _partition_count(self) -> int:
+        """NotFound for a partition the topic does not have."""
+        count = (await self.session.client.topic(self.topic)).partition_count
+        if self.partition is not None and self.partition >= count:
+            raise NotFound(f"--partition {self.partition}: {self.topic} has {count}, counted from 0")
+        return count
 
 
 def _check(
@@ -164,11 +203,3 @@ def _headers(given: list[str], kind: DataType) -> Headers:
         except WrongData as error:
             raise UsageError(f"--header: {error}") from None
     return tuple(headers)
-
-
-async def _partition_count(session: Session, topic: str, partition: int | None) -> int:
-    """NotFound for a partition the topic does not have."""
-    count = (await session.client.topic(topic)).partition_count
-    if partition is not None and partition >= count:
-        raise NotFound(f"--partition {partition}: {topic} has {count}, counted from 0")
-    return count

@@ -12,6 +12,7 @@ from logd.errors import MillstreamError
 from millstream.data_types.data_type import WrongData
 from millstream.produce.sending import Sender
 from millstream.produce.source import Chunk
+from millstream.terminal.counting import counted
 from millstream.terminal.progress import Progress
 from millstream.terminal.status import Partly
 
@@ -50,7 +51,7 @@ class Producing:
             await producer.flush()
         except asyncio.CancelledError:
             await _within(producer.flush(), FLUSH_SECONDS)
-            self._tell(f"interrupted: {self._sender.acknowledged} records were sent")
+            self._tell(f"interrupted after {counted(self._sender.acknowledged, 'record')} sent")
             raise
         except MillstreamError as error:
             await _within(producer.flush(), FLUSH_SECONDS)
@@ -105,13 +106,14 @@ class Producing:
         acknowledged = self._sender.acknowledged
         if not acknowledged:
             raise error
-        lost = f", {self._sender.failed} were not acknowledged" if self._sender.failed else ""
-        raise Partly(f"{error}. {acknowledged} records before it were sent{lost}") from error
+        lost = f", {self._sender.failed} failed" if self._sender.failed else ""
+        raise Partly(f"{error}. Sent before it: {counted(acknowledged, 'record')}{lost}") from error
 
     def _tell_skipped(self) -> None:
         if self._skipped:
             raise Partly(
-                f"{self._skipped} lines were left out, see above; {self._handed_over} records were sent"
+                f"{counted(self._skipped, 'line')} left out, see above; "
+                f"{counted(self._handed_over, 'record')} sent"
             )
 
 

@@ -26,11 +26,19 @@ class Producer(Protocol):
 class Sender:
     """Sends to one topic. `partition`: where everything goes; None: by Kafka's default partitioner."""
 
-    def __init__(self, producer: Producer, topic: str, partition_count: int, partition: int | None) -> None:
+    def __init__(
+        self,
+        producer: Producer,
+        topic: str,
+        partition_count: int,
+        partition: int | None,
+        max_request_size: int,
+    ) -> None:
         self._producer = producer
         self._topic = topic
         self._count = partition_count
         self._partition = partition
+        self._limit = max_request_size
         self.acknowledged = 0
         self.failed = 0
         self.failure: MillstreamError | None = None
@@ -39,25 +47,29 @@ class Sender:
     async def send(self, chunk: Chunk) -> None:
         """Queue a chunk's records; waits while the producer's buffer is full.
 
-        Raises what was refused at once, naming the line, and the first error of what was sent before.
+        Raises the first error of what was sent before, and KafkaError MESSAGE_TOO_LARGE naming the line of a
+        record that is; those before it are queued.
         """
         if self.failure is not None:
             raise self.failure
         records = chunk.records
-        try:
-            for number, group in self._groups(records):
-                future = await self._producer.send(self._topic, number, group)
-                future.add_done_callback(partial(self._done, len(group)))
-        except KafkaError as error:
-            if error.code is not ErrorCode.MESSAGE_TOO_LARGE:
-                raise
-            sizes = [estimate_size(record) for record in records]
-            line = chunk.first + sizes.index(max(sizes))
+        # A line is about as long as its record: most chunks need no look at each.
+        large = self._first_too_large(records) if chunk.longest > self._limit // 2 else None
+        for number, group in self._groups(records[:large]):
+            future = await self._producer.send(self._topic, number, group)
+            future.add_done_callback(partial(self._done, len(group)))
+        if large is not None:
             raise KafkaError(
-                error.code,
-                f"line {line} of {chunk.place}: {error.message}: raise max.request.size in "
-                "--command-config, and the topic's max.message.bytes",
-            ) from None
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"line {chunk.first + large} of {chunk.place}: a record of {estimate_size(records[large])} "
+                f"bytes, max.request.size is {self._limit}: raise it in --command-config, and the topic's "
+                "max.message.bytes",
+            )
+
+    def _first_too_large(self, records: list[NewRecord]) -> int | None:
+        """The place of the first record that no request takes."""
+        found = (at for at, record in enumerate(records) if estimate_size(record) > self._limit)
+        return next(found, None)
 
     def _groups(self, records: list[NewRecord]) -> list[tuple[int, list[NewRecord]]]:
         """The records by partition, each partition's in order."""

@@ -26,13 +26,15 @@ STDIN = 0
 class Chunk:
     """Records that were read in one go. `first`: number of the first one's line, from 1, in `place`.
 
-    `error`: why the line behind the records is none; nothing follows unless errors are passed over.
+    `size`: bytes that were read for it; `longest`: of its longest line. `error`: why the line behind the
+    records is none; nothing follows unless errors are passed over.
     """
 
     place: str
     first: int
     records: list[NewRecord]
     size: int
+    longest: int
     error: str | None = None
 
 
@@ -54,15 +56,15 @@ class LineSource:
     def total(self) -> int | None:
         """Bytes to read; None of a pipe or a terminal, where nobody knows."""
         if self._files:
-            return sum(path.stat().st_size for path in self._files)
+            return sum(map(_size, self._files))
         found = os.fstat(STDIN)
         return found.st_size if stat.S_ISREG(found.st_mode) else None
 
     def stop(self) -> None:
         """Have the iteration end, also while it waits."""
         self._stopped = True
-        if self._pipe is not None:
-            self._pipe.stop()
+        if (pipe := self._pipe) is not None:
+            pipe.stop()
 
     def __iter__(self) -> Iterator[Chunk]:
         if not self._files:
@@ -93,7 +95,7 @@ class LineSource:
         while lines:
             now_ms = time.time_ns() // 1_000_000
             try:
-                yield Chunk(place, first, self._make(lines, now_ms), size)
+                yield Chunk(place, first, self._make(lines, now_ms), size, max(map(len, lines)))
                 return
             except WrongData:
                 chunk = self._up_to_error(place, first, lines, now_ms, size)
@@ -111,7 +113,9 @@ class LineSource:
             try:
                 records += self._make([line], now_ms)
             except WrongData as error:
-                return Chunk(place, first, records, size, f"line {number} of {place}: {error}")
+                return Chunk(
+                    place, first, records, size, max(map(len, lines)), f"line {number} of {place}: {error}"
+                )
         raise AssertionError("lines are records one by one, and none together")
 
 
@@ -126,7 +130,7 @@ class FileSource:
     @property
     def total(self) -> int | None:
         """Bytes to read."""
-        return sum(path.stat().st_size for path in self._files)
+        return sum(map(_size, self._files))
 
     def stop(self) -> None:
         """Have the iteration end."""
@@ -142,9 +146,17 @@ class FileSource:
             try:
                 records = self._make([data], time.time_ns() // 1_000_000)
             except WrongData as error:
-                yield Chunk(str(path), 1, [], 0, f"{path}: {error}")
+                yield Chunk(str(path), 1, [], 0, 0, f"{path}: {error}")
                 return
-            yield Chunk(str(path), 1, records, len(data))
+            yield Chunk(str(path), 1, records, len(data), len(data))
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file; ConfigError for one that cannot be read."""
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise ConfigError("FILE", path, f"cannot be read: {error.strerror}") from None
 
 
 def open_file(path: Path) -> int:

@@ -1,0 +1,28 @@
+"""The `millstream` command as a process of its own, with a pipe on either side."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+
+SECONDS = 100.0
+
+
+def command(*arguments: object) -> list[str]:
+    """The command line."""
+    return [sys.executable, "-m", "millstream", *map(str, arguments)]
+
+
+def run(
+    *arguments: object, stdin: bytes = b"", environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run it to its end, whatever its status."""
+    return subprocess.run(
+        command(*arguments),
+        input=stdin,
+        capture_output=True,
+        timeout=SECONDS,
+        env={**os.environ, **(environment or {})},
+    )
