@@ -169,7 +169,9 @@ async def _alone(session: Session, wanted: Wanted) -> Source:
         # What ends before it begins is not read at all.
         positions = {tp: offset for tp, offset in positions.items() if offset < ends[tp]}
         ends = {tp: ends[tp] for tp in positions}
-    consumer = Consumer(session.client, **_settings(session, wanted, "none"))
+    # An offset that was asked for has to be there; records that retention takes meanwhile are passed over.
+    reset = "none" if start.kind == "offset" else "earliest"
+    consumer = Consumer(session.client, **_settings(session, wanted, reset))
     await consumer.assign(positions)
     return Source(consumer, ends)
 

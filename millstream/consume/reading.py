@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO, TypeAlias
 
 from logd.client import Fetched, TopicPartition
+from logd.errors import CorruptRecordBatch
 from logd.records import Record
 from millstream.consume.columns import OFFSET, RecordPrinter
 from millstream.consume.source import Source
@@ -99,13 +100,23 @@ class Reading:
                 if self._left() == 0:
                     break
         finally:
-            if data := b"".join(self._parts):
-                self.out.write(data)
-                self.out.flush()
+            self._write(b"".join(self._parts))
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self.out.write(data)
+            self.out.flush()
+        except OSError:
+            # Nobody has seen it: no offset of it may be committed.
+            self._upto.clear()
+            raise
 
     def _take(self, fetched: Fetched) -> None:
         tp, upto = fetched.tp, fetched.next_offset
-        records: Sequence[Record] = fetched.records()
+        try:
+            records: Sequence[Record] = fetched.records()
+        except CorruptRecordBatch as error:
+            raise CorruptRecordBatch(f"{tp} from offset {fetched.position} on: {error}") from None
         ends = self.source.ends
         if ends is not None and tp in ends and upto > ends[tp]:
             upto = ends[tp]

@@ -66,12 +66,9 @@ class Producing:
         try:
             await self._send_all(progress)
             await producer.commit()
-        except BaseException as error:
+        except BaseException:
             await _within(producer.abort(), FLUSH_SECONDS)
-            text = "the transaction was aborted: nothing was sent"
-            if isinstance(error, MillstreamError):
-                raise MillstreamError(f"{error}. {text}") from error
-            self._tell(text)
+            self._tell("the transaction was aborted: nothing was sent")
             raise
         self._tell_skipped()
 

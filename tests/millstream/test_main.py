@@ -72,6 +72,15 @@ def test_a_subcommand_is_loaded_alone() -> None:
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
+def test_commands_about_records_begin_without_what_they_seldom_need() -> None:
+    script = (
+        "import sys, millstream.produce.cli, millstream.consume.cli, millstream.bench.cli\n"
+        "seldom = {'rich.table', 'yaml', 'fastavro', 'google.protobuf', 'urllib.request', 'connect', 'streams'}\n"
+        "assert not seldom & set(sys.modules), seldom & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
 @pytest.mark.parametrize("absent", ["cc", "java"])
 def test_what_a_machine_lacks_is_said_with_the_command_that_installs_it(tmp_path: Path, absent: str) -> None:
     for tool in {"sed", "head", "cut", "cc", "java"} - {absent}:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.millstream_command import command, run
 from tests.support.topics import create_topic
@@ -71,6 +72,7 @@ def test_a_bar_with_rate_and_time_left_while_a_file_is_sent(logd: LogdProcess, t
     assert len(count) == 200_000
 
 
+@deep
 def test_a_bar_while_records_go_to_a_file_and_none_among_records(logd: LogdProcess, tmp_path: Path) -> None:
     topic = create_topic(logd, "read")
     run("produce", topic, "-b", logd.bootstrap, stdin=b"line\n" * 100_000)
@@ -85,6 +87,7 @@ def test_a_bar_while_records_go_to_a_file_and_none_among_records(logd: LogdProce
     assert to_terminal.count(b"line") == 3
 
 
+@deep
 def test_no_color(logd: LogdProcess, tmp_path: Path) -> None:
     line = shlex.join(
         command("bench", "produce", create_topic(logd, "plain"), "-n", 20_000, "-b", logd.bootstrap)

@@ -129,11 +129,11 @@ def test_protobuf_of_a_set_of_descriptors(tmp_path: Path) -> None:
     assert data == b"\x08\x05\x12\x02\x08\x03"
     assert kind.decode(data) == {"order_id": "5", "took": "3s"}
     assert kind.encode(json.loads(kind.text(data))) == data
-    with pytest.raises(WrongData, match="3 bytes are not a shop[.]Order"):
+    with pytest.raises(WrongData, match=r"3 bytes are not a shop[.]Order"):
         kind.decode(b"\x08\xff\xff")
-    with pytest.raises(WrongData, match="not a shop[.]Order in JSON"):
+    with pytest.raises(WrongData, match=r"not a shop[.]Order in JSON"):
         kind.parse(b'{"x": 1}')
-    with pytest.raises(NotFound, match="it has google[.]protobuf[.]Duration, shop[.]Order"):
+    with pytest.raises(NotFound, match=r"it has google[.]protobuf[.]Duration, shop[.]Order"):
         find_type(TypeName.PROTOBUF, SchemaOptions(file=file, message="Order"))
     with pytest.raises(UsageError, match="--value-message"):
         find_type(TypeName.PROTOBUF, SchemaOptions(file=file))
