@@ -10,8 +10,7 @@ from logd.client import TopicPartition
 from logd.records import Record
 from millstream.consume.columns import HEADERS, KEY, OFFSET, TIMESTAMP, VALUE, RecordPrinter, TypedFields
 from millstream.consume.format_string import DEFAULT, format_printer
-from millstream.data_types.data_type import JsonValue
-from millstream.data_types.internal import InternalReader
+from millstream.data_types.data_type import InternalReader, JsonValue
 from millstream.terminal.output import Format
 
 _LINE = (b"\\", b"\\\\"), (b"\t", b"\\t"), (b"\n", b"\\n"), (b"\r", b"\\r")

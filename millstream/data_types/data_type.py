@@ -17,6 +17,9 @@ from logd.errors import MillstreamError
 JsonValue: TypeAlias = Any
 """What JSON knows: text, numbers, booleans, None, lists and mappings."""
 
+InternalReader: TypeAlias = Callable[[bytes | None, bytes | None], str | None]
+"""From a record's key and value to a line of text; None for a record of another kind. Raises WrongData."""
+
 
 class WrongData(MillstreamError):
     """Bytes, text or a value are not of the type that was asked for; the text says what they are."""

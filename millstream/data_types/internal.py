@@ -7,7 +7,6 @@ A formatter prints its own kind of records and passes over all others, as Kafka'
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from typing import TypeAlias
 
 from logd.dump_log.json_form import as_json, json_text
@@ -15,10 +14,7 @@ from logd.errors import MalformedMessage
 from logd.groups.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from logd.transactions.records import TransactionLogKey, TransactionLogValue
 from logd.wire import Message, decode
-from millstream.data_types.data_type import WrongData
-
-InternalReader: TypeAlias = Callable[[bytes | None, bytes | None], str | None]
-"""From key and value to a line of text; None for a record of another kind. Raises WrongData."""
+from millstream.data_types.data_type import InternalReader, WrongData
 
 _Kinds: TypeAlias = dict[int, tuple[type[Message], type[Message]]]
 

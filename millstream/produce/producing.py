@@ -56,6 +56,9 @@ class Producing:
         except MillstreamError as error:
             await _within(producer.flush(), FLUSH_SECONDS)
             self._raise_with_count(error)
+        finally:
+            # Its own close would wait for a broker that is away.
+            await producer.close(timeout_ms=0)
         if self._sender.failure is not None:
             self._raise_with_count(self._sender.failure)
         self._tell_skipped()

@@ -20,6 +20,9 @@ RecordFormat: TypeAlias = Callable[[Sequence[bytes], int], list[NewRecord]]
 """Lines, and the time in ms, to records; WrongData."""
 
 STDIN = 0
+RECORD_BYTES_MAX = 1 << 27
+"""No line and no file may be longer: it is in memory, and no broker takes so much."""
+_TOO_LONG = f"more than {RECORD_BYTES_MAX} bytes without an end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,9 @@ class LineSource:
                 lines = splitter.feed(data)
                 yield from self._chunks(place, line, lines, len(data))
                 line += len(lines)
+                if splitter.pending > RECORD_BYTES_MAX:
+                    self._stopped = True
+                    yield Chunk(place, line, [], 0, 0, f"line {line} of {place}: {_TOO_LONG}")
             if not self._stopped:
                 yield from self._chunks(place, line, splitter.finish(), 0)
         finally:
@@ -142,7 +148,10 @@ class FileSource:
                 return
             descriptor = open_file(path)
             with os.fdopen(descriptor, "rb") as file:
-                data = file.read()
+                data = file.read(RECORD_BYTES_MAX + 1)
+            if len(data) > RECORD_BYTES_MAX:
+                yield Chunk(str(path), 1, [], 0, 0, f"{path}: {_TOO_LONG}")
+                return
             try:
                 records = self._make([data], time.time_ns() // 1_000_000)
             except WrongData as error:

@@ -9,6 +9,8 @@ class Splitter:
     def __init__(self, delimiter: bytes) -> None:
         self._delimiter = delimiter
         self._rest: list[bytes] = []
+        self.pending = 0
+        """Bytes of the line that has not ended."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that are whole now."""
@@ -18,10 +20,12 @@ class Splitter:
         lines = chunk.split(self._delimiter)
         if len(lines) == 1:
             self._rest.append(chunk)
+            self.pending = sum(map(len, self._rest))
             return []
         if self._rest:
             lines[0] = b"".join((*self._rest, lines[0]))
         self._rest = [lines.pop()]
+        self.pending = len(self._rest[0])
         return lines
 
     def finish(self) -> list[bytes]:

@@ -15,9 +15,12 @@ from typer.testing import CliRunner, Result
 from millstream.consume.cli import app as consuming
 from millstream.produce.cli import app as producing
 from millstream.terminal.status import Status
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.millstream_command import SECONDS, command, run
 from tests.support.topics import create_topic
+
+LESS_THAN_DELIVERY_TIMEOUT_SECONDS = 80.0
 
 
 @pytest.fixture(scope="module")
@@ -269,3 +272,23 @@ def test_ctrl_c_ends_produce_while_it_waits_for_input(logd: LogdProcess, topic: 
         process.send_signal(signal.SIGINT)
         assert process.wait(SECONDS) == Status.INTERRUPTED
         assert process.stderr.read() == b"interrupted after 2 records sent\n"
+
+
+@deep
+def test_ctrl_c_ends_produce_while_its_broker_is_away(tmp_path: Path) -> None:
+    with LogdProcess(tmp_path / "logd") as logd:
+        topic = create_topic(logd, "away")
+        line = command("produce", topic, "-b", logd.bootstrap)
+        with subprocess.Popen(line, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdin and process.stderr
+            process.stdin.write(b"1\n")
+            process.stdin.flush()
+            reader = command("consume", topic, "--from-beginning", "-c", 1, "-b", logd.bootstrap)
+            assert subprocess.run(reader, capture_output=True, timeout=SECONDS).stdout == b"1\n"
+            logd.kill()
+            process.stdin.write(b"2\n")
+            process.stdin.flush()
+            process.send_signal(signal.SIGINT)
+            # Far less than the delivery timeout of two minutes, for which its records could wait.
+            assert process.wait(LESS_THAN_DELIVERY_TIMEOUT_SECONDS) == Status.INTERRUPTED
+            assert b"interrupted after 1 record sent" in process.stderr.read()

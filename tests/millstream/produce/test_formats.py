@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from millstream.data_types.data_type import WrongData
 from millstream.data_types.names import PLAIN_TYPES
 from millstream.produce.json_format import JsonFormat
 from millstream.produce.line_format import LineFormat
+from millstream.produce.source import FileSource, LineSource
 from millstream.produce.splitter import Splitter
 
 NOW = 1_000
@@ -96,3 +98,14 @@ def test_json_lines() -> None:
         (NOW, b"K", None, (("h", b"1"),)),
         (NOW, b"K", b'{"a":1}', (("x", b"1"),)),
     ]
+
+
+def test_no_line_is_kept_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millstream.produce.source.RECORD_BYTES_MAX", 10)
+    file = tmp_path / "endless"
+    file.write_bytes(b"a\n" + b"x" * 20)
+    first, last = LineSource([file], b"\n", lines(), skip=True)
+    assert (first.error, [record[2] for record in first.records]) == (None, [b"a"])
+    assert last.error is not None and last.error.startswith(f"line 2 of {file}: more than")
+    (whole,) = FileSource([file], lines())
+    assert whole.error is not None and whole.error.startswith(f"{file}: more than")
