@@ -22,7 +22,7 @@ RecordFormat: TypeAlias = Callable[[Sequence[bytes], int], list[NewRecord]]
 STDIN = 0
 RECORD_BYTES_MAX = 1 << 27
 """No line and no file may be longer: it is in memory, and no broker takes so much."""
-_TOO_LONG = f"more than {RECORD_BYTES_MAX} bytes without an end"
+_TOO_LONG = f"more than {RECORD_BYTES_MAX:,} bytes, which is too long for a record"
 
 
 @dataclass(frozen=True, slots=True)

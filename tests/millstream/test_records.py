@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from millstream.produce.cli import app as producing
 from millstream.terminal.status import Status
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
-from tests.support.millstream_command import SECONDS, command, run
+from tests.support.millstream_command import SECONDS, run, started
 from tests.support.topics import create_topic
 
 LESS_THAN_DELIVERY_TIMEOUT_SECONDS = 80.0
@@ -237,9 +236,7 @@ def test_a_file_that_is_not_there(logd: LogdProcess, topic: str, tmp_path: Path)
 
 def test_a_reader_that_has_enough(logd: LogdProcess, topic: str, tmp_path: Path) -> None:
     produce(logd, tmp_path, b"a long line, many times\n" * 100_000, topic)
-    with subprocess.Popen(
-        command("consume", topic, "-e", "-b", logd.bootstrap), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    with started("consume", topic, "-e", "-b", logd.bootstrap) as process:
         assert process.stdout and process.stderr
         assert process.stdout.readline() == b"a long line, many times\n"
         process.stdout.close()
@@ -251,8 +248,8 @@ def test_ctrl_c_ends_consume_with_the_group_s_offsets_committed(
     logd: LogdProcess, topic: str, tmp_path: Path
 ) -> None:
     produce(logd, tmp_path, b"1\n2\n", topic)
-    line = command("consume", topic, "-g", "interrupted", "--from-beginning", "-b", logd.bootstrap)
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    options = ("-g", "interrupted", "--from-beginning", "-b", logd.bootstrap)
+    with started("consume", topic, *options) as process:
         assert process.stdout and process.stderr
         assert [process.stdout.readline() for _ in range(2)] == [b"1\n", b"2\n"]
         process.send_signal(signal.SIGINT)
@@ -262,13 +259,12 @@ def test_ctrl_c_ends_consume_with_the_group_s_offsets_committed(
 
 
 def test_ctrl_c_ends_produce_while_it_waits_for_input(logd: LogdProcess, topic: str) -> None:
-    line = command("produce", topic, "-b", logd.bootstrap)
-    with subprocess.Popen(line, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with started("produce", topic, "-b", logd.bootstrap) as process:
         assert process.stdin and process.stderr
         process.stdin.write(b"1\n2\n3")
         process.stdin.flush()
-        reader = command("consume", topic, "--from-beginning", "-c", 2, "-b", logd.bootstrap)
-        assert subprocess.run(reader, capture_output=True, timeout=SECONDS).stdout == b"1\n2\n"
+        read = run("consume", topic, "--from-beginning", "-c", 2, "-b", logd.bootstrap)
+        assert read.stdout == b"1\n2\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(SECONDS) == Status.INTERRUPTED
         assert process.stderr.read() == b"interrupted after 2 records sent\n"
@@ -278,13 +274,12 @@ def test_ctrl_c_ends_produce_while_it_waits_for_input(logd: LogdProcess, topic: 
 def test_ctrl_c_ends_produce_while_its_broker_is_away(tmp_path: Path) -> None:
     with LogdProcess(tmp_path / "logd") as logd:
         topic = create_topic(logd, "away")
-        line = command("produce", topic, "-b", logd.bootstrap)
-        with subprocess.Popen(line, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with started("produce", topic, "-b", logd.bootstrap) as process:
             assert process.stdin and process.stderr
             process.stdin.write(b"1\n")
             process.stdin.flush()
-            reader = command("consume", topic, "--from-beginning", "-c", 1, "-b", logd.bootstrap)
-            assert subprocess.run(reader, capture_output=True, timeout=SECONDS).stdout == b"1\n"
+            read = run("consume", topic, "--from-beginning", "-c", 1, "-b", logd.bootstrap)
+            assert read.stdout == b"1\n"
             logd.kill()
             process.stdin.write(b"2\n")
             process.stdin.flush()

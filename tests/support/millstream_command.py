@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 SECONDS = 100.0
 
@@ -26,3 +27,14 @@ def run(
         timeout=SECONDS,
         env={**os.environ, **(environment or {})},
     )
+
+
+@contextmanager
+def started(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
+    """It while it runs, with pipes on all sides; killed at the end if it has not ended."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command(*arguments), stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
