@@ -81,7 +81,7 @@ def _produced(bench: ProduceBench) -> Row:
     middle, p95, p99, p999 = found.percentiles_ms(0.5, 0.95, 0.99, 0.999)
     return {
         "records": found.count,
-        "seconds": round(bench.seconds, 3),
+        "seconds": round(bench.seconds, 6),
         "records_per_second": round(found.count / bench.seconds, 1),
         "mb_per_second": round(bench.bytes_sent / MB / bench.seconds, 2),
         "latency_avg_ms": round(found.average_ms, 2),
