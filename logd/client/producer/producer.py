@@ -362,4 +362,3 @@ class BatchProducer:
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
-
