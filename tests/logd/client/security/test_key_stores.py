@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import ssl
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -154,3 +155,44 @@ def test_a_jks_file_is_refused_with_the_command_that_converts_it(
     converted = jks.with_suffix(".p12")
     trusting = context(truststore_location=converted, truststore_type="PKCS12", truststore_password=PASSWORD)
     handshake(trusting, broker.server_context(tmp_path))
+
+
+WITHOUT_THE_PACKAGE = """
+import asyncio, sys
+
+sys.modules["cryptography"] = None  # as if it were not installed
+
+from logd.client import Client
+from logd.client.security.settings import SecuritySettings
+from logd.errors import MillstreamError
+
+async def connect(**settings):
+    security = SecuritySettings.from_properties({"security.protocol": "SSL", **settings})
+    try:
+        await Client("127.0.0.1:1", security=security, connect_timeout_ms=1).connect()
+    except MillstreamError as error:
+        print(type(error).__name__, error)
+
+for kind in ("truststore", "keystore"):
+    for type_, path in (("PKCS12", sys.argv[1]), ("JKS", sys.argv[1]), ("PEM", sys.argv[2])):
+        settings = {"location": path, "type": type_, **({"password": sys.argv[3]} if type_ != "PEM" else {})}
+        asyncio.run(connect(**{f"ssl.{kind}.{key}": value for key, value in settings.items()}))
+"""
+
+
+def test_pkcs12_without_its_package_names_the_extra(tmp_path: Path, client: Issued) -> None:
+    """A process that has no `cryptography`: PKCS12 is refused with the remedy, all else works."""
+    pkcs12 = client.write_pkcs12(tmp_path / "store.p12", PASSWORD)
+    pem = client.write_pem(tmp_path / "store.pem")
+    told = subprocess.run(
+        [sys.executable, "-c", WITHOUT_THE_PACKAGE, pkcs12, pem, PASSWORD],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    for kind, lines in (("truststore", told[:3]), ("keystore", told[3:])):
+        for line in lines[:2]:
+            assert line.startswith(f"ConfigError ssl.{kind}.location={pkcs12}: "), line
+            assert "pip install 'millstream[security]'" in line and "use PEM" in line
+        assert not lines[2].startswith("ConfigError"), lines[2]
+    assert len(told) == 6
