@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Self
 
-from logd.client.cluster.cluster import Client
+from logd.client.cluster.cluster import Client, is_retriable
 from logd.client.cluster.metadata import OffsetAndMetadata
 from logd.client.fetcher.epochs import NO_EPOCH
 from logd.client.fetcher.fetched import Fetched
@@ -299,8 +299,10 @@ class Consumer:
         new = set(decode_assignment(assignment))
         gone, added = self._owned - new, new - self._owned
         await self._let_go(gone, self._on_revoked)
+        positions = await self._persistent_starting_positions(added)
+        # What is told to be assigned can be sought: no turn of the loop lies between the two.
         self._owned = new
-        for tp, position in (await self._starting_positions(added)).items():
+        for tp, position in positions.items():
             self._fetcher.add(tp, position.offset, position.leader_epoch)
         # Nothing of them is handed out before the callback has had its chance to seek.
         self._fetcher.pause(added)
@@ -325,6 +327,19 @@ class Consumer:
         self._paused -= gone
         for tp in gone:
             self._fetcher.remove(tp)
+
+    async def _persistent_starting_positions(
+        self, tps: set[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The same, however long a broker is away, or a transaction is about to commit them (KIP-447)."""
+        backoff = self._client.backoff()
+        while True:
+            try:
+                return await self._starting_positions(tps)
+            except MillstreamError as error:
+                if not is_retriable(error) or self._client.closed:
+                    raise
+            await asyncio.sleep(backoff.next())
 
     async def _starting_positions(self, tps: set[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """The committed offsets, else what `auto_offset_reset` says; OffsetOutOfRange if that is "none"."""

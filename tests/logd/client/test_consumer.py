@@ -2,14 +2,24 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
+from unittest import mock
 
 import pytest
 from confluent_kafka import Consumer as ForeignConsumer
 
-from logd.client import Admin, BatchProducer, Client, Consumer, NewTopic, TopicPartition
-from logd.errors import ConfigError, ErrorCode, Fenced, KafkaError, OffsetOutOfRange
+from logd.client import Admin, BatchProducer, Client, Consumer, NewTopic, OffsetAndMetadata, TopicPartition
+from logd.errors import (
+    ConfigError,
+    ConnectionClosed,
+    ErrorCode,
+    Fenced,
+    KafkaError,
+    MillstreamError,
+    OffsetOutOfRange,
+    error_for,
+)
 from tests.logd.client.running import run, until
 
 Name = Callable[[str], str]
@@ -323,5 +333,63 @@ def test_a_group_shared_with_librdkafka(bootstrap: str, new_name: Name, assignor
                     await until(shared)
             finally:
                 await asyncio.to_thread(foreign.close)
+
+    run(test())
+
+
+def test_what_is_told_to_be_assigned_can_be_sought(bootstrap: str, new_name: Name) -> None:
+    """Between assignment and the lookup of where to begin, a partition was told, and could not be sought."""
+    topic = new_name("sought")
+
+    async def test() -> None:
+        async with Client(bootstrap) as client:
+            await Admin(client).create_topics([NewTopic(topic, 1)])
+            async with Consumer(client, group_id=new_name("g")) as consumer:
+                asked, answer = asyncio.Event(), asyncio.Event()
+                committed = consumer.committed
+
+                async def slowly(tps: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+                    asked.set()
+                    await answer.wait()
+                    return await committed(tps)
+
+                with mock.patch.object(consumer, "committed", slowly):
+                    await consumer.subscribe([topic])
+                    await asked.wait()
+                    try:
+                        for tp in consumer.assignment:
+                            consumer.seek(tp, 0)
+                    finally:
+                        answer.set()
+                    assert await consumer.wait_assigned() == {TopicPartition(topic, 0)}
+
+    run(test())
+
+
+def test_offsets_that_cannot_be_had_for_long_do_not_end_the_membership(
+    bootstrap: str, new_name: Name
+) -> None:
+    """A broker away for longer than a request may take, while a member looked up its offsets, was its end."""
+    topic = new_name("patient")
+
+    async def test() -> None:
+        async with Client(bootstrap, retry_backoff_ms=1) as client:
+            await Admin(client).create_topics([NewTopic(topic, 1)])
+            async with Consumer(client, group_id=new_name("g")) as consumer:
+                committed = consumer.committed
+                errors: list[MillstreamError] = [
+                    ConnectionClosed("away"),
+                    error_for(ErrorCode.UNSTABLE_OFFSET_COMMIT, "a transaction is about to commit them"),
+                ]
+
+                async def at_last(tps: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+                    if errors:
+                        raise errors.pop(0)
+                    return await committed(tps)
+
+                with mock.patch.object(consumer, "committed", at_last):
+                    await consumer.subscribe([topic])
+                    assert await consumer.wait_assigned() == {TopicPartition(topic, 0)}
+                assert not errors
 
     run(test())
