@@ -4,15 +4,17 @@ One reader keeps fetch sessions, the other does without. Both are told the same,
 has to be the next record of its partition; at the end both have read the same, up to the end of every log.
 
 Faults: seeks, pauses, partitions taken away and added, new partitions, topics deleted and made anew (while
-their partitions are paused, so that positions outlive it, or noticed and sought), and `restart`, if given:
-the broker is killed, and knows no session any more.
+their partitions are paused, so that positions outlive it, or noticed and sought), and the `events` given,
+such as a broker's kill, after which it knows no session any more, or leaders that change. Records are
+appended while they go on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
@@ -20,6 +22,8 @@ from logd.errors import ErrorCode, KafkaError, error_for
 from tests.logd.client.running import QUICK, until
 
 CATCH_UP_SECONDS = 60.0
+APPEND_PAUSE_SECONDS = 0.05
+Event = Callable[[Sequence[str]], Awaitable[None]]
 
 
 class Reader:
@@ -80,14 +84,21 @@ class Reader:
 
 
 class History:
-    """`run` so many steps. `restart` kills and starts the broker, where it may be."""
+    """`run` so many steps. `events`: what else may happen, by a name to tell it by; given the topics."""
 
     def __init__(
-        self, bootstrap: str, prefix: str, seed: int, restart: Callable[[], Awaitable[None]] | None = None
+        self,
+        bootstrap: str,
+        prefix: str,
+        seed: int,
+        events: Mapping[str, Event] | None = None,
+        *,
+        replicas: int = 1,
     ) -> None:
         self._bootstrap = bootstrap
         self._random = random.Random(seed)
-        self._restart = restart
+        self._events = events or {}
+        self._replicas = replicas
         self._topics = [f"{prefix}-{name}" for name in "ab"]
         self._logs: dict[TopicPartition, list[bytes]] = {}
         self._paused: set[TopicPartition] = set()
@@ -113,9 +124,10 @@ class History:
             await self._make(topic, 4)
             for tp in self._of(topic):
                 self._begin(tp, 0)
+        things: list[Callable[[], Coroutine[Any, Any, None]]]
         things = [self._append] * 6 + [self._seek, self._pause, self._resume, self._drop, self._take] * 2
         things += [self._grow, self._make_anew_unnoticed, self._delete_and_make_anew]
-        things += [self._kill] if self._restart is not None else []
+        things += [partial(self._happen, name) for name in self._events]
         for _ in range(steps):
             await self._random.choice(things)()
             if self._random.random() < 0.2:
@@ -221,10 +233,16 @@ class History:
             await self._fill(tp, 3)
             self._begin(tp, 1)
 
-    async def _kill(self) -> None:
-        self._note("kill the broker")
-        assert self._restart is not None
-        await self._restart()
+    async def _happen(self, name: str) -> None:
+        """One of the events, with appends until it is over."""
+        self._note(name)
+        happening = asyncio.ensure_future(self._events[name](self._topics))
+        try:
+            while not happening.done():
+                await self._append()
+                await asyncio.wait([happening], timeout=APPEND_PAUSE_SECONDS)
+        finally:
+            await happening
 
     # --- how ---
 
@@ -248,7 +266,7 @@ class History:
 
     async def _make(self, topic: str, partitions: int) -> None:
         async def attempt() -> None:
-            await self._admin.create_topics([NewTopic(topic, partitions, 1)])
+            await self._admin.create_topics([NewTopic(topic, partitions, self._replicas)])
 
         await self._client.retrying(attempt)
         for p in range(partitions):
