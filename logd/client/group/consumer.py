@@ -97,6 +97,7 @@ class Consumer:
         self._watcher: asyncio.Task[None] | None = None
         self._owned: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
+        self._closing = False
 
     # --- what to read ---
 
@@ -268,6 +269,7 @@ class Consumer:
 
     async def close(self) -> None:
         """Leave the group and stop fetching. Commits nothing by itself."""
+        self._closing = True
         if self._watcher is not None:
             self._watcher.cancel()
             await asyncio.gather(self._watcher, return_exceptions=True)
@@ -337,7 +339,7 @@ class Consumer:
             try:
                 return await self._starting_positions(tps)
             except MillstreamError as error:
-                if not is_retriable(error) or self._client.closed:
+                if not is_retriable(error) or self._closing or self._client.closed:
                     raise
             await asyncio.sleep(backoff.next())
 

@@ -393,3 +393,19 @@ def test_offsets_that_cannot_be_had_for_long_do_not_end_the_membership(
                 assert not errors
 
     run(test())
+
+
+def test_a_consumer_whose_offsets_cannot_be_had_can_be_closed(bootstrap: str, new_name: Name) -> None:
+    topic = new_name("closed")
+
+    async def test() -> None:
+        async with Client(bootstrap, retry_backoff_ms=1) as client:
+            await Admin(client).create_topics([NewTopic(topic, 1)])
+            consumer = Consumer(client, group_id=new_name("g"))
+            away = mock.AsyncMock(side_effect=ConnectionClosed("away"))
+            with mock.patch.object(consumer, "committed", away):
+                await consumer.subscribe([topic])
+                await until(lambda: away.await_count > 2)
+                await consumer.close()
+
+    run(test())
