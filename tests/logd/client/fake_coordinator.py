@@ -30,7 +30,7 @@ from logd.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from tests.logd.client.fake_broker import CUT, Asked, FakeBroker
+from tests.logd.client.fake_broker import CUT, Asked, FakeBroker, Script
 from tests.logd.client.fake_log import FakeLog
 from tests.logd.client.running import QUICK
 
@@ -58,9 +58,10 @@ SMALL: dict[str, Any] = {"buffer_memory": 4_000, "max_request_size": 4_000}
 class FakeCoordinator:
     """Topic `t` has two partitions. `committed` are the values of committed transactions, by partition."""
 
-    def __init__(self, broker: FakeBroker, version: int) -> None:
+    def __init__(self, broker: FakeBroker, version: int, transactional_id: str = "id") -> None:
         self.broker = broker
         self.version = version
+        self.transactional_id = transactional_id
         self.epoch = -1
         self.steps: list[str] = []
         self.committed: dict[int, list[bytes | None]] = defaultdict(list)
@@ -72,22 +73,26 @@ class FakeCoordinator:
         self._logs: dict[int, FakeLog] = defaultdict(FakeLog)
         self._faults: dict[ApiKey, list[ErrorCode | str]] = defaultdict(list)
         self._last_end: tuple[int, bool] | None = None
-        self.serve_at(broker)
 
     def serve_at(self, broker: FakeBroker) -> None:
         """Answer there, too."""
         broker.topics = {"t": {0: self.broker.node_id, 1: self.broker.node_id}}
         broker.served.update(SERVED)
         broker.on(ApiKey.API_VERSIONS, self._versions)
-        for key, serve in {
+        for key, serve in self.scripts.items():
+            broker.on(key, serve)
+
+    @property
+    def scripts(self) -> dict[ApiKey, Script]:
+        """What answers the requests of a transaction."""
+        return {
             ApiKey.INIT_PRODUCER_ID: self._init,
             ApiKey.ADD_PARTITIONS_TO_TXN: self._add,
             ApiKey.ADD_OFFSETS_TO_TXN: self._add_offsets,
             ApiKey.TXN_OFFSET_COMMIT: self._commit_offsets,
             ApiKey.PRODUCE: self.produce,
             ApiKey.END_TXN: self._end,
-        }.items():
-            broker.on(key, serve)
+        }
 
     def refuse(self, key: ApiKey, *codes: ErrorCode) -> None:
         """The next requests are answered with these codes, and do nothing."""
@@ -181,7 +186,7 @@ class FakeCoordinator:
 
     def produce(self, asked: Asked) -> Any:
         assert asked.version >= 12 if self.version >= 2 else asked.version <= 11
-        assert asked.message.transactional_id == "id"
+        assert asked.message.transactional_id == self.transactional_id
         batches = [(p, batch) for _, partitions in asked.message.topics for p, batch in partitions]
         told = " ".join(f"{p}@{read_header(batch).producer_epoch}" for p, batch in sorted(batches))
         fault = self._fault(asked, told)
@@ -232,6 +237,7 @@ async def coordinated(version: int, **settings: Any) -> AsyncIterator[tuple[Fake
     """A fake broker with a coordinator, and a client of it."""
     async with FakeBroker() as broker:
         coordinator = FakeCoordinator(broker, version)
+        coordinator.serve_at(broker)
         async with Client(broker.bootstrap, **{**QUICK, **settings}) as client:
             yield coordinator, client
 

@@ -205,6 +205,7 @@ def test_a_coordinator_that_moved_is_looked_up(code: ErrorCode) -> None:
     async def test() -> None:
         async with FakeBroker() as first, FakeBroker(2, first.nodes) as second:
             coordinator = FakeCoordinator(first, 2)
+            coordinator.serve_at(first)
             coordinator.serve_at(second)
             at = [first]
 
