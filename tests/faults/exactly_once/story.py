@@ -90,6 +90,7 @@ class Story:
                 self._check_workers()
                 await asyncio.sleep(0.1)
         for worker in self._workers:
+            await worker.until_told("started")  # before that SIGTERM is its end
             worker.leave()
         for worker in self._workers:
             status = await worker.ended()
