@@ -71,10 +71,8 @@ def run(path: Path | None, overrides: list[str]) -> int:
 
 
 async def _serve(loaded: Loaded, started: float) -> int:
-    from logd.broker.broker import Broker
+    from logd.embedded import EmbeddedBroker
     from logd.errors import ConfigError, MillstreamError
-    from logd.server.errors import CannotListen
-    from logd.server.server import Server
 
     gc.set_threshold(*COLLECTED_AFTER)
     gc.freeze()  # what was imported stays: it is not looked at again
@@ -90,11 +88,9 @@ async def _serve(loaded: Loaded, started: float) -> int:
         dead = True
         stop.set()
 
-    broker = Broker(loaded.config, on_dead=on_dead)
     try:
-        server = Server(broker)
-        server.bind()  # before the log folders are touched, which may take long to recover
-        await broker.start()
+        embedded = EmbeddedBroker(loaded.config, on_dead=on_dead)
+        await embedded.start()
     except ConfigError as error:
         print(f"logd: {error.key}={error.value!s} is not allowed: {error.allowed}", file=sys.stderr)
         return 2
@@ -102,15 +98,10 @@ async def _serve(loaded: Loaded, started: float) -> int:
         print(f"logd: {error}", file=sys.stderr)
         return 1
     try:
-        await server.accept()
-        print(_ready_line(broker, started), flush=True)
+        print(_ready_line(embedded.broker, started), flush=True)
         await stop.wait()
-    except CannotListen as error:
-        print(f"logd: {error}", file=sys.stderr)
-        dead = True
     finally:
-        await server.close()
-        await broker.stop()
+        await embedded.stop()
     log.info("stopped")
     return 1 if dead else 0
 

@@ -73,6 +73,9 @@ OWN = {
     "doctor": Own(
         "millstream.doctor.cli:app", "Look at this machine: Java, ports, file limits, disk, ZooKeeper."
     ),
+    "test-broker": Own(
+        "millstream.testing.cli:app", "A broker for the time of a command: for tests in any language."
+    ),
     "dump-log": Own("logd.dump_log.cli:app", "Print a log's files as Kafka's DumpLogSegments does."),
 }
 

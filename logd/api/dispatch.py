@@ -37,9 +37,12 @@ Serve: TypeAlias = Callable[[bytes, RequestHeader, RequestContext], Served]
 _served: dict[int, Serve] = {}
 
 
-def serve(
-    view: memoryview, pos: int, end: int, context: RequestContext
-) -> Answer | Delayed[Answer] | Coroutine[Any, Any, Answer] | None:
+Outcome: TypeAlias = "Answer | Delayed[Answer] | Coroutine[Any, Any, Answer] | None"
+Serving: TypeAlias = "Callable[[memoryview, int, int, RequestContext], Outcome]"
+"""The form of ``serve``, and of what may stand in front of it."""
+
+
+def serve(view: memoryview, pos: int, end: int, context: RequestContext) -> Outcome:
     """Serve the request in ``view[pos:end]`` (without its length).
 
     Returns the answer, None where none is wanted (acks=0), or something to wait for. ``view`` is only valid

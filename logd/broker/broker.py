@@ -48,18 +48,24 @@ from logd.topic_partition import TopicPartition
 log = logging.getLogger("logd.broker")
 
 
+def wall_clock_ms() -> int:
+    """The system's clock, in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
 class Broker:
     """What handlers reach through ``RequestContext.broker``.
 
     ``start`` opens everything and returns; the server may listen then. ``stop`` closes it cleanly.
 
-    Attributes: ``config``, ``node_id``, ``cluster_id``, ``catalog`` (topics, partitions), ``producer_ids``,
-    ``groups`` and ``transactions`` (the shells around the coordinators), ``fetch_sessions``, ``warmer``
-    (reads that would wait for the disk), ``wakeups`` (requests that wait and have news),
+    Attributes: ``config``, ``now_ms``, ``node_id``, ``cluster_id``, ``catalog`` (topics, partitions),
+    ``producer_ids``, ``groups`` and ``transactions`` (the coordinators' shells), ``fetch_sessions``,
+    ``warmer`` (reads that would wait for the disk), ``wakeups`` (requests that wait and have news),
     ``metadata_answers``, ``metrics``, ``requests_served`` (how many, by API key), ``endpoints`` (advertised,
     by listener, set by the server).
 
-    ``disk`` is what everything is written through, ``executor`` runs what may block; both are for tests.
+    ``disk`` is what everything is written through, ``executor`` runs what may block, ``now_ms`` is the wall
+    clock in milliseconds since 1970: all are for tests. Sessions and intervals go by the event loop's clock.
     """
 
     def __init__(
@@ -69,8 +75,10 @@ class Broker:
         on_dead: Callable[[], None] | None = None,
         disk: Disk | None = None,
         executor: Executor | None = None,
+        now_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         self.config = config
+        self.now_ms = now_ms
         self.node_id = config.node_id
         self.cluster_id = ""
         self.log_dirs = LogDirs(config.log_dirs)
@@ -110,11 +118,6 @@ class Broker:
     def _resize_pool(self) -> None:
         if isinstance(self._executor, JobPool):
             self._executor.resize(self.config.background_threads)
-
-    @staticmethod
-    def now_ms() -> int:
-        """Wall clock in milliseconds since 1970."""
-        return time.time_ns() // 1_000_000
 
     # Life
 

@@ -54,6 +54,7 @@ class Coordinator(ABC, Generic[P]):
         self._create_topic = create_topic
         self._read_in = read_in
         self._partitions: dict[int, P] = {}
+        self._resigned: set[int] = set()
         self._rounds = Rounds()
         self._loads: set[asyncio.Task[None]] = set()
         """Loads that a request brought forward."""
@@ -84,12 +85,27 @@ class Coordinator(ABC, Generic[P]):
         """The partition at work; one not seen before begins to load."""
         found = self._partitions.get(index)
         if found is None:
+            if index in self._resigned:
+                raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.topic}-{index} has another coordinator")
             found = self._partitions[index] = self._new_partition(index)
             if not found.load_if_empty():
                 load = self._rounds.spawn(self._load(found))
                 self._loads.add(load)
                 load.add_done_callback(self._loads.discard)
         return found
+
+    def resign(self) -> None:
+        """Coordinate nothing any more, as if other brokers had taken over; requests are refused, those that
+        wait are answered so, until `elected`.
+        """
+        topic = self._catalog.topics.get(self.topic)
+        self._resigned.update(range(len(topic.partitions) if topic is not None else 0))
+        for partition in tuple(self._partitions.values()):
+            self._let_go(partition)
+
+    def elected(self) -> None:
+        """Coordinate again, by what the log says."""
+        self._resigned.clear()
 
     async def _load_all(self) -> None:
         """One after the other; a request brings its own partition forward. Returns when all are."""

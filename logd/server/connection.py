@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from logd.api.answer import Answer, Refused
 from logd.api.context import RequestContext
-from logd.api.dispatch import serve
+from logd.api.dispatch import Serving
 from logd.broker.delayed import Delayed
 from logd.server.output import FLUSH_AT, Output, Part
 from logd.server.receive_buffer import LENGTH, READ_WINDOW, ReceiveBuffer
@@ -32,7 +32,9 @@ log = logging.getLogger("logd.server")
 
 
 class ConnectionOwner(Protocol):
-    """The listener, as a connection sees it. ``copies``: file slices are read and sent, without sendfile."""
+    """The listener, as a connection sees it. ``copies``: file slices are read and sent, without sendfile.
+    ``serve``: what requests are given to, looked up whenever something has arrived.
+    """
 
     broker: Broker
     advertised: Endpoint
@@ -40,6 +42,7 @@ class ConnectionOwner(Protocol):
     request_bytes_max: int
     copies: bool
     receive_buffers: ReceiveBuffers
+    serve: Serving
 
     def admit(self, connection: Connection) -> str | None:
         """Count a connection in; what is wrong with it when there are too many."""
@@ -151,6 +154,7 @@ class Connection(asyncio.BufferedProtocol):
         """Serve whole requests until one has to wait, the client does not read, or no whole one is left."""
         received = self._received
         buffer, start, filled = received.buffer, received.start, received.filled
+        serve = self._owner.serve
         gathered = 0
         while filled - start >= 4:
             size = LENGTH.unpack_from(buffer, start)[0]

@@ -7,6 +7,7 @@ import socket
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from logd.api.dispatch import Serving, serve
 from logd.broker.rounds import Rounds, report
 from logd.config.listeners import Endpoint
 from logd.server.connection import Connection
@@ -32,6 +33,7 @@ class Listener:
         self.advertised = bound
         self.loop = asyncio.get_running_loop()
         self.request_bytes_max = config.socket_request_max_bytes
+        self.serve: Serving = serve
         self.copies = config.millstream_fetch_send == "copy"
         self._idle_seconds = config.connections_max_idle_ms / 1000
         self._connections: set[Connection] = set()
@@ -74,9 +76,13 @@ class Listener:
             self._server.close()
         elif self._socket is not None:
             self._socket.close()
+        self.drop_connections()
+        await asyncio.sleep(0)
+
+    def drop_connections(self) -> None:
+        """Close every connection; clients may come again."""
         for connection in tuple(self._connections):
             connection.close()
-        await asyncio.sleep(0)
 
     def statistics(self) -> dict[str, int]:
         """connections, and their bound."""

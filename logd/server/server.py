@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from logd.api.dispatch import Serving
 from logd.config.listeners import advertised_endpoints, bound_endpoints
 from logd.server.listener import Listener
 from logd.server.receive_buffers import ReceiveBuffers
@@ -42,6 +44,16 @@ class Server:
         """Let clients in. CannotListen."""
         for listener in self._listeners:
             await listener.accept()
+
+    def intercept(self, wrap: Callable[[Serving], Serving]) -> None:
+        """Have requests go to ``wrap`` of what served them so far, on all connections from now on."""
+        for listener in self._listeners:
+            listener.serve = wrap(listener.serve)
+
+    def drop_connections(self) -> None:
+        """Close every connection; clients may come again."""
+        for listener in self._listeners:
+            listener.drop_connections()
 
     async def close(self) -> None:
         """Close listeners and connections."""

@@ -25,6 +25,11 @@ class Block:
     is_run: bool
 
     @property
+    def is_for_pytest(self) -> bool:
+        """Whether its tests take Millstream's own fixtures, and so are run as another project's."""
+        return re.search(r"^def test_\w+\(millstream", self.text, re.MULTILINE) is not None
+
+    @property
     def place(self) -> str:
         return f"{self.page.name}:{self.line}"
 

@@ -51,7 +51,7 @@ def test_python_runs(page: Path, monkeypatch: pytest.MonkeyPatch, request: pytes
     module = ModuleType(f"page_{page.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     for block in blocks(page, "python"):
-        if block.is_run:
+        if block.is_run and not block.is_for_pytest:
             exec(compile(block.text, block.place, "exec"), module.__dict__)
             for test in [value for name, value in vars(module).items() if name.startswith("test_")]:
                 call(test, request)

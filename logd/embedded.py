@@ -1,0 +1,142 @@
+"""A broker with its listeners in the running event loop, for those who have one inside their own program.
+
+The command `logd` runs it for the life of a process, `millstream.testing` in a test's. What is here beyond
+starting and stopping is what tests ask for: the state taken away, what clients must be able to live with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from logd.api.dispatch import Serving
+from logd.broker.broker import Broker, wall_clock_ms
+from logd.config.broker import BrokerConfig
+from logd.errors import ErrorCode, KafkaError
+from logd.server.server import Server
+from logd.storage.disk import Disk
+
+BUSY_PAUSE_S = 0.005
+
+
+class PartitionEnds(NamedTuple):
+    """Where a partition's records begin, and where they end: all of them, and those of ended transactions."""
+
+    topic: str
+    partition: int
+    log_start_offset: int
+    high_watermark: int
+    last_stable_offset: int
+
+
+class EmbeddedBroker:
+    """Call `start`, in the end `stop`, both in the loop; everything else is for in between.
+
+    `on_dead` is called when the last log folder has failed: `stop` then. `now_ms` is the wall clock, and
+    `disk` what everything is written through.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        on_dead: Callable[[], None] | None = None,
+        now_ms: Callable[[], int] = wall_clock_ms,
+        disk: Disk | None = None,
+    ) -> None:
+        self.broker = Broker(config, on_dead=on_dead, now_ms=now_ms, disk=disk)
+        self._server = Server(self.broker)
+
+    async def start(self) -> None:
+        """Take the addresses, open the log folders, let clients in. ConfigError, CannotListen (an address is
+        taken), StorageError, OSError; nothing is left running then.
+        """
+        try:
+            self._server.bind()  # before the log folders are touched, which may take long to recover
+            await self.broker.start()
+        except BaseException:
+            await self._server.close()
+            raise
+        try:
+            await self._server.accept()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Close the connections and every log, leaving the clean-shutdown markers."""
+        await self._server.close()
+        await self.broker.stop()
+
+    # Telling
+
+    def ends(self) -> list[PartitionEnds]:
+        """Every partition, internal topics included."""
+        return [
+            PartitionEnds(
+                key.topic,
+                key.partition,
+                partition.log_start_offset,
+                partition.high_watermark,
+                partition.last_stable_offset,
+            )
+            for key, partition in sorted(self.broker.catalog.partitions.items())
+        ]
+
+    @property
+    def has_own_settings(self) -> bool:
+        """Whether a client has changed settings of brokers."""
+        return bool(self.broker.image.broker_configs)
+
+    # Changing
+
+    async def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
+        """KafkaError: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_CONFIG ..."""
+        await self.broker.catalog.create(name, partitions, configs)
+
+    async def delete_all_topics(self) -> None:
+        """And with the internal ones all groups, transactional ids and their transactions. Clients stay
+        connected; members of groups are told to look for their coordinator. Producer ids are not given again.
+        """
+        for topic in tuple(self.broker.catalog.topics.values()):
+            await self.broker.delete_topic(topic)
+
+    async def apply_retention(self) -> None:
+        """Drop segments whose time or size is over, without waiting for log.retention.check.interval.ms."""
+        await self.broker.housekeeping.apply_retention()
+
+    async def fence(self, transactional_id: str) -> int:
+        """Do what a second producer of that id does at its start; the epoch the first one is fenced by.
+
+        KafkaError TRANSACTIONAL_ID_NOT_FOUND.
+        """
+        transactions = self.broker.transactions
+        timeout_ms = transactions.describe(transactional_id).timeout_ms
+        while True:
+            try:
+                return (await transactions.init_producer(transactional_id, timeout_ms, None)).epoch
+            except KafkaError as error:
+                if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS:
+                    raise
+            await asyncio.sleep(BUSY_PAUSE_S)  # its open transaction is being aborted
+
+    def resign(self) -> None:
+        """Coordinate no group and no transaction until `elected`; clients hear NOT_COORDINATOR."""
+        self.broker.groups.resign()
+        self.broker.transactions.resign()
+
+    def elected(self) -> None:
+        """Coordinate again."""
+        self.broker.groups.elected()
+        self.broker.transactions.elected()
+
+    # Requests
+
+    def intercept(self, wrap: Callable[[Serving], Serving]) -> None:
+        """Have requests go to `wrap` of what served them so far."""
+        self._server.intercept(wrap)
+
+    def drop_connections(self) -> None:
+        """Close every connection; clients may come again."""
+        self._server.drop_connections()

@@ -1,0 +1,70 @@
+"""The process of a test's broker. Commands come in by standard input, answers go out by standard output.
+
+    in    {"folder": ..., "config": {...}, "keeps": false}      once, first
+          {"do": "create_topic", "with": {"name": ...}}         then as often as wanted
+    out   {"result": ...}  or  {"error": "..."}                 one line for each of these lines
+
+It ends with its input: no broker outlives the test run that started it, however that ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any
+
+from logd.errors import ConfigError, MillstreamError
+from millstream.testing.clock import ClockedLoop
+from millstream.testing.served import Served
+
+LINE_BYTES_MAX = 1 << 24
+
+
+def main() -> None:
+    """Run until the input ends."""
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    gc.freeze()
+    loop = ClockedLoop()
+    begun = json.loads(sys.stdin.buffer.readline())
+    folder = Path(begun["folder"])
+    served = Served(loop, folder, begun["config"])
+    loop.run_until_complete(_serve(loop, served))
+    if begun["keeps"]:
+        loop.run_until_complete(served.stop())
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)  # threads and clients are not waited for
+
+
+async def _serve(loop: ClockedLoop, served: Served) -> None:
+    commands = asyncio.StreamReader(limit=LINE_BYTES_MAX)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
+    await _answer(served.start())
+    while line := await commands.readline():
+        command = json.loads(line)
+        await _answer(served.do(command["do"], command["with"]))
+
+
+async def _answer(work: Awaitable[Any]) -> None:
+    answer: dict[str, Any]
+    try:
+        answer = {"result": await work}
+    except ConfigError as error:
+        answer = {"error": f"{error.key}={error.value!s} is not allowed: {error.allowed}"}
+    except (MillstreamError, OSError) as error:
+        answer = {"error": str(error)}
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

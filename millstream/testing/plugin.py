@@ -1,0 +1,143 @@
+"""The pytest plugin: fixtures, and what a failed test is told of its broker.
+
+pytest loads it by its entry point wherever Millstream is installed, so nothing of Millstream is imported here
+before a fixture is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from millstream.testing.broker import Broker
+    from millstream.testing.connect_worker import ConnectWorkers
+
+MARKER = (
+    "millstream(config=None, in_process=None, own=False): the test's broker. config: Kafka's keys for a "
+    "broker of its own; in_process: in a thread of the test's process; own: not shared with other tests."
+)
+_WISHES = ("config", "in_process", "own")
+_broker: pytest.StashKey[Broker] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The settings of an ini file."""
+    parser.addini(
+        "millstream_config",
+        "Kafka's keys for the brokers of all tests, one key=value a line",
+        type="linelist",
+        default=[],
+    )
+    parser.addini(
+        "millstream_in_process",
+        "run brokers in a thread of the test's process unless a test's marker says otherwise",
+        type="bool",
+        default=False,
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    config.addinivalue_line("markers", MARKER)
+
+
+class SharedBrokers:
+    """Of each kind one for all tests of this process, clean whenever it is lent."""
+
+    def __init__(self, config: Mapping[str, object]) -> None:
+        self._config = config
+        self._brokers: dict[bool, Broker] = {}
+
+    def lend(self, in_process: bool) -> Broker:
+        """The broker, started if it was not, else cleaned."""
+        from millstream.testing.broker import Broker
+
+        broker = self._brokers.get(in_process)
+        if broker is None:
+            broker = self._brokers[in_process] = Broker(self._config, in_process=in_process).start()
+        else:
+            broker.clean()
+        return broker
+
+    def stop(self) -> None:
+        """Stop them all."""
+        for broker in self._brokers.values():
+            broker.stop()
+
+
+@pytest.fixture(scope="session")
+def _millstream_shared(pytestconfig: pytest.Config) -> Iterator[SharedBrokers]:
+    shared = SharedBrokers(_configured(pytestconfig))
+    yield shared
+    shared.stop()
+
+
+@pytest.fixture
+def millstream(request: pytest.FixtureRequest, _millstream_shared: SharedBrokers) -> Iterator[Broker]:
+    """An empty Kafka broker: `.bootstrap_servers`, `.topic(name)`, `.produce(...)`, `.records(topic)`, ...
+
+    One process for all tests, cleaned in between; see the marker `millstream` for others.
+    """
+    wishes = _wishes(request.node)
+    in_process = wishes.get("in_process")
+    if in_process is None:
+        in_process = bool(request.config.getini("millstream_in_process"))
+    config = wishes.get("config")
+    if config is None and not wishes.get("own"):
+        broker = _millstream_shared.lend(in_process)
+        request.node.stash[_broker] = broker
+        yield broker
+        return
+    from millstream.testing.broker import Broker
+
+    with Broker({**_configured(request.config), **(config or {})}, in_process=in_process) as broker:
+        request.node.stash[_broker] = broker
+        yield broker
+
+
+@pytest.fixture
+def millstream_connect(millstream: Broker, tmp_path: Path) -> Iterator[ConnectWorkers]:
+    """Connect workers: `millstream_connect({"name": ..., "connector.class": ..., ...})` starts one with that
+    connector (or several), reading and writing `millstream`. They end with the test.
+    """
+    from millstream.testing.connect_worker import ConnectWorkers
+
+    workers = ConnectWorkers(millstream, tmp_path)
+    yield workers
+    workers.stop()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+    """Add to a failed test where its topics end and what was asked last."""
+    outcome = yield
+    report = outcome.get_result()
+    broker = item.stash.get(_broker, None)
+    if report.when == "call" and report.failed and broker is not None:
+        report.sections.append((f"Millstream at {broker.bootstrap_servers}", broker.report()))
+
+
+def _wishes(node: pytest.Item) -> Mapping[str, Any]:
+    marker = node.get_closest_marker("millstream")
+    if marker is None:
+        return {}
+    unknown = sorted(marker.kwargs.keys() - set(_WISHES))
+    if unknown or marker.args:
+        given = ", ".join([*map(repr, marker.args), *unknown])
+        raise pytest.UsageError(f"the marker millstream does not know {given}, only {', '.join(_WISHES)}=")
+    return marker.kwargs
+
+
+def _configured(config: pytest.Config) -> dict[str, object]:
+    pairs: dict[str, object] = {}
+    for line in config.getini("millstream_config"):
+        key, equals, value = line.partition("=")
+        if not equals:
+            raise pytest.UsageError(f"millstream_config: {line!r} is not key=value")
+        pairs[key.strip()] = value.strip()
+    return pairs

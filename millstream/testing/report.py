@@ -1,0 +1,40 @@
+"""What is worth knowing about the broker when a test has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from millstream.testing.errors import BrokerError
+from millstream.testing.host import Host
+
+REQUESTS_TOLD = 20
+LOG_LINES = 10
+
+
+def report(host: Host) -> str:
+    """The topics' ends and the last requests; of a broker that has ended, its last words."""
+    try:
+        return "\n".join([*_ends(host.ask("ends")), "", *_requests(host.ask("requests"))])
+    except BrokerError as error:
+        return "\n".join([f"the broker cannot be asked: {error}", *host.log.splitlines()[-LOG_LINES:]])
+
+
+def _ends(ends: Sequence[Sequence[Any]]) -> list[str]:
+    if not ends:
+        return ["no topics"]
+    lines = ["partition: first offset to end (last stable offset where it is another)"]
+    for topic, partition, first, end, stable in ends:
+        lines.append(f"  {topic}-{partition}: {first} to {end}" + (f" ({stable})" if stable != end else ""))
+    return lines
+
+
+def _requests(requests: Sequence[Sequence[Any]]) -> list[str]:
+    told = requests[-REQUESTS_TOLD:]
+    if not told:
+        return ["no requests"]
+    return ["last requests:"] + [
+        f"  {datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S.%f} {api} v{version} of {client_id or '?'}"
+        for at_ms, client_id, api, version in told
+    ]

@@ -1,0 +1,41 @@
+"""Blocks with tests for Millstream's own fixtures, run by pytest as another project would."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.docs.pages import all_blocks
+
+pytest_plugins = ["pytester"]
+
+# The application that README's test is about.
+APPLICATION = """
+from collections import Counter
+
+from millstream.testing import Broker
+
+
+def run_my_application(bootstrap_servers):
+    from confluent_kafka import Consumer, Producer
+
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap_servers, "group.id": "counts", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe(["orders"])
+    counts = Counter(message.key() for message in consumer.consume(2, timeout=60))
+    consumer.close()
+    producer = Producer({"bootstrap.servers": bootstrap_servers})
+    for key, count in counts.items():
+        producer.produce("counts", key=key, value=str(count))
+    producer.flush()
+"""
+
+
+def test_they_pass(pytester: pytest.Pytester) -> None:
+    blocks = [block for block in all_blocks("python") if block.is_for_pytest]
+    assert len(blocks) >= 4
+    for number, block in enumerate(blocks):
+        pytester.makepyfile(**{f"test_{block.page.stem.lower()}_{number}": f"{APPLICATION}\n\n{block.text}"})
+    tests = sum(block.text.count("\ndef test_") + block.text.startswith("def test_") for block in blocks)
+    result = pytester.runpytest_subprocess("-p", "no:randomly", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=tests)
