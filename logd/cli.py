@@ -27,6 +27,9 @@ Nearly all of a broker is freed by its reference count. By Python's default a to
 50,000 containers, has everything there is looked at once more, 10 ms per 1,000 partitions on the event loop.
 """
 
+_BOOT_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""What `/proc` counts a process's start by; macOS has neither."""
+
 log = logging.getLogger("logd")
 
 
@@ -108,7 +111,7 @@ async def _serve(loaded: Loaded, started: float) -> int:
 
 def _ready_line(broker: Broker, started: float) -> str:
     partitions = len(broker.catalog.partitions)
-    seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - started
+    seconds = time.clock_gettime(_BOOT_CLOCK) - started
     return (
         f"logd ready at {broker.endpoint} (node {broker.node_id}, cluster {broker.cluster_id}, "
         f"{partitions} partition{'s' if partitions != 1 else ''}, {seconds:.2f} s)"
@@ -123,7 +126,7 @@ def _process_age() -> float:
 
         return int(fields[19]) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
+        return time.clock_gettime(_BOOT_CLOCK)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

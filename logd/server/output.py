@@ -30,6 +30,7 @@ SMALL_BYTES = 32 * 1024
 SMALL_SLICE_BYTES = 8 * 1024
 """One of many slices, of up to so many bytes, is read and sent along with its neighbours: as above."""
 
+_MORE: int = getattr(socket, "MSG_MORE", 0)  # Linux alone has it
 _WOULD_BLOCK = (BlockingIOError, InterruptedError)
 
 
@@ -148,7 +149,7 @@ class Output:
         return parts[0]
 
     def _send_part(self, part: bytes) -> int:
-        more = socket.MSG_MORE if len(self._parts) > 1 else 0
+        more = _MORE if len(self._parts) > 1 else 0
         return self._socket.send(memoryview(part)[self._position :], more)
 
     def _send_slice(self, part: FileSlice) -> int:

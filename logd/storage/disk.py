@@ -30,6 +30,7 @@ PROBE_BYTES = 128 * 1024
 WARM_BYTES = 1024 * 1024
 """Read at a time where a file is read only to have it in memory."""
 
+_fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has only the other
 _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 _CANNOT_TELL = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
@@ -160,7 +161,7 @@ class PosixFile:
 
     def sync(self) -> None:
         """See `File.sync`."""
-        os.fdatasync(self.fd)
+        _fdatasync(self.fd)
 
     def close(self) -> None:
         """See `File.close`."""

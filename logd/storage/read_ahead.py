@@ -56,6 +56,7 @@ def _want_tail(path: str) -> None:
     try:
         size = os.fstat(fd).st_size
         start = max(size - TAIL_BYTES, 0)
-        os.posix_fadvise(fd, start, size - start, os.POSIX_FADV_WILLNEED)
+        if hasattr(os, "posix_fadvise"):  # not on macOS
+            os.posix_fadvise(fd, start, size - start, os.POSIX_FADV_WILLNEED)
     finally:
         os.close(fd)

@@ -55,7 +55,7 @@ async def produce(
 ) -> list[TopicPartition]:
     """Write records, by their keys unless a partition is given; where each went."""
     count = (await client.topic(topic)).partition_count
-    async with BatchProducer(client, linger_ms=0, enable_idempotence=False) as producer:
+    async with BatchProducer(client, linger_ms=0) as producer:
         places = [
             producer.partition_for(topic, record[1], count) if partition is None else partition
             for record in records

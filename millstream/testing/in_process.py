@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import concurrent.futures
 import shutil
 import threading
@@ -50,6 +51,8 @@ class ThreadHost:
         self._served = Served(self._loop, self.folder, self._config)
         self._served.port = self.port
         self._going.set()
+        if not self._keeps:
+            atexit.register(self._remove)
         self._thread = threading.Thread(target=self._loop.run_forever, name="millstream", daemon=True)
         self._thread.start()
         try:
@@ -71,7 +74,11 @@ class ThreadHost:
             self._thread = None
             self._loop.close()
             if not self._keeps:
-                shutil.rmtree(self.folder, ignore_errors=True)
+                atexit.unregister(self._remove)
+                self._remove()
+
+    def _remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def kill(self) -> None:
         """BrokerError: a thread cannot be killed."""

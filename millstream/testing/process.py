@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import selectors
@@ -69,7 +70,10 @@ class ProcessHost:
         texts = {key: _plain(value) for key, value in config.items()}
         begun = {"folder": str(self.folder), "config": texts, "keeps": self._keeps}
         try:
-            self.port = self._exchange(begun)
+            self._send(self._process, begun)
+            # While it starts: what a test will want of us next takes as long to import.
+            importlib.import_module("millstream.testing.client")
+            self.port = self._answer(self._process)
         except BrokerError:
             self.stop()
             raise
@@ -113,26 +117,28 @@ class ProcessHost:
 
     def ask(self, command: str, **arguments: object) -> Any:
         """Give it a command, and wait for the result. BrokerError."""
-        self._running(f"asked to {command}")
+        process = self._running(f"asked to {command}")
         if self._paused:
             raise BrokerError(f"the broker is paused and cannot {command}: call resume() first")
         with self._asking:
-            return self._exchange({"do": command, "with": arguments})
+            self._send(process, {"do": command, "with": arguments})
+            return self._answer(process)
 
     def _running(self, what: str) -> subprocess.Popen[bytes]:
         if self._process is None:
             raise BrokerError(f"the broker does not run and cannot be {what}: call start() first")
         return self._process
 
-    def _exchange(self, message: Mapping[str, object]) -> Any:
-        process = self._process
-        assert process is not None and process.stdin is not None
+    def _send(self, process: subprocess.Popen[bytes], message: Mapping[str, object]) -> None:
+        assert process.stdin is not None
         try:
             process.stdin.write(json.dumps(message).encode() + b"\n")
             process.stdin.flush()
-            answer = json.loads(self._line(process))
         except BrokenPipeError:
             raise self._ended(process) from None
+
+    def _answer(self, process: subprocess.Popen[bytes]) -> Any:
+        answer = json.loads(self._line(process))
         if "error" in answer:
             raise BrokerError(answer["error"])
         return answer["result"]

@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from logd.errors import KafkaError
+from millstream import testing
 from millstream.testing import Broker, BrokerError
 from tests.support.waiting import wait_for
 
@@ -189,6 +190,40 @@ def test_a_broker_ends_with_the_test_run_that_is_killed() -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr
     folder = done.stdout.split()[1]
     wait_for(lambda: not os.path.exists(folder))  # its last deed
+
+
+def test_what_only_linux_has_is_not_needed() -> None:
+    """macOS's Python has none of these names; there is no macOS here."""
+    code = (
+        "import os, pathlib, socket, time\n"
+        "for module, name in ((os, 'fdatasync'), (os, 'posix_fadvise'), (os, 'RWF_NOWAIT'),\n"
+        "                     (socket, 'MSG_MORE'), (time, 'CLOCK_BOOTTIME')):\n"
+        "    if hasattr(module, name):\n"
+        "        delattr(module, name)\n"
+        "read_text = pathlib.Path.read_text\n"
+        "def without_proc(self, *args, **kwargs):\n"
+        "    if self.is_relative_to('/proc'):\n"
+        "        raise FileNotFoundError(str(self))\n"
+        "    return read_text(self, *args, **kwargs)\n"
+        "pathlib.Path.read_text = without_proc\n"
+        "import logd.cli\n"
+        "from millstream.testing import Broker\n"
+        "with Broker(in_process=True) as broker:\n"
+        "    broker.produce('orders', ['x' * 100_000, 'y'])\n"
+        "    broker.restart()\n"
+        "    print([len(record.value) for record in broker.records('orders')])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.stdout == "[100000, 1]\n", done.stderr
+
+
+def test_every_name_offered_is_there() -> None:
+    for name in testing.__all__:
+        assert getattr(testing, name).__name__ == name
+    with pytest.raises(AttributeError, match="Nonesuch"):
+        testing.Nonesuch  # noqa: B018
 
 
 def transactional(broker: Broker) -> Producer:
