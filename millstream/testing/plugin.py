@@ -118,7 +118,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     outcome = yield
     report = outcome.get_result()
     broker = item.stash.get(_broker, None)
-    if report.when == "call" and report.failed and broker is not None:
+    if report.when != "teardown" and report.failed and broker is not None:
         report.sections.append((f"Millstream at {broker.bootstrap_servers}", broker.report()))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from millstream.testing.errors import BrokerError
+
 DAY_MS = 24 * 3600 * 1000
 
 DEFAULTS: Mapping[str, str] = {
@@ -21,10 +23,16 @@ DEFAULTS: Mapping[str, str] = {
     # Advancing the clock is not to look like a silent client.
     "connections.max.idle.ms": "-1",
 }
+OWN = ("log.dir", "log.dirs", "metadata.log.dir")
 
 
 def broker_settings(config: Mapping[str, object], data: Path, port: int) -> dict[str, str]:
-    """The defaults, and `config` on top; where data and listener are is ours to say unless it does."""
+    """The defaults, and `config` on top; the listener is ours to say unless it does. BrokerError for folders,
+    which are ours to clean.
+    """
+    for key in config:
+        if key in OWN:
+            raise BrokerError(f"{key}={config[key]} is not for a test to say: use Broker(folder=...)")
     return {
         **DEFAULTS,
         "log.dirs": str(data),

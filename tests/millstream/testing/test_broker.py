@@ -155,6 +155,8 @@ def test_settings_are_checked() -> None:
     for in_process in (False, True):
         with pytest.raises(BrokerError, match=r"log\.segment\.bytes=tiny is not allowed"):
             Broker({"log.segment.bytes": "tiny"}, in_process=in_process).start()
+        with pytest.raises(BrokerError, match=r"log\.dirs=/tmp .*folder"):
+            Broker({"log.dirs": "/tmp"}, in_process=in_process).start()
 
 
 def test_settings_hold() -> None:

@@ -10,6 +10,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from millstream.testing import Broker
+from tests.support.depth import deep
 
 with warnings.catch_warnings():  # kafka-python's imports use what Python 3.11 calls deprecated
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -17,7 +18,9 @@ with warnings.catch_warnings():  # kafka-python's imports use what Python 3.11 c
 
 pytestmark = pytest.mark.filterwarnings("ignore:read_text is deprecated")
 
-BOTH = pytest.mark.parametrize("in_process", [False, True], ids=["process", "thread"])
+BOTH = pytest.mark.parametrize(
+    "in_process", [False, pytest.param(True, marks=deep)], ids=["process", "thread"]
+)
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,13 @@ from confluent_kafka import Consumer, Producer
 
 from logd.client import Admin, Client
 from millstream.testing import Broker
+from tests.support.depth import deep
 from tests.support.waiting import wait_for
 
 HOUR_MS = 3_600_000
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["process", "thread"])
+@pytest.fixture(scope="module", params=[pytest.param(False, marks=deep), True], ids=["process", "thread"])
 def shared(request: pytest.FixtureRequest) -> Iterator[Broker]:
     with Broker(in_process=request.param) as broker:
         yield broker

@@ -9,10 +9,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from millstream.testing import Broker, BrokerError
+from tests.support.depth import deep
 from tests.support.waiting import wait_for
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["process", "thread"])
+@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=deep)], ids=["process", "thread"])
 def shared(request: pytest.FixtureRequest) -> Iterator[Broker]:
     with Broker(in_process=request.param) as broker:
         yield broker

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.depth import deep
+
 pytest_plugins = ["pytester"]
 
 ALONE = ("-p", "no:randomly", "-p", "no:cacheprovider", "-q")
@@ -70,6 +72,7 @@ def test_a_failed_test_tells_of_its_broker_and_leaves_nothing(pytester: pytest.P
     result.stdout.fnmatch_lines(["*the broker cannot be asked: the broker does not run*"])
 
 
+@deep
 def test_workers_of_xdist_have_one_each(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
@@ -129,6 +132,7 @@ def test_nothing_is_imported_until_a_fixture_is_used(pytester: pytest.Pytester) 
     pytester.runpytest_subprocess(*ALONE).assert_outcomes(passed=1)
 
 
+@deep
 def test_a_connect_worker_reads_and_writes(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
