@@ -55,14 +55,17 @@ class SharedBrokers:
 
     def lend(self, in_process: bool) -> Broker:
         """The broker, started if it was not, else cleaned."""
+        if in_process in self._brokers:
+            self._brokers[in_process].clean()
+        return self.started(in_process)
+
+    def started(self, in_process: bool) -> Broker:
+        """The broker as it is, started if it was not."""
         from millstream.testing.broker import Broker
 
-        broker = self._brokers.get(in_process)
-        if broker is None:
-            broker = self._brokers[in_process] = Broker(self._config, in_process=in_process).start()
-        else:
-            broker.clean()
-        return broker
+        if in_process not in self._brokers:
+            self._brokers[in_process] = Broker(self._config, in_process=in_process).start()
+        return self._brokers[in_process]
 
     def stop(self) -> None:
         """Stop them all."""
@@ -75,6 +78,16 @@ def _millstream_shared(pytestconfig: pytest.Config) -> Iterator[SharedBrokers]:
     shared = SharedBrokers(_configured(pytestconfig))
     yield shared
     shared.stop()
+
+
+@pytest.fixture(scope="session")
+def millstream_bootstrap_servers(pytestconfig: pytest.Config, _millstream_shared: SharedBrokers) -> str:
+    """The address of the broker that tests share, for fixtures of a wider scope than a test.
+
+    What they put there goes when a test asks for `millstream`.
+    """
+    in_process = bool(pytestconfig.getini("millstream_in_process"))
+    return _millstream_shared.started(in_process).bootstrap_servers
 
 
 @pytest.fixture

@@ -25,8 +25,12 @@ def test_each_test_has_an_empty_broker(pytester: pytest.Pytester) -> None:
             assert [record.text for record in millstream.records("orders")] == [str(number)]
             addresses.append(millstream.bootstrap_servers)
 
-        def test_they_share_one():
-            assert len(set(addresses)) == 1
+        @pytest.fixture(scope="session")
+        def application(millstream_bootstrap_servers):
+            return millstream_bootstrap_servers
+
+        def test_they_share_one(application):
+            assert set(addresses) == {application}
 
         @pytest.mark.millstream(own=True)
         def test_own(millstream):
