@@ -70,7 +70,16 @@ async def describe(
     session.show(await described(session, kind, name, key, everything=all_keys), COLUMNS)
 
 
-@command(app)
+def _check_alter(
+    *, settings: list[str] | None, append: list[str] | None, subtract: list[str] | None, **_: object
+) -> None:
+    from millstream.config.settings import changes
+
+    if not changes(settings or [], append or [], subtract or []):
+        raise UsageError("nothing to do: give KEY=VALUE, --append or --subtract")
+
+
+@command(app, check=_check_alter)
 async def alter(
     session: Session,
     *,
@@ -89,8 +98,6 @@ async def alter(
     from millstream.config.settings import change, changes
 
     wanted = changes(settings or [], append or [], subtract or [])
-    if not wanted:
-        raise UsageError("nothing to do: give KEY=VALUE, --append or --subtract")
     await change(session, kind, name, wanted, dry_run=dry_run)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -103,7 +103,20 @@ async def members(session: Session, *, names: SomeNames = None) -> None:
     session.show(member_rows(await read_groups(session, names)), MEMBERS)
 
 
-@command(app, "reset-offsets")
+def _check_reset(
+    *, topic: list[str] | None, all_topics: bool, dry_run: bool, execute: bool, **given: Any
+) -> None:
+    from millstream.group.reset import Target
+
+    if dry_run and execute:
+        raise UsageError("--dry-run and --execute exclude each other")
+    if bool(topic) + all_topics + (given["from_file"] is not None) != 1:
+        raise UsageError("which partitions? --topic, --all-topics, or those of --from-file")
+    del given["name"]
+    Target.of(**given)
+
+
+@command(app, "reset-offsets", check=_check_reset)
 async def reset_offsets(
     session: Session,
     *,
@@ -132,8 +145,6 @@ async def reset_offsets(
     """Set the offsets of a group without members. Without --execute they are shown and nothing is set."""
     from millstream.group.reset import Target, plan, reset_rows, set_offsets
 
-    if dry_run and execute:
-        raise UsageError("--dry-run and --execute exclude each other")
     target = Target.of(
         to_earliest, to_latest, to_current, to_offset, to_datetime, by_duration, shift_by, from_file
     )

@@ -42,34 +42,35 @@ class Target:
     @classmethod
     def of(
         cls,
-        earliest: bool,
-        latest: bool,
-        current: bool,
-        offset: int | None,
-        moment: str | None,
-        duration: str | None,
-        shift: int | None,
-        file: Path | None,
+        to_earliest: bool,
+        to_latest: bool,
+        to_current: bool,
+        to_offset: int | None,
+        to_datetime: str | None,
+        by_duration: str | None,
+        shift_by: int | None,
+        from_file: Path | None,
     ) -> Self:
-        """The options of the command line; UsageError unless they say one target."""
-        given = (earliest or None, latest or None, current or None, offset, moment, duration, shift, file)
-        if sum(each is not None for each in given) != 1:
+        """The options of the command line, by their names; UsageError unless they say one target."""
+        words = (to_earliest, to_latest, to_current)
+        others = (to_offset, to_datetime, by_duration, shift_by, from_file)
+        if sum(words) + sum(each is not None for each in others) != 1:
             raise UsageError(
                 "one target is needed: --to-earliest, --to-latest, --to-current, --to-offset, --to-datetime, "
                 "--by-duration, --shift-by or --from-file"
             )
-        timestamp = None if moment is None else timestamp_ms(moment, "--to-datetime")
-        if duration is not None:
+        timestamp = None if to_datetime is None else timestamp_ms(to_datetime, "--to-datetime")
+        if by_duration is not None:
             # What is before 1970 means something else to brokers.
-            timestamp = max(time.time_ns() // 1_000_000 - duration_ms(duration, "--by-duration"), 0)
+            timestamp = max(time.time_ns() // 1_000_000 - duration_ms(by_duration, "--by-duration"), 0)
         return cls(
-            earliest=earliest,
-            latest=latest,
-            current=current,
-            offset=offset,
+            earliest=to_earliest,
+            latest=to_latest,
+            current=to_current,
+            offset=to_offset,
             timestamp_ms=timestamp,
-            shift=shift,
-            file=None if file is None else read_file(file),
+            shift=shift_by,
+            file=None if from_file is None else read_file(from_file),
         )
 
 
@@ -91,8 +92,6 @@ async def plan(
     session: Session, group: str, topics: Sequence[str], all_topics: bool, target: Target
 ) -> dict[TopicPartition, int]:
     """The new offset of each partition."""
-    if bool(topics) + all_topics + (target.file is not None) != 1:
-        raise UsageError("which partitions? --topic, --all-topics, or those of --from-file")
     committed = await session.admin.list_group_offsets(group)
     if target.file is not None:
         tps = await find_partitions(session, [f"{tp.topic}:{tp.partition}" for tp in target.file])

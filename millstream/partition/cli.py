@@ -37,7 +37,12 @@ def _options() -> None:
     """Partitions: elect their leaders, move them to other brokers."""
 
 
-@command(app)
+def _check_elect(*, partitions: list[str] | None, all_topic_partitions: bool, **_: object) -> None:
+    if bool(partitions) == all_topic_partitions:
+        raise UsageError("which partitions? Name them, or give --all-topic-partitions")
+
+
+@command(app, check=_check_elect)
 async def elect(
     session: Session,
     *,
@@ -54,14 +59,22 @@ async def elect(
     """Have leaders elected."""
     from millstream.partition.elect import elect_leaders
 
-    if bool(partitions) == all_topic_partitions:
-        raise UsageError("which partitions? Name them, or give --all-topic-partitions")
     if election_type is Election.UNCLEAN:
         session.confirm("Elect unclean leaders? Records that they lack are lost.", yes=yes)
     await elect_leaders(session, election_type, partitions, ELECTED)
 
 
-@command(app)
+def _check_reassign(
+    *, moves: list[str] | None, reassignment_json_file: Path | None, cancel: bool, **_: object
+) -> None:
+    from millstream.partition.reassign import read_moves
+
+    if bool(moves) == (reassignment_json_file is not None):
+        raise UsageError("what moves where? TOPIC:PARTITION=BROKER,... or --reassignment-json-file")
+    read_moves(moves or [], reassignment_json_file, cancel=cancel)
+
+
+@command(app, check=_check_reassign)
 async def reassign(
     session: Session,
     *,
@@ -80,8 +93,6 @@ async def reassign(
     """Move partitions to other brokers, the preferred leader first; or cancel moves."""
     from millstream.partition.reassign import begin, planned, read_moves, wait_for
 
-    if bool(moves) == (reassignment_json_file is not None):
-        raise UsageError("what moves where? TOPIC:PARTITION=BROKER,... or --reassignment-json-file")
     wanted = read_moves(moves or [], reassignment_json_file, cancel=cancel)
     rows = await planned(session, wanted)
     if not dry_run:

@@ -28,7 +28,14 @@ def _options() -> None:
     """Topics: create, list, describe, grow and delete them, and ask for their offsets."""
 
 
-@command(app)
+def _check_create(
+    *, partitions: int | None, replication_factor: int | None, replica_assignment: str | None, **_: object
+) -> None:
+    if replica_assignment is not None and (partitions, replication_factor) != (None, None):
+        raise UsageError("--replica-assignment says how many partitions and replicas: leave these out")
+
+
+@command(app, check=_check_create)
 async def create(
     session: Session,
     *,
@@ -55,9 +62,6 @@ async def create(
 ) -> None:
     """Create topics."""
     from millstream.topic.create import new_topic, refused
-
-    if replica_assignment is not None and (partitions, replication_factor) != (None, None):
-        raise UsageError("--replica-assignment says how many partitions and replicas: leave these out")
 
     async def work(name: str) -> None:
         topic = new_topic(name, partitions, replication_factor, config or [], replica_assignment)

@@ -45,6 +45,10 @@ class On:
         return found
 
 
+NOBODY = On("127.0.0.1:1")
+"""Where no broker is."""
+
+
 def produce(bootstrap: str, tp: TopicPartition, *timestamps: int) -> None:
     """A record for each of the timestamps, in ms; of a topic just made its broker may not know yet."""
     with RawClient(int(bootstrap.rpartition(":")[2])) as client:

@@ -48,3 +48,4 @@ def test_nobody_listens() -> None:
     result = CliRunner().invoke(app, ["describe", "-b", "127.0.0.1:1"])
     assert result.exit_code == Status.UNREACHABLE
     assert "127.0.0.1:1" in result.stderr
+    assert "--bootstrap-server" in result.stderr

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer
 
 from logd.client import TopicPartition
 from millstream.terminal.status import Status
-from tests.millstream.invoking import On, produce
+from tests.millstream.invoking import NOBODY, On, produce
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import wait_for
 
@@ -99,8 +99,8 @@ def test_without_execute_nothing_is_set(on: On, topic: str) -> None:
     ],
     ids=" ".join,
 )
-def test_options_that_do_not_fit(on: On, options: list[str]) -> None:
-    assert on("group", "reset-offsets", "g", *options).exit_code == Status.USAGE
+def test_options_that_do_not_fit_are_told_without_a_cluster(options: list[str]) -> None:
+    assert NOBODY("group", "reset-offsets", "g", *options).exit_code == Status.USAGE
 
 
 def test_a_group_with_members(on: On, topic: str) -> None:

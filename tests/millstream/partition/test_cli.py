@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from millstream.terminal.status import Status
-from tests.millstream.invoking import On
+from tests.millstream.invoking import NOBODY, On
 from tests.support.logd_process import LogdProcess
 
 
@@ -60,5 +60,5 @@ def test_what_is_refused(on: On, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("move", ["t=1", "t:0", "t:a=1", "t:0=one", "t:0,1=1"])
-def test_a_move_that_cannot_be_read(on: On, move: str) -> None:
-    assert on("partition", "reassign", move).exit_code == Status.USAGE
+def test_a_move_that_cannot_be_read_is_told_without_a_cluster(move: str) -> None:
+    assert NOBODY("partition", "reassign", move).exit_code == Status.USAGE
