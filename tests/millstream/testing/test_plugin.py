@@ -136,6 +136,18 @@ def test_nothing_is_imported_until_a_fixture_is_used(pytester: pytest.Pytester) 
     pytester.runpytest_subprocess(*ALONE).assert_outcomes(passed=1)
 
 
+def test_the_assertions_of_our_packages_are_not_rewritten(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("import pytest; pytest.register_assert_rewrite('logd')")  # as an installed plugin's
+    pytester.makepyfile(
+        """
+        def test_it():
+            import logd.errors
+            assert "Rewriting" not in type(logd.errors.__loader__).__name__
+        """
+    )
+    pytester.runpytest_subprocess(*ALONE).assert_outcomes(passed=1)
+
+
 @deep
 def test_a_connect_worker_reads_and_writes(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
