@@ -74,7 +74,8 @@ KeyPattern = Annotated[
     str | None, typer.Option("--key-pattern", metavar="REGEX", help="Only records whose key has a match.")
 ]
 Isolation: TypeAlias = Annotated[
-    IsolationLevel, typer.Option("--isolation-level", help="read_committed: without aborted transactions.")
+    IsolationLevel | None,
+    typer.Option("--isolation-level", help="read_committed: without aborted transactions."),
 ]
 SkipErrors = Annotated[
     bool, typer.Option("--skip-errors", help="Leave out what cannot be decoded, and say so; exit status 6.")

@@ -182,6 +182,9 @@ def test_a_transaction_is_all_or_nothing(logd: LogdProcess, topic: str, tmp_path
     assert "the transaction was aborted: nothing was sent" in failed.stderr
     committed = ("--value-type", "int", "--isolation-level", "read_committed")
     assert printed(logd, topic, *committed) == b"1\n2\n"
+    config = tmp_path / "client.properties"
+    config.write_text("isolation.level=read_committed\n")
+    assert printed(logd, topic, "--value-type", "int", "--command-config", config) == b"1\n2\n"
     state = ("--formatter", "TransactionLogMessageFormatter")
     rows = [json.loads(line) for line in printed(logd, "__transaction_state", *state).splitlines()]
     assert {row["key"]["data"]["transactionalId"] for row in rows} == {"mine"}
