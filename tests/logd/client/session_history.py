@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -288,5 +289,6 @@ class History:
     async def _write(self, producer: BatchProducer, tp: TopicPartition, count: int) -> None:
         values = [b"%d" % (self._number + each) for each in range(count)]
         self._number += count
-        await producer.send(*tp, [(0, None, value, ()) for value in values])
+        now = int(time.time() * 1000)  # what is older than a week would be deleted
+        await producer.send(*tp, [(now, None, value, ()) for value in values])
         self._logs[tp] += values
