@@ -1,4 +1,4 @@
-"""docs/records-in-a-terminal.md: its sessions are run, line by line, and print what the page says."""
+"""README and docs/records-in-a-terminal.md: sessions are run, line by line, and print what the page says."""
 
 from __future__ import annotations
 
@@ -28,16 +28,18 @@ def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
         yield process
 
 
-def sessions() -> Iterator[tuple[str, str]]:
+def sessions(page: Path) -> Iterator[tuple[str, str]]:
     """Each command and what it prints, in order."""
-    for block in blocks(PAGE, "console"):
+    for block in blocks(page, "console"):
         for step in ("\n" + block.text).split("\n$ ")[1:]:
             line, _, printed = step.partition("\n")
             yield line, printed if not printed or printed.endswith("\n") else printed + "\n"
 
 
-@deep
-def test_the_sessions_are_as_they_are_printed(logd: LogdProcess, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "lines"), [(ROOT / "README.md", 3), pytest.param(PAGE, 10, marks=deep)])
+def test_the_sessions_are_as_they_are_printed(
+    logd: LogdProcess, tmp_path: Path, page: Path, lines: int
+) -> None:
     command = tmp_path / "millstream"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m millstream "$@"\n')
     command.chmod(0o755)
@@ -49,7 +51,7 @@ def test_the_sessions_are_as_they_are_printed(logd: LogdProcess, tmp_path: Path)
         "XDG_CONFIG_HOME": str(tmp_path / "settings"),
     }
     ran = 0
-    for line, printed in sessions():
+    for line, printed in sessions(page):
         ended = subprocess.run(
             [shutil.which("bash") or "sh", "-c", line],
             stdout=subprocess.PIPE,
@@ -64,4 +66,4 @@ def test_the_sessions_are_as_they_are_printed(logd: LogdProcess, tmp_path: Path)
         )
         assert shown == printed, line
         ran += 1
-    assert ran >= 10
+    assert ran >= lines
