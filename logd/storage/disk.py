@@ -30,7 +30,6 @@ PROBE_BYTES = 128 * 1024
 WARM_BYTES = 1024 * 1024
 """Read at a time where a file is read only to have it in memory."""
 
-_fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has only the other
 _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 _CANNOT_TELL = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
@@ -161,7 +160,10 @@ class PosixFile:
 
     def sync(self) -> None:
         """See `File.sync`."""
-        _fdatasync(self.fd)
+        if hasattr(os, "fdatasync"):
+            os.fdatasync(self.fd)
+        else:
+            os.fsync(self.fd)  # macOS has only this one
 
     def close(self) -> None:
         """See `File.close`."""

@@ -23,7 +23,7 @@ def clients(**worker: str) -> Clients:
 
 
 def user(client) -> str:
-    return client._security.sasl.username
+    return client._opener._security.sasl.username
 
 
 def test_connectors_without_settings_of_their_own_share_the_workers_clients():

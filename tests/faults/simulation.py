@@ -111,8 +111,10 @@ class SimulatedBroker(Broker):
 
     began_ms = NOW
 
-    def now_ms(self) -> int:  # type: ignore[override]
-        """See `Broker.now_ms`."""
+    def __init__(self, config: BrokerConfig, **arguments: Any) -> None:
+        super().__init__(config, now_ms=self._loop_ms, **arguments)
+
+    def _loop_ms(self) -> int:
         return self.began_ms + int(asyncio.get_event_loop().time() * 1000)
 
     def let_go(self) -> None:

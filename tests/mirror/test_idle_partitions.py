@@ -47,9 +47,9 @@ def test_a_turn_passes_over_partitions_that_only_wait_for_their_acks(
     topic, looked_at = new_name(), set[TopicPartition]()
     take_acks = PartitionCopy.take_acks
 
-    def noted(copy: PartitionCopy) -> int:
+    def noted(copy: PartitionCopy, now: float) -> int:
         looked_at.add(copy.tp)
-        return take_acks(copy)
+        return take_acks(copy, now)
 
     async def main() -> None:
         await pair.create(topic, 2)

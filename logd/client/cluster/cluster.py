@@ -88,7 +88,7 @@ class Client:
         self._allow_auto_topic_creation = allow_auto_topic_creation
         self._max_in_flight = max_in_flight
         self._retry_backoff = (retry_backoff_ms / 1000, retry_backoff_max_ms / 1000)
-        opener = ConnectionOpener(
+        self._opener = ConnectionOpener(
             security or SecuritySettings(),
             client_id=client_id,
             timeout=connect_timeout_ms / 1000,
@@ -97,7 +97,7 @@ class Client:
             random=random,
         )
         self._pool = ConnectionPool(
-            opener.open,
+            self._opener.open,
             lambda: Backoff(reconnect_backoff_ms / 1000, reconnect_backoff_max_ms / 1000, random),
         )
         self._cache = MetadataCache(self._ask_metadata, max_age=metadata_max_age_ms / 1000, clock=_now)

@@ -112,6 +112,8 @@ class PythonMember(ConsumerRebalanceListener):
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=100,
             reconnect_backoff_max_ms=500,
+            # A leader that assigned before it had the topic's metadata looks again when it has new ones.
+            metadata_max_age_ms=2_000,
         )
         self._consumer.subscribe([topic], listener=self)
         self._received: queue.SimpleQueue[tuple[int, Record]] = queue.SimpleQueue()

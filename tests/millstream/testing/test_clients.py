@@ -44,6 +44,7 @@ def test_kafka_python(brokers: dict[bool, Broker], in_process: bool, turn: int) 
         group_id="g",
         auto_offset_reset="earliest",
         consumer_timeout_ms=60_000,
+        metadata_max_age_ms=2_000,  # a leader that assigned before it had the topic's metadata looks again
     )
     assert next(consumer).value == str(turn).encode()
     consumer.commit()

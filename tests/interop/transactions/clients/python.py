@@ -93,6 +93,8 @@ class PythonConsumer:
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=200,
             reconnect_backoff_max_ms=500,
+            # A leader that assigned before it had the topic's metadata looks again when it has new ones.
+            metadata_max_age_ms=2_000,
         )
 
     def poll(self) -> list[tuple[int, int, bytes]]:
