@@ -81,7 +81,10 @@ def test_groups(on: On, topic: str, protocol: str) -> None:
     assert on("group", "describe", group).exit_code == Status.NOT_FOUND
 
 
-def test_settings(on: On, topic: str) -> None:
+def test_settings(on: On) -> None:
+    topic = "settings"
+    on.done("topic", "create", topic, "--config", "segment.bytes=7000000")
+
     def value(*of: str) -> tuple[str, str, str]:
         (row,) = on.rows("config", "describe", *of)
         return row["value"], row["source"], row["default"]
