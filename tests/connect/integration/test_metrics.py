@@ -61,7 +61,8 @@ def test_numbers_are_those_of_what_was_done(kit, rows, topic, tmp_path):
     async def run():
         async with Worker(kit.config()) as worker:
             tell = worker.metrics.values
-            source, sink = kit.source(rows(5000), topic), kit.sink(tmp_path / "out", topic, tasks_max="2")
+            # One sink task: a second member would have records read again that the first had not committed.
+            source, sink = kit.source(rows(5000), topic), kit.sink(tmp_path / "out", topic)
             await worker.start_connector(source)
             await worker.start_connector(sink)
             await worker.wait_done()
@@ -83,9 +84,9 @@ def test_numbers_are_those_of_what_was_done(kit, rows, topic, tmp_path):
             assert tell("consumer-fetch-manager-metrics")["records-consumed-total"] == 5000
 
             assert tell("connect-worker-metrics")["connector-count"] == 2
-            assert tell("connect-worker-metrics")["task-count"] == 3
-            assert tell("connect-worker-metrics")["task-startup-success-total"] == 3
-            assert tell("connect-worker-metrics", connector=sink["name"])["connector-running-task-count"] == 2
+            assert tell("connect-worker-metrics")["task-count"] == 2
+            assert tell("connect-worker-metrics")["task-startup-success-total"] == 2
+            assert tell("connect-worker-metrics", connector=sink["name"])["connector-running-task-count"] == 1
             check_documented(
                 worker.metrics,
                 "connect-worker-metrics",
