@@ -17,6 +17,7 @@ from millstream.consume.forms import internal_printer, printer
 from millstream.consume.opening import Wanted, open_source
 from millstream.consume.positions import parse_start, parse_time
 from millstream.consume.reading import Reading
+from millstream.data_types import options as type_options
 from millstream.data_types.escapes import unescaped
 from millstream.data_types.find import SchemaOptions, find_type
 from millstream.data_types.names import TypeName
@@ -47,19 +48,19 @@ async def consume(
     timeout_ms: options.TimeoutMs = None,
     format_string: options.FormatString = None,
     formatter: options.Formatter = None,
-    key_type: options.KeyType = TypeName.STRING,
-    value_type: options.ValueType = TypeName.STRING,
-    header_type: options.HeaderType = TypeName.STRING,
+    key_type: type_options.KeyType = TypeName.STRING,
+    value_type: type_options.ValueType = TypeName.STRING,
+    header_type: type_options.HeaderType = TypeName.STRING,
     null_marker: options.Null = "",
     key: options.Key = None,
     key_pattern: options.KeyPattern = None,
     isolation_level: options.Isolation = None,
     skip_errors: options.SkipErrors = False,
-    schema_registry: options.Registry = None,
-    key_schema: options.KeySchema = None,
-    value_schema: options.ValueSchema = None,
-    key_message: options.KeyMessage = None,
-    value_message: options.ValueMessage = None,
+    schema_registry: type_options.Registry = None,
+    key_schema: type_options.KeySchema = None,
+    value_schema: type_options.ValueSchema = None,
+    key_message: type_options.KeyMessage = None,
+    value_message: type_options.ValueMessage = None,
 ) -> None:
     """Print records of topics: lines of values, a format of your own, or JSON lines (-o json).
 

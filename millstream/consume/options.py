@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
 from logd.client import IsolationLevel
-from millstream.data_types.names import TypeName
 
 Topics: TypeAlias = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", show_default=False)]
 Include = Annotated[
@@ -65,9 +63,6 @@ Formatter = Annotated[
         "TransactionLogMessageFormatter.",
     ),
 ]
-KeyType = Annotated[TypeName, typer.Option("--key-type", help="What keys are.")]
-ValueType = Annotated[TypeName, typer.Option("--value-type", help="What values are.")]
-HeaderType = Annotated[TypeName, typer.Option("--header-type", help="What values of headers are.")]
 Null = Annotated[str, typer.Option("--null-marker", help="What a line shows for null.")]
 Key = Annotated[str | None, typer.Option("--key", "-k", help="Only records with this key.")]
 KeyPattern = Annotated[
@@ -79,20 +74,4 @@ Isolation: TypeAlias = Annotated[
 ]
 SkipErrors = Annotated[
     bool, typer.Option("--skip-errors", help="Leave out what cannot be decoded, and say so; exit status 6.")
-]
-Registry = Annotated[
-    str | None,
-    typer.Option("--schema-registry", metavar="URL", help="For Avro: where schemas are asked for."),
-]
-KeySchema = Annotated[
-    Path | None, typer.Option("--key-schema", metavar="FILE", help="Avro schema, or Protobuf descriptor set.")
-]
-ValueSchema = Annotated[
-    Path | None, typer.Option("--value-schema", metavar="FILE", help="The same, of values.")
-]
-KeyMessage = Annotated[
-    str | None, typer.Option("--key-message", metavar="NAME", help="The Protobuf message in the set.")
-]
-ValueMessage = Annotated[
-    str | None, typer.Option("--value-message", metavar="NAME", help="The same, of values.")
 ]

@@ -13,6 +13,7 @@ import typer
 from logd.client import BatchProducer, TransactionalProducer
 from logd.client.properties import PRODUCER, ClientProperties
 from logd.records import Headers
+from millstream.data_types import options as type_options
 from millstream.data_types.data_type import DataType, WrongData
 from millstream.data_types.escapes import unescaped
 from millstream.data_types.find import SchemaOptions, find_type
@@ -52,21 +53,21 @@ async def produce(
     header: options.Header = None,
     partition: options.Partition = None,
     null_marker: options.NullMarker = None,
-    key_type: options.KeyType = TypeName.STRING,
-    value_type: options.ValueType = TypeName.STRING,
-    header_type: options.HeaderType = TypeName.STRING,
+    key_type: type_options.KeyType = TypeName.STRING,
+    value_type: type_options.ValueType = TypeName.STRING,
+    header_type: type_options.HeaderType = TypeName.STRING,
     compression_type: options.Compression = None,
     acks: options.Acks = None,
     transactional_id: options.TransactionalId = None,
     transaction_timeout_ms: options.TransactionTimeoutMs = MINUTE_MS,
     skip_errors: options.SkipErrors = False,
-    schema_registry: options.Registry = None,
-    key_schema: options.KeySchema = None,
-    value_schema: options.ValueSchema = None,
-    key_schema_id: options.KeySchemaId = None,
-    value_schema_id: options.ValueSchemaId = None,
-    key_message: options.KeyMessage = None,
-    value_message: options.ValueMessage = None,
+    schema_registry: type_options.Registry = None,
+    key_schema: type_options.KeySchema = None,
+    value_schema: type_options.ValueSchema = None,
+    key_schema_id: type_options.KeySchemaId = None,
+    value_schema_id: type_options.ValueSchemaId = None,
+    key_message: type_options.KeyMessage = None,
+    value_message: type_options.ValueMessage = None,
 ) -> None:
     """Write records to a topic: a value a line from stdin or files, JSON lines, or a record a file."""
     types = (

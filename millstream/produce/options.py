@@ -8,8 +8,6 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from millstream.data_types.names import TypeName
-
 
 class Input(StrEnum):
     """What `-i` takes."""
@@ -57,9 +55,6 @@ NullMarker = Annotated[
         "--null-marker", "-Z", metavar="TEXT", help="Stands for null as key, value or header's value."
     ),
 ]
-KeyType = Annotated[TypeName, typer.Option("--key-type", help="What keys are made of.")]
-ValueType = Annotated[TypeName, typer.Option("--value-type", help="What values are made of.")]
-HeaderType = Annotated[TypeName, typer.Option("--header-type", help="What values of headers are made of.")]
 Compression: TypeAlias = Annotated[
     Literal["none", "gzip", "snappy", "lz4", "zstd"] | None,
     typer.Option("--compression-type", "-z", help="How batches are compressed."),
@@ -81,24 +76,4 @@ TransactionTimeoutMs = Annotated[
 ]
 SkipErrors = Annotated[
     bool, typer.Option("--skip-errors", help="Leave out lines that do not parse, and say so; exit status 6.")
-]
-Registry = Annotated[
-    str | None,
-    typer.Option("--schema-registry", metavar="URL", help="For Avro: where schemas are asked for."),
-]
-KeySchema = Annotated[
-    Path | None, typer.Option("--key-schema", metavar="FILE", help="Avro schema, or Protobuf descriptor set.")
-]
-ValueSchema = Annotated[
-    Path | None, typer.Option("--value-schema", metavar="FILE", help="The same, of values.")
-]
-KeySchemaId = Annotated[
-    int | None, typer.Option("--key-schema-id", help="The registry's number of the schema.")
-]
-ValueSchemaId = Annotated[int | None, typer.Option("--value-schema-id", help="The same, of values.")]
-KeyMessage = Annotated[
-    str | None, typer.Option("--key-message", metavar="NAME", help="The Protobuf message in the set.")
-]
-ValueMessage = Annotated[
-    str | None, typer.Option("--value-message", metavar="NAME", help="The same, of values.")
 ]
