@@ -69,7 +69,10 @@ def run(path: Path | None, overrides: list[str]) -> int:
     for warning in loaded.warnings:
         log.warning("%s", warning)
     raise_open_files_limit()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    loop_factory = _loop_factory()
+    if loop_factory is None:
+        log.info("without uvloop each request costs more: pip install 'millstream[uvloop]'")
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
         return runner.run(_serve(loaded, started))
 
 

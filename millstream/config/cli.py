@@ -109,8 +109,12 @@ async def delete(
     name: Name,
     keys: Annotated[list[str], typer.Argument(metavar="KEY...")],
     dry_run: DryRun = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Take keys' own values away, so that the defaults hold again."""
     from millstream.config.settings import change
 
+    session.confirm(
+        f"Have the defaults of {', '.join(keys)} hold for {kind.value} {name}?", yes=yes or dry_run
+    )
     await change(session, kind, name, dict.fromkeys(keys), dry_run=dry_run)

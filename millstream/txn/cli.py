@@ -174,6 +174,7 @@ async def abort(
     ] = None,
     producer_epoch: Annotated[int | None, typer.Option(help="With --producer-id.")] = None,
     coordinator_epoch: Annotated[int | None, typer.Option(help="With --producer-id.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Abort a transaction that hangs in a partition, past its coordinator.
 
@@ -191,6 +192,11 @@ async def abort(
         assert producer_epoch is not None
         assert coordinator_epoch is not None
         named = (producer_id, producer_epoch, coordinator_epoch)
+    session.confirm(
+        f"Abort the transaction of producer {named[0]} (epoch {named[1]}) in {tp}? Readers of committed "
+        "records never see what it wrote there.",
+        yes=yes,
+    )
     # A producer's first transaction has no coordinator epoch yet; 0 is not above any coordinator's epoch.
     await session.admin.abort_transaction(tp, *named[:2], max(named[2], 0))
 

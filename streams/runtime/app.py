@@ -32,7 +32,7 @@ from streams.runtime.task import TaskId
 from streams.runtime.topics import TopicNames
 from streams.runtime.watch import watch_partitions
 from streams.runtime.worker import Worker
-from streams.state import CachedStore
+from streams.state import CachedStore, check_installed
 from streams.topology import Topology
 
 log = logging.getLogger(__name__)
@@ -78,9 +78,11 @@ class KafkaStreams:
     async def start(self) -> None:
         """Lock the state folder, connect, join the group; returns before tasks run.
 
-        Raises StateFolderLocked, ConnectionClosed, TopologyError (inputs missing or not co-partitioned).
+        Raises StateFolderLocked, StateError (RocksDB is needed and not installed), ConnectionClosed,
+        TopologyError (inputs missing or not co-partitioned).
         """
         config = self.config
+        check_installed(self.topology.stores.values())
         self._folder = StateFolder(config.state_dir, config.application_id)
         self._worker = Worker()
         client_id = config.client_id or config.application_id

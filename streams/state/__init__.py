@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
+from streams.errors import StateError
 from streams.state.backend import Backend, MemoryBackend
 from streams.state.cache import CachedStore, Pending
 from streams.state.entries import Entry
 from streams.state.key_value import KeyValueStore
-from streams.state.rocks import RocksBackend
 from streams.state.segments import layout_of, segment_ms_for
 from streams.state.spec import StoreKind, StoreSpec
 from streams.state.window import WindowStore
+
+
+def check_installed(specs: Iterable[StoreSpec]) -> None:
+    """StateError if a store is to be kept on disk and RocksDB is not installed."""
+    persistent = next((spec for spec in specs if spec.persistent), None)
+    if persistent is None:
+        return
+    try:
+        import rocksdict  # noqa: F401
+    except ModuleNotFoundError:
+        raise StateError(
+            f"store {persistent.name} is kept in RocksDB, and rocksdict is not installed: "
+            "pip install 'millstream[streams]'; or keep it in memory, Materialized(persistent=False)"
+        ) from None
 
 
 def open_store(spec: StoreSpec, folder: Path | None) -> CachedStore:
@@ -19,6 +34,9 @@ def open_store(spec: StoreSpec, folder: Path | None) -> CachedStore:
     layout = layout_of(segment_ms_for(spec.retention_ms)) if spec.kind == "window" else b""
     backend: Backend
     if spec.persistent and folder is not None:
+        # Here, since topologies are described and tested in memory where RocksDB is not installed.
+        from streams.state.rocks import RocksBackend
+
         backend = RocksBackend(folder / spec.name, layout=layout)
     else:
         backend = MemoryBackend()
@@ -32,9 +50,9 @@ __all__ = [
     "KeyValueStore",
     "MemoryBackend",
     "Pending",
-    "RocksBackend",
     "StoreKind",
     "StoreSpec",
     "WindowStore",
+    "check_installed",
     "open_store",
 ]

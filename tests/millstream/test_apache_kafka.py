@@ -94,7 +94,7 @@ def test_settings(on: On) -> None:
     on.done("config", "alter", "topic", topic, "segment.bytes=8000000", "--dry-run")
     on.done("config", "alter", "topic", topic, "segment.bytes=8000000")
     wait_for(lambda: value(*key)[0] == "8000000")
-    on.done("config", "delete", "topic", topic, "segment.bytes")
+    on.done("config", "delete", "topic", topic, "segment.bytes", "--yes")
     wait_for(lambda: value(*key)[1] == "default")
     on.done("config", "alter", "broker", "default", "log.cleaner.threads=2")
     threads = ("broker", "1", "--key", "log.cleaner.threads")

@@ -18,7 +18,8 @@ import pytest
 import streams.state
 from streams.errors import StateError
 from streams.serdes import Long, String
-from streams.state import KeyValueStore, MemoryBackend, RocksBackend, StoreSpec, WindowStore, open_store
+from streams.state import KeyValueStore, MemoryBackend, StoreSpec, WindowStore, open_store
+from streams.state.rocks import RocksBackend
 from streams.state.segments import SegmentedBackend
 from streams.state.sorted_keys import CHUNK_KEYS, SortedKeys
 from streams.state.window import EXPIRED_WINDOWS_MAX

@@ -17,7 +17,8 @@ from streams.runtime.restore import StoreRestore
 from streams.runtime.task import StreamTimes
 from streams.runtime.undo import previous_of, with_previous
 from streams.serdes import Long, String
-from streams.state import KeyValueStore, MemoryBackend, RocksBackend, StoreSpec
+from streams.state import KeyValueStore, MemoryBackend, StoreSpec
+from streams.state.rocks import RocksBackend
 
 TP = TopicPartition("app-s-changelog", 0)
 CUT = 10

@@ -10,7 +10,8 @@ import pytest
 
 from streams.errors import SerializationError
 from streams.serdes import Json, Long, String, Windowed
-from streams.state import Backend, KeyValueStore, MemoryBackend, RocksBackend, StoreSpec, WindowStore
+from streams.state import Backend, KeyValueStore, MemoryBackend, StoreSpec, WindowStore
+from streams.state.rocks import RocksBackend
 from streams.state.window_key import window_key
 
 MakeBackend = Callable[[], Backend]

@@ -19,7 +19,8 @@ from streams.runtime import restore
 from streams.runtime.restore import restore_stores
 from streams.runtime.worker import Worker
 from streams.serdes import Long, String
-from streams.state import KeyValueStore, RocksBackend, StoreSpec
+from streams.state import KeyValueStore, StoreSpec
+from streams.state.rocks import RocksBackend
 from tests.streams.counting import read_last
 from tests.streams.running import NewName, make_topics, produce, run, start
 from tests.streams.test_task import A, give, make

@@ -14,7 +14,8 @@ from streams import KafkaStreams, Processor, Record, State, StreamsBuilder
 from streams.runtime import opener
 from streams.runtime.folder import StateFolder
 from streams.serdes import Long, String
-from streams.state import CachedStore, RocksBackend, StoreSpec
+from streams.state import CachedStore, StoreSpec
+from streams.state.rocks import RocksBackend
 from tests.streams.running import NewName, make_topics, produce, run, start, until
 from tests.support.logd_process import LogdProcess
 

@@ -46,7 +46,7 @@ def test_settings_change_and_go(on: On) -> None:
     assert value("cleanup.policy")[0] == "delete"
     on.done("config", "alter", "topic", "t", "segment.bytes=3000000", "--dry-run")
     assert value("segment.bytes") == ("2000000", "topic")
-    on.done("config", "delete", "topic", "t", "segment.bytes", "cleanup.policy")
+    on.done("config", "delete", "topic", "t", "segment.bytes", "cleanup.policy", "--yes")
     assert value("segment.bytes") == ("7000000", "broker, static")
 
 
@@ -55,7 +55,7 @@ def test_settings_of_brokers(on: On) -> None:
     rows = {row["key"]: row for row in on.rows("config", "describe", "broker", "1")}
     assert rows["log.retention.ms"]["value"] == "90000000"
     assert rows["log.retention.ms"]["source"] == "all brokers, dynamic"
-    on.done("config", "delete", "broker", "default", "log.retention.ms")
+    on.done("config", "delete", "broker", "default", "log.retention.ms", "--yes")
     assert on("config", "describe", "broker", "one").exit_code == Status.USAGE
 
 

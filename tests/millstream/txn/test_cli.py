@@ -172,10 +172,12 @@ def test_find_hanging_and_abort(logd: LogdProcess, client: RawClient, topic: str
 
     first = client.fetch(topic, isolation_level=1)
     assert (first.last_stable_offset, first.high_watermark) == (0, 2)
-    aborted = run(logd, "abort", "--topic", topic, "--partition", 0, "--start-offset", row["StartOffset"])
+    aborted = run(
+        logd, "abort", "--topic", topic, "--partition", 0, "--start-offset", row["StartOffset"], "--yes"
+    )
     assert (aborted.exit_code, aborted.output) == (0, "")
     by_producer = ("--producer-id", 901, "--producer-epoch", 0, "--coordinator-epoch", -1)
-    assert run(logd, "abort", "--topic", topic, "--partition", 1, *by_producer).exit_code == 0
+    assert run(logd, "abort", "--topic", topic, "--partition", 1, *by_producer, "--yes").exit_code == 0
     assert table(run(logd, "find-hanging", "--topic", topic, *now)) == []
 
     commit(writer, topic, 0)
@@ -192,8 +194,13 @@ def test_what_cannot_be_aborted(logd: LogdProcess, client: RawClient, topic: str
     Writer.begin(client, "somebody")  # there is a coordinator then, which the next one's batch asks for
     newer = Writer(client, "lost", 911, 5)
     assert newer.produce(topic, 0) == 0
+    unasked = ("--producer-id", 911, "--producer-epoch", 5, "--coordinator-epoch", 0)
+    asked = run(logd, "abort", "--topic", topic, "--partition", 0, *unasked)
+    assert asked.exit_code == 1
+    assert "give --yes" in asked.stderr
+    assert newer.produce(topic, 1) == 0  # nothing was done
     stale = ("--producer-id", 911, "--producer-epoch", 4, "--coordinator-epoch", 0)
-    fenced = run(logd, "abort", "--topic", topic, "--partition", 0, *stale)
+    fenced = run(logd, "abort", "--topic", topic, "--partition", 0, *stale, "--yes")
     assert fenced.exit_code == 1
     assert "INVALID_PRODUCER_EPOCH" in fenced.stderr
 
