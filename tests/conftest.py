@@ -6,6 +6,7 @@ How deep it goes (`depth`), which worker runs it (`distribution`), whether it ma
 from __future__ import annotations
 
 import gc
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,9 @@ from tests.support import depth, distribution, foreign_clients
 pytest_plugins = ["tests.support.no_skips"]
 
 depth.set_examples()
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that starts us in the background has us ignore it, and with us the processes tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _left_out = pytest.StashKey[int]()
 

@@ -120,10 +120,15 @@ class WorkerSinkTask(WorkerTask):
     async def _deliver(self, fetched: Fetched) -> None:
         """Put until the plugin takes it, with a backoff between; rebalances may come between the attempts."""
         records = await self._converted(fetched)
-        self.metrics.read += len(records)
         backoff = new_backoff()
+        tried = False
         while True:
             async with self._turn:
+                if not self._is_current(fetched):
+                    return
+                if not tried:  # what is dropped unseen is read again, and counted then
+                    self.metrics.read += len(records)
+                    tried = True
                 try:
                     await self._put(fetched, records)
                     self._follow_rewinds()
@@ -153,13 +158,18 @@ class WorkerSinkTask(WorkerTask):
         converted = self._conversion.from_log(part)
         return records + converted if records else converted
 
-    async def _put(self, fetched: Fetched, records: Sequence[SinkRecord]) -> None:
+    def _is_current(self, fetched: Fetched) -> bool:
+        """Whether it is what comes next in a partition of ours; what was fetched before a seek is not."""
         tp = fetched.tp
         if tp not in self._next:
-            return  # taken away meanwhile
+            return False  # taken away meanwhile
         if self._round < self._since[tp]:
             self._seek(tp, self._next[tp])
-            return
+            return False
+        return True
+
+    async def _put(self, fetched: Fetched, records: Sequence[SinkRecord]) -> None:
+        tp = fetched.tp
         if self._next[tp] < 0:
             self._next[tp] = self._safe[tp] = fetched.position
         if records:

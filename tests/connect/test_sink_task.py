@@ -166,6 +166,7 @@ def test_partitions_that_go_and_come_back_lose_nothing(harness, fake_consumer, l
         assert consumer.committed_offsets == {A: 12}
         assert sorted(set(plugin.durable[A])) == list(range(12))
         assert ("close", [A]) in plugin.events
+        assert task.metrics.read == task.delivered  # what was dropped unseen is not counted twice
 
     asyncio.run(run())
 

@@ -76,7 +76,7 @@ def test_numbers_are_those_of_what_was_done(kit, rows, topic, tmp_path):
             assert (task["offset-commit-success-percentage"], task["running-ratio"] > 0) == (1, True)
 
             written = tell("sink-task-metrics", connector=sink["name"])
-            assert written["sink-record-read-total"] == written["sink-record-send-total"] == 5000
+            assert (written["sink-record-read-total"], written["sink-record-send-total"]) == (5000, 5000)
             assert written["sink-record-active-count"] == 0
             assert written["partition-count"] == 3
             assert written["offset-commit-seq-no"] >= written["offset-commit-completion-total"] > 0
