@@ -101,11 +101,17 @@ class WorkerSinkTask(WorkerTask):
         assert self._consumer is not None
         while True:
             await self._between_puts()
-            timeout_ms = int(self._seconds_to_commit() * 1000)
-            self._round += 1
-            for fetched in await self._wait_for(self._consumer.fetch(timeout_ms=timeout_ms)):
+            for fetched in await self._wait_for(self._fetch(self._consumer)):
                 await self._deliver(fetched)
                 await self._between_puts()
+
+    async def _fetch(self, consumer: Consumer) -> list[Fetched]:
+        """What comes next. Its round begins as it is handed out, without a turn of the loop between: what a
+        rebalance assigns while this waits is not thrown away as if it had been fetched before.
+        """
+        fetched = await consumer.fetch(timeout_ms=int(self._seconds_to_commit() * 1000))
+        self._round += 1
+        return fetched
 
     async def _between_puts(self) -> None:
         """A point where a pause, a stop or a commit that is due takes effect."""

@@ -16,13 +16,16 @@ class SchemaOptions:
 
     `registry`: the address of a registry that speaks Confluent's API; `file`: an Avro schema (.avsc), or a
     compiled set of descriptors (protoc --descriptor_set_out --include_imports); `message`: the Protobuf
-    message in it; `schema_id`: the registry's number of the schema to write with.
+    message in it; `schema_id`: the registry's number of the schema to write with. `subject`: where there is
+    none, its newest schema is written with, or the file's, which is registered there; None: nothing is
+    written.
     """
 
     registry: str | None = None
     file: Path | None = None
     message: str | None = None
     schema_id: int | None = None
+    subject: str | None = None
 
 
 def find_type(name: TypeName, schemas: SchemaOptions) -> DataType:

@@ -14,7 +14,11 @@ ValueType = Annotated[TypeName, typer.Option("--value-type", help="What values a
 HeaderType = Annotated[TypeName, typer.Option("--header-type", help="What values of headers are made of.")]
 Registry = Annotated[
     str | None,
-    typer.Option("--schema-registry", metavar="URL", help="For Avro: where schemas are asked for."),
+    typer.Option(
+        "--schema-registry",
+        metavar="URL",
+        help="For Avro and Protobuf: where schemas are asked for; user:password@ may stand before the host.",
+    ),
 ]
 KeySchema = Annotated[
     Path | None, typer.Option("--key-schema", metavar="FILE", help="Avro schema, or Protobuf descriptor set.")

@@ -1,4 +1,4 @@
-"""A schema registry that speaks Confluent's API, asked for schemas by their numbers.
+"""A schema registry that speaks Confluent's API: schemas by their numbers, subjects' newest, and new ones.
 
 What a registry's serializers write begins with the number of its schema:
 
@@ -7,11 +7,15 @@ What a registry's serializers write begins with the number of its schema:
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import struct
 import urllib.error
 import urllib.request
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from logd.errors import MillstreamError
 from millstream.data_types.data_type import WrongData
@@ -19,40 +23,117 @@ from millstream.data_types.data_type import WrongData
 MAGIC = 0
 _FRAME = struct.Struct(">bi")
 _TIMEOUT_SECONDS = 10.0
+_CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+_SERIALIZED = "?format=serialized"
 
 
 class RegistryFailed(MillstreamError):
-    """The registry cannot be asked, or does not have the schema."""
+    """The registry cannot be asked, does not have the schema, or refuses it."""
+
+
+class Reference(NamedTuple):
+    """A schema that another one imports."""
+
+    name: str
+    """As the other one calls it; in Protobuf the imported file."""
+    subject: str
+    version: int
+
+
+class File(NamedTuple):
+    """A Protobuf file, compiled."""
+
+    name: str
+    data: bytes
+    """A FileDescriptorProto."""
 
 
 class Registry:
-    """`schema` waits for the network: call it outside of an event loop. What was asked once is kept."""
+    """Every method waits for the network: call it outside of an event loop. What was asked once is kept."""
 
     def __init__(self, address: str) -> None:
-        self._address = address.rstrip("/")
-        self._schemas: dict[int, Any] = {}
+        """`address`: a URL, with `user:password@` in front of the host where it asks for them."""
+        parts = urlsplit(address.rstrip("/"))
+        user, _, place = parts.netloc.rpartition("@")
+        self._address = urlunsplit(parts._replace(netloc=place))
+        self._headers = {"Content-Type": _CONTENT_TYPE}
+        if user:
+            self._headers["Authorization"] = "Basic " + base64.b64encode(unquote(user).encode()).decode()
+        self._answers: dict[str, Any] = {}
 
     def schema(self, number: int) -> Any:
-        """The schema's JSON; RegistryFailed."""
-        if number not in self._schemas:
-            self._schemas[number] = self._ask(number)
-        return self._schemas[number]
+        """An Avro schema's JSON; RegistryFailed."""
+        return json.loads(self._of_kind(f"/schemas/ids/{number}", "AVRO")["schema"])
 
-    def _ask(self, number: int) -> Any:
-        url = f"{self._address}/schemas/ids/{number}"
+    def newest(self, subject: str) -> int:
+        """The number of a subject's newest schema; RegistryFailed."""
+        return int(self._answer(f"/subjects/{quote(subject, safe='')}/versions/latest")["id"])
+
+    def register(self, subject: str, schema: Any) -> int:
+        """The number of an Avro schema, which is the subject's newest from now on; RegistryFailed, as where
+        it is not compatible with the one before.
+        """
+        body = json.dumps({"schema": json.dumps(schema)}).encode()
+        return int(self._ask(f"/subjects/{quote(subject, safe='')}/versions", body)["id"])
+
+    def files(self, number: int) -> Sequence[File]:
+        """A Protobuf schema, behind all that it imports; RegistryFailed."""
+        found: dict[str, File] = {}
+        self._collect(f"/schemas/ids/{number}", "", found)
+        return list(found.values())
+
+    def _collect(self, path: str, name: str, found: dict[str, File]) -> None:
+        answer = self._of_kind(path + _SERIALIZED, "PROTOBUF")
+        for each in answer.get("references") or ():
+            reference = Reference(each["name"], each["subject"], each["version"])
+            if reference.name not in found:
+                place = f"/subjects/{quote(reference.subject, safe='')}/versions/{reference.version}"
+                self._collect(place, reference.name, found)
         try:
-            with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as answer:
+            found[name] = File(name, base64.b64decode(answer["schema"], validate=True))
+        except binascii.Error:
+            raise RegistryFailed(
+                f"{self._address}{path}: it does not serve Protobuf compiled (?format=serialized); give the "
+                "descriptors in a file, without the registry"
+            ) from None
+
+    def _of_kind(self, path: str, wanted: str) -> Mapping[str, Any]:
+        answer = self._answer(path)
+        if (kind := answer.get("schemaType", "AVRO")) != wanted:
+            raise RegistryFailed(f"{self._address}{path}: a schema of {kind}, not of {wanted}")
+        return answer
+
+    def _answer(self, path: str) -> Mapping[str, Any]:
+        if path not in self._answers:
+            self._answers[path] = self._ask(path)
+        answer: Mapping[str, Any] = self._answers[path]
+        return answer
+
+    def _ask(self, path: str, body: bytes | None = None) -> Mapping[str, Any]:
+        url = self._address + path
+        request = urllib.request.Request(url, body, self._headers)
+        try:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
                 found = json.load(answer)
         except urllib.error.HTTPError as error:
             with error:
-                raise RegistryFailed(
-                    f"{url}: {error.code} {error.reason}: is it the right registry?"
-                ) from None
+                told = _told(error.read())
+            raise RegistryFailed(
+                f"{url}: {error.code} {error.reason}{told}: is it the right registry?"
+            ) from None
         except (OSError, ValueError) as error:
             raise RegistryFailed(f"{url}: {error}: is --schema-registry right?") from None
-        if (kind := found.get("schemaType", "AVRO")) != "AVRO":
-            raise RegistryFailed(f"{url}: a schema of {kind}, only Avro is read by its number")
-        return json.loads(found["schema"])
+        if not isinstance(found, dict):
+            raise RegistryFailed(f"{url}: no answer of a registry: is --schema-registry right?")
+        return found
+
+
+def _told(body: bytes) -> str:
+    """What the registry says of an error."""
+    try:
+        return f" ({json.loads(body)['message']})"
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def unframed(data: bytes) -> tuple[int, int]:

@@ -68,11 +68,19 @@ async def produce(
     value_schema_id: type_options.ValueSchemaId = None,
     key_message: type_options.KeyMessage = None,
     value_message: type_options.ValueMessage = None,
+    key_subject: options.KeySubject = None,
+    value_subject: options.ValueSubject = None,
 ) -> None:
     """Write records to a topic: a value a line from stdin or files, JSON lines, or a record a file."""
+    keys = SchemaOptions(
+        schema_registry, key_schema, key_message, key_schema_id, key_subject or f"{topic}-key"
+    )
+    values = SchemaOptions(
+        schema_registry, value_schema, value_message, value_schema_id, value_subject or f"{topic}-value"
+    )
     types = (
-        find_type(key_type, SchemaOptions(schema_registry, key_schema, key_message, key_schema_id)),
-        find_type(value_type, SchemaOptions(schema_registry, value_schema, value_message, value_schema_id)),
+        find_type(key_type, keys),
+        find_type(value_type, values),
         find_type(header_type, SchemaOptions()),
     )
     null = None if null_marker is None else unescaped(null_marker)

@@ -77,3 +77,11 @@ TransactionTimeoutMs = Annotated[
 SkipErrors = Annotated[
     bool, typer.Option("--skip-errors", help="Leave out lines that do not parse, and say so; exit status 6.")
 ]
+KeySubject = Annotated[
+    str | None,
+    typer.Option("--key-subject", metavar="NAME", help="The registry's subject; TOPIC-key otherwise."),
+]
+ValueSubject = Annotated[
+    str | None,
+    typer.Option("--value-subject", metavar="NAME", help="The same, of values; TOPIC-value otherwise."),
+]

@@ -189,6 +189,7 @@ class FakeConsumer:
         self.refuse_commit: Exception | None = None
         self.thrown_out: Exception | None = None
         self.confirms = 0
+        self.seeks: list = []
         self.per_fetch = 3
         self.parts = 2
         self._wake = asyncio.Event()
@@ -217,6 +218,7 @@ class FakeConsumer:
         return self.positions[tp]
 
     def seek(self, tp, offset):
+        self.seeks.append((tp, offset))
         self.positions[tp] = offset
         self._wake.set()
 

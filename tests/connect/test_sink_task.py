@@ -171,6 +171,21 @@ def test_partitions_that_go_and_come_back_lose_nothing(harness, fake_consumer, l
     asyncio.run(run())
 
 
+def test_what_is_assigned_while_a_fetch_waits_is_not_fetched_twice(harness, fake_consumer):
+    async def run():
+        harness.worker["offset.flush.interval.ms"] = "60000"
+        task, consumer = await started(harness, Target())
+        await harness.until(lambda: not consumer._wake.is_set())  # it waits, and has no partitions
+        consumer.logs[A] = [b"%d" % i for i in range(12)]
+        await consumer.assign(A)
+        await harness.until(lambda: task.delivered == 12)
+        await task.stop()
+        assert consumer.seeks == []
+        assert consumer.committed_offsets == {A: 12}
+
+    asyncio.run(run())
+
+
 def test_pre_commit_decides_what_is_safe(harness, fake_consumer):
     class Careful(Target):
         def pre_commit(self, offsets):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,28 +43,54 @@ def avro(value: object = ORDER) -> bytes:
     return stream.getvalue()
 
 
+class Asked:
+    """A registry that answers what it is told to; what is posted it takes as number 301."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.posted: list[tuple[str, object]] = []
+        self.answers: dict[str, object] = {
+            "/schemas/ids/300": {"schema": json.dumps(SCHEMA)},
+            "/schemas/ids/301": {"schema": json.dumps(SCHEMA)},
+            "/schemas/ids/4": {"schemaType": "JSON"},
+            "/subjects/orders-value/versions/latest": {"id": 300},
+        }
+        self.authorization: str | None = None
+
+
 @pytest.fixture
-def registry() -> Iterator[str]:
+def asked() -> Iterator[Asked]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found = {
-                "/schemas/ids/300": {"schema": json.dumps(SCHEMA)},
-                "/schemas/ids/4": {"schemaType": "JSON"},
-            }
-            body = json.dumps(found.get(self.path, {})).encode()
-            self.send_response(200 if self.path in found else 404)
+            found.authorization = self.headers["Authorization"]
+            self.answer(found.answers.get(self.path))
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            found.posted.append((self.path, json.loads(body["schema"])))
+            self.answer({"id": 301} if "refused" not in self.path else None, "Schema being registered is bad")
+
+        def answer(self, body: object, message: str = "not found") -> None:
+            data = json.dumps({"error_code": 409, "message": message} if body is None else body).encode()
+            self.send_response(404 if body is None else 200)
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(data)
 
         def log_message(self, format: str, *args: object) -> None:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        found = Asked(f"http://127.0.0.1:{server.server_port}/")
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
+        yield found
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def registry(asked: Asked) -> str:
+    return asked.address
 
 
 def test_avro_of_a_schema_s_file(tmp_path: Path) -> None:
@@ -89,21 +118,110 @@ def test_avro_by_a_registry(registry: str) -> None:
         kind.decode(avro())
     with pytest.raises(RegistryFailed, match="/schemas/ids/5: 404"):
         kind.decode(b"\0\0\0\0\5")
-    with pytest.raises(RegistryFailed, match="a schema of JSON"):
+    with pytest.raises(RegistryFailed, match="a schema of JSON, not of AVRO"):
         kind.decode(b"\0\0\0\0\4")
 
 
+def test_avro_is_written_by_the_subject_s_newest_schema(registry: str) -> None:
+    kind = find_type(TypeName.AVRO, SchemaOptions(registry=registry, subject="orders-value"))
+    assert kind.encode(SHOWN) == b"\0\0\0\1\x2c" + avro()
+    unknown = find_type(TypeName.AVRO, SchemaOptions(registry=registry, subject="a/b"))
+    with pytest.raises(RegistryFailed, match=r"/subjects/a%2Fb/versions/latest: 404 .*[(]not found[)]"):
+        unknown.encode(SHOWN)
+
+
+def test_a_schema_s_file_is_registered(asked: Asked, tmp_path: Path) -> None:
+    file = tmp_path / "order.avsc"
+    file.write_text(json.dumps(SCHEMA))
+    kind = find_type(TypeName.AVRO, SchemaOptions(asked.address, file, subject="orders-value"))
+    assert not asked.posted
+    for _ in range(2):
+        assert kind.encode(SHOWN) == b"\0\0\0\1\x2d" + avro()
+    assert asked.posted == [("/subjects/orders-value/versions", SCHEMA)]
+    refused = find_type(TypeName.AVRO, SchemaOptions(asked.address, file, subject="refused"))
+    with pytest.raises(RegistryFailed, match="Schema being registered is bad"):
+        refused.encode(SHOWN)
+
+
+def test_a_password_is_sent_and_not_shown(asked: Asked) -> None:
+    address = asked.address.replace("http://", "http://ann:s%40cret@")
+    kind = find_type(TypeName.AVRO, SchemaOptions(address))
+    assert kind.decode(b"\0\0\0\1\x2c" + avro()) == SHOWN
+    assert asked.authorization == "Basic " + base64.b64encode(b"ann:s@cret").decode()
+    with pytest.raises(RegistryFailed) as error:
+        kind.decode(b"\0\0\0\0\5")
+    assert "cret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ("bytes", "AP8="),
+        ({"type": "fixed", "name": "f", "size": 2}, "AP8="),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}, "-2.50"),
+        ({"type": "int", "logicalType": "date"}, "2026-11-23"),
+        ({"type": "int", "logicalType": "time-millis"}, "10:20:30.004000"),
+        ({"type": "long", "logicalType": "time-micros"}, "10:20:30.000004"),
+        ({"type": "long", "logicalType": "timestamp-millis"}, "2026-11-23T10:20:30.004000Z"),
+        ({"type": "long", "logicalType": "timestamp-micros"}, "2026-11-23T10:20:30.000004Z"),
+        ({"type": "long", "logicalType": "local-timestamp-millis"}, "2026-11-23T10:20:30.004000"),
+        ({"type": "string", "logicalType": "uuid"}, "9d1c9bb4-5a2c-4a0e-8f9e-0a2e8f3c1d11"),
+        (["null", {"type": "int", "logicalType": "date"}, "string"], "2026-11-23"),
+        (["null", {"type": "int", "logicalType": "date"}, "string"], "no date"),
+        (["null", {"type": "int", "logicalType": "date"}, "string"], None),
+        ({"type": "array", "items": "bytes"}, ["AP8=", ""]),
+        ({"type": "map", "values": ["long", "bytes"]}, {"a": 1, "b": "AP8="}),
+        (
+            {
+                "type": "record",
+                "name": "node",
+                "fields": [{"name": "id", "type": "bytes"}, {"name": "next", "type": ["null", "node"]}],
+            },
+            {"id": "AA==", "next": {"id": "AQ==", "next": None}},
+        ),
+    ],
+    ids=lambda value: None,
+)
+def test_what_avro_shows_can_be_written(schema: object, value: object, tmp_path: Path) -> None:
+    file = tmp_path / "s.avsc"
+    file.write_text(json.dumps(schema))
+    kind = find_type(TypeName.AVRO, SchemaOptions(file=file))
+    assert kind.decode(kind.encode(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "int", "logicalType": "date"}, "2026-13-01"),
+        ("bytes", "not base64!"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 1}, "1000.5"),
+        (["null", "long"], "x"),
+    ],
+)
+def test_what_is_not_of_the_avro_schema_is_said(schema: object, value: object, tmp_path: Path) -> None:
+    file = tmp_path / "s.avsc"
+    file.write_text(json.dumps(schema))
+    with pytest.raises(WrongData, match="not of the avro schema"):
+        find_type(TypeName.AVRO, SchemaOptions(file=file)).encode(value)
+
+
+def test_a_file_that_is_no_avro_schema(tmp_path: Path) -> None:
+    file = tmp_path / "s.avsc"
+    file.write_text(json.dumps({"type": "recrod"}))
+    with pytest.raises(ConfigError, match="not an Avro schema"):
+        find_type(TypeName.AVRO, SchemaOptions(file=file))
+
+
 def test_what_avro_lacks(tmp_path: Path) -> None:
-    for schemas in (SchemaOptions(), SchemaOptions(file=tmp_path, registry="http://x")):
-        with pytest.raises(UsageError, match="--schema-registry, or a schema file"):
-            find_type(TypeName.AVRO, schemas)
+    with pytest.raises(UsageError, match="--schema-registry, or a schema file"):
+        find_type(TypeName.AVRO, SchemaOptions())
+    with pytest.raises(UsageError, match="leave the schema file out"):
+        find_type(TypeName.AVRO, SchemaOptions(file=tmp_path, registry="http://x"))
     with pytest.raises(ConfigError, match="cannot be read"):
         find_type(TypeName.AVRO, SchemaOptions(file=tmp_path / "none"))
     unreachable = find_type(TypeName.AVRO, SchemaOptions(registry="http://127.0.0.1:1"))
     with pytest.raises(RegistryFailed, match="is --schema-registry right"):
         unreachable.decode(b"\0\0\0\0\5")
-    with pytest.raises(UsageError, match="--value-schema-id"):
-        unreachable.encode({})
 
 
 def test_protobuf_of_a_set_of_descriptors(tmp_path: Path) -> None:
@@ -140,3 +258,89 @@ def test_protobuf_of_a_set_of_descriptors(tmp_path: Path) -> None:
     file.write_bytes(b"x")
     with pytest.raises(ConfigError, match="not a set of descriptors"):
         find_type(TypeName.PROTOBUF, SchemaOptions(file=file, message="shop.Order"))
+
+
+def proto_file(name: str, *imports: str, **message_types: dict[str, str]) -> Any:
+    """A file of messages: each with its fields by name, of a scalar's type or another message's."""
+    from google.protobuf import descriptor_pb2
+
+    file = descriptor_pb2.FileDescriptorProto(name=name, package="shop", syntax="proto3", dependency=imports)
+    for message_name, fields in message_types.items():
+        message = file.message_type.add(name=message_name)
+        for number, (field, kind) in enumerate(fields.items(), 1):
+            if kind.startswith("."):
+                message.field.add(
+                    name=field, number=number, label="LABEL_OPTIONAL", type="TYPE_MESSAGE", type_name=kind
+                )
+            else:
+                message.field.add(name=field, number=number, label="LABEL_OPTIONAL", type=kind)
+    return file
+
+
+def compiled(file: Any) -> str:
+    return base64.b64encode(file.SerializeToString()).decode()
+
+
+@pytest.fixture
+def protobuf_registry(asked: Asked) -> str:
+    order = proto_file(
+        "default",
+        "customer.proto",
+        "google/protobuf/timestamp.proto",
+        Order={"id": "TYPE_INT32", "by": ".shop.Customer", "at": ".google.protobuf.Timestamp"},
+        Return={"reason": "TYPE_STRING"},
+    )
+    order.message_type[1].nested_type.add(name="Item").field.add(
+        name="sku", number=1, type="TYPE_STRING", label="LABEL_OPTIONAL"
+    )
+    reference = {"name": "customer.proto", "subject": "customer", "version": 3}
+    asked.answers |= {
+        "/schemas/ids/7?format=serialized": {
+            "schemaType": "PROTOBUF",
+            "schema": compiled(order),
+            "references": [reference],
+        },
+        "/subjects/customer/versions/3?format=serialized": {
+            "schemaType": "PROTOBUF",
+            "schema": compiled(proto_file("x", Customer={"name": "TYPE_STRING"})),
+        },
+        "/subjects/orders-value/versions/latest": {"id": 7},
+        "/schemas/ids/8?format=serialized": {"schemaType": "PROTOBUF", "schema": 'syntax = "proto3";'},
+    }
+    return asked.address
+
+
+def test_protobuf_by_a_registry(protobuf_registry: str) -> None:
+    order = {"id": 5, "by": {"name": "ann"}, "at": "2026-11-23T10:00:00Z"}
+    schemas = SchemaOptions(protobuf_registry, subject="orders-value")
+    kind = find_type(TypeName.PROTOBUF, schemas)
+    data = kind.encode(order)
+    assert data.startswith(b"\0\0\0\0\x07\0\x08\x05")  # the file's first message is a single 0
+    assert kind.decode(data) == order
+    item = find_type(TypeName.PROTOBUF, replace(schemas, message="shop.Return.Item"))
+    data = item.encode({"sku": "x"})
+    assert data == b"\0\0\0\0\x07" + b"\x04\x02\0" + b"\n\x01x"  # two indexes: 1, 0
+    assert kind.decode(data) == {"sku": "x"}
+    assert kind.decode(b"\0\0\0\0\x07" + b"\x02\x02" + b"\n\x01x") == {"reason": "x"}
+    nobody = find_type(TypeName.PROTOBUF, replace(schemas, message="shop.Nobody"))
+    with pytest.raises(
+        NotFound, match=r"no message shop[.]Nobody in schema 7: it has shop[.]Order, shop[.]Return"
+    ):
+        nobody.encode({})
+
+
+@pytest.mark.parametrize("behind", [b"", b"\x02", b"\x01", b"\x04\x02\x08", b"\x02\x01", b"\xff" * 12])
+def test_what_is_no_registered_protobuf(protobuf_registry: str, behind: bytes) -> None:
+    kind = find_type(TypeName.PROTOBUF, SchemaOptions(protobuf_registry))
+    with pytest.raises(WrongData):
+        kind.decode(b"\0\0\0\0\x07" + behind)
+
+
+def test_what_a_protobuf_registry_lacks(protobuf_registry: str, tmp_path: Path) -> None:
+    kind = find_type(TypeName.PROTOBUF, SchemaOptions(protobuf_registry))
+    with pytest.raises(RegistryFailed, match="does not serve Protobuf compiled"):
+        kind.decode(b"\0\0\0\0\x08\0")
+    with pytest.raises(RegistryFailed, match="404"):
+        kind.decode(b"\0\0\0\0\x09\0")
+    with pytest.raises(UsageError, match="not both"):
+        find_type(TypeName.PROTOBUF, SchemaOptions(protobuf_registry, tmp_path))

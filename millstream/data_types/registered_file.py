@@ -1,0 +1,118 @@
+"""A Protobuf file that a registry keeps, and where a message is in it.
+
+Between the schema's number and the message stand the message indexes: varints, zigzag-encoded, first how
+many, then the message's place in the file, its place among that one's own messages, and so on. A single 0
+stands for the file's first message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from logd.errors import CorruptRecordBatch
+from logd.records.varint import read_zigzag, varint
+from millstream.data_types.data_type import WrongData
+from millstream.data_types.registry import Registry, RegistryFailed
+from millstream.terminal.status import NotFound
+
+DEPTH_MAX = 100
+"""How deep messages may be declared in each other: as deep as protobuf itself reads them."""
+
+
+class RegisteredFile:
+    """A registry's schema: a Protobuf file with what it imports."""
+
+    def __init__(self, registry: Registry, number: int) -> None:
+        from google.protobuf import descriptor_pb2, descriptor_pool, message
+
+        self._number = number
+        self._pool = descriptor_pool.DescriptorPool()
+        try:
+            for file in registry.files(number):
+                proto = descriptor_pb2.FileDescriptorProto.FromString(file.data)
+                proto.name = file.name or f"{number}.proto"
+                for imported in proto.dependency:
+                    _add_well_known(self._pool, imported)
+                self._pool.Add(proto)
+        except (message.DecodeError, TypeError) as error:
+            raise RegistryFailed(
+                f"schema {number} is no Protobuf file with all it imports: {error}"
+            ) from None
+        self._file = self._pool.FindFileByName(proto.name)
+        self._proto = proto
+
+    def message(self, indexes: Sequence[int]) -> Any:
+        """The class of the message at that place; WrongData."""
+        from google.protobuf import message_factory
+
+        names = [self._proto.package] if self._proto.package else []
+        level: Any = self._proto.message_type
+        for index in indexes:
+            if not 0 <= index < len(level):
+                raise WrongData(f"schema {self._number} has no message at {list(indexes)}")
+            names.append(level[index].name)
+            level = level[index].nested_type
+        return message_factory.GetMessageClass(self._pool.FindMessageTypeByName(".".join(names)))
+
+    def indexes_of(self, name: str | None) -> list[int]:
+        """Where the message is, by its full name; the first one if there is no name. NotFound."""
+        if name is None:
+            return [0]
+        inner = name.removeprefix(f"{self._proto.package}.") if self._proto.package else name
+        indexes: list[int] = []
+        level: Any = self._proto.message_type
+        for part in inner.split("."):
+            places = [index for index, each in enumerate(level) if each.name == part]
+            if not places:
+                known = ", ".join(each.full_name for each in self._file.message_types_by_name.values())
+                raise NotFound(f"there is no message {name} in schema {self._number}: it has {known}")
+            indexes += places
+            level = level[places[0]].nested_type
+        return indexes
+
+
+def _add_well_known(pool: Any, name: str) -> None:
+    """Google's own files, which no registry keeps: any that protobuf brings along."""
+    from importlib import import_module
+
+    from google.protobuf import descriptor_pb2
+
+    if not name.startswith("google/protobuf/"):
+        return
+    try:
+        pool.FindFileByName(name)
+    except KeyError:
+        stem = name.removeprefix("google/protobuf/").removesuffix(".proto")
+        try:
+            found = import_module(f"google.protobuf.{stem}_pb2").DESCRIPTOR
+        except ImportError:
+            return  # then the pool says that it is missing
+        for each in found.dependencies:
+            _add_well_known(pool, each.name)
+        copy = descriptor_pb2.FileDescriptorProto()
+        found.CopyToProto(copy)
+        pool.Add(copy)
+
+
+def indexes_read(data: bytes, begin: int) -> tuple[list[int], int]:
+    """The message indexes, and where the message begins; WrongData."""
+    numbers: list[int] = []
+    try:
+        raw, begin = read_zigzag(data, begin)
+        count = raw >> 1
+        if raw & 1 or count > DEPTH_MAX:
+            raise WrongData(f"no Protobuf behind the schema's number: {count} message indexes")
+        for _ in range(count):
+            raw, begin = read_zigzag(data, begin)
+            numbers.append(-1 if raw & 1 else raw >> 1)
+    except (IndexError, CorruptRecordBatch):
+        raise WrongData(f"no Protobuf behind the schema's number: {len(data)} bytes end too early") from None
+    return numbers or [0], begin
+
+
+def indexes_written(indexes: Sequence[int]) -> bytes:
+    """The message indexes, as they stand in front of a message."""
+    if list(indexes) == [0]:
+        return varint(0)
+    return b"".join(map(varint, (len(indexes), *indexes)))
