@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from millstream.data_types.find import SchemaOptions, find_type
 from millstream.data_types.names import TypeName
 from millstream.data_types.registry import RegistryFailed
 from millstream.terminal.status import NotFound, UsageError
+from tests.support.registry import Asked, asked_registry
 
 fastavro = pytest.importorskip("fastavro")
 pytest.importorskip("google.protobuf")
@@ -43,49 +42,16 @@ def avro(value: object = ORDER) -> bytes:
     return stream.getvalue()
 
 
-class Asked:
-    """A registry that answers what it is told to; what is posted it takes as number 301."""
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self.posted: list[tuple[str, object]] = []
-        self.answers: dict[str, object] = {
-            "/schemas/ids/300": {"schema": json.dumps(SCHEMA)},
-            "/schemas/ids/301": {"schema": json.dumps(SCHEMA)},
-            "/schemas/ids/4": {"schemaType": "JSON"},
-            "/subjects/orders-value/versions/latest": {"id": 300},
-        }
-        self.authorization: str | None = None
-
-
 @pytest.fixture
 def asked() -> Iterator[Asked]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found.authorization = self.headers["Authorization"]
-            self.answer(found.answers.get(self.path))
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            found.posted.append((self.path, json.loads(body["schema"])))
-            self.answer({"id": 301} if "refused" not in self.path else None, "Schema being registered is bad")
-
-        def answer(self, body: object, message: str = "not found") -> None:
-            data = json.dumps({"error_code": 409, "message": message} if body is None else body).encode()
-            self.send_response(404 if body is None else 200)
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        found = Asked(f"http://127.0.0.1:{server.server_port}/")
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    answers = {
+        "/schemas/ids/300": {"schema": json.dumps(SCHEMA)},
+        "/schemas/ids/301": {"schema": json.dumps(SCHEMA)},
+        "/schemas/ids/4": {"schemaType": "JSON"},
+        "/subjects/orders-value/versions/latest": {"id": 300},
+    }
+    with asked_registry(answers) as found:
         yield found
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture

@@ -1,0 +1,100 @@
+"""Every command that README and the pages show is run, and does what it is there for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import pytest
+
+from tests.docs.pages import Block
+from tests.docs.stage import Stage, stage
+from tests.docs.test_readme import commands
+from tests.support.depth import sample
+
+SECONDS = 100.0
+
+ELSEWHERE = {
+    "make demo": "tests/millstream/demo",
+    "make test": "this is it",
+    "pip install": "needs the network",
+    ".venv/bin/millstream demo": "tests/millstream/demo",
+}
+"""What is not run here, and why."""
+
+GOES_ON = {
+    "millstream logd": b"logd ready at",
+    "millstream connect standalone": b"RUNNING",
+    "millstream mirror run": b"flights-0 from ",
+    "millstream streams run": b"RUNNING",
+    "millstream consume orders --since": b"=1\n",
+    "millstream consume orders -g": b'"id":7',
+}
+"""What does not end by itself, and what it says once it is at work. Ctrl-C ends it then."""
+
+BEFORE = {"millstream mirror verify": "millstream mirror run mm2.properties --until-caught-up"}
+"""What has to have been done."""
+
+ENDS_WITH = {
+    "txn abort": (1, "offset 4711"),  # no transaction begins there
+}
+"""What does not end with 0, and what it says."""
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with stage(tmp_path_factory.mktemp("pages")) as made:
+        yield made
+
+
+def to_run() -> list[tuple[Block, str]]:
+    return [
+        (block, line.partition("  #")[0].strip())
+        for block, line in commands()
+        if not line.startswith(tuple(ELSEWHERE))
+    ]
+
+
+@sample(6)
+@pytest.mark.parametrize(("block", "line"), to_run(), ids=lambda each: getattr(each, "place", each))
+def test_it_runs(here: Stage, block: Block, line: str) -> None:
+    if "flights-table" in line and (shutil.which("java") is None or find_spec("pyspark") is None):
+        pytest.skip("the Spark sink needs Java and pyspark")
+    here.lay_out(block.page)
+    for beginning, first in BEFORE.items():
+        if line.startswith(beginning):
+            subprocess.run(first.split(), env=here.environment, cwd=here.folder, check=True, timeout=SECONDS)
+    ready = next((text for beginning, text in GOES_ON.items() if line.startswith(beginning)), None)
+    with subprocess.Popen(
+        ["bash", "-c", f"exec {here.command(line)}"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=here.environment,
+        cwd=here.folder,
+    ) as process:
+        try:
+            if ready is not None:
+                read_until(process, ready)
+                process.send_signal(signal.SIGINT)
+            said, _ = process.communicate(timeout=SECONDS)
+        finally:
+            process.kill()
+    status, text = next((end for word, end in ENDS_WITH.items() if f" {word} " in line), (0, ""))
+    wanted = (status,) if ready is None else (0, 130)
+    assert process.returncode in wanted, said.decode()
+    assert text in said.decode()
+
+
+def read_until(process: subprocess.Popen[bytes], text: bytes) -> None:
+    """Read what it says up to there; AssertionError where it ends before."""
+    assert process.stdout is not None
+    said = b""
+    while text not in said:
+        more = os.read(process.stdout.fileno(), 65536)
+        assert more, said.decode()
+        said += more
