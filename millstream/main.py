@@ -76,6 +76,9 @@ OWN = {
     "test-broker": Own(
         "millstream.testing.cli:app", "A broker for the time of a command: for tests in any language."
     ),
+    "zookeeper": Own(
+        "millstream.zookeeper.cli:app", "ZooKeeper servers on this machine, for development and tests."
+    ),
     "dump-log": Own("logd.dump_log.cli:app", "Print a log's files as Kafka's DumpLogSegments does."),
 }
 

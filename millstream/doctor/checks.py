@@ -8,12 +8,12 @@ import resource
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from logd.config.listeners import Endpoint
 from millstream.doctor.settings import Wanted
+from millstream.zookeeper.state import NotServing, state
 
 OK, WARNING, FAILED = "ok", "warning", "failed"
 
@@ -118,25 +118,11 @@ def zookeeper(server: str) -> Finding:
     name = f"zookeeper {server}"
     host, _, number = server.rpartition(":") if re.search(r":\d+$", server) else (server, "", "2181")
     try:
-        with socket.create_connection((host.strip("[]"), int(number)), PATIENCE_SECONDS) as connection:
-            connection.sendall(b"srvr")
-            told = b"".join(_received(connection)).decode("utf-8", "replace")
+        found = state(host.strip("[]"), int(number), PATIENCE_SECONDS)
+    except NotServing as error:
+        remedy = "is it ZooKeeper, is srvr among its 4lw.commands.whitelist, does it have a quorum?"
+        return Finding(name, FAILED, str(error), remedy)
     except OSError as error:
         what = error.strerror or str(error)
         return Finding(name, FAILED, what, "start it, or mend zookeeper.connect")
-    mode = re.search(r"^Mode: (\w+)", told, re.MULTILINE)
-    if mode is None:
-        first = told.strip().partition("\n")[0] or "it closed the connection"
-        remedy = "is it ZooKeeper, is srvr among its 4lw.commands.whitelist, does it have a quorum?"
-        return Finding(name, FAILED, first, remedy)
-    version = re.search(r"version: ([^-,\s]+)", told)
-    return Finding(name, OK, f"{mode[1]}, ZooKeeper {version[1] if version else 'of an unknown version'}")
-
-
-def _received(connection: socket.socket) -> Iterator[bytes]:
-    """All that comes until the other side closes, up to what an answer can have."""
-    for _ in range(16):
-        chunk = connection.recv(4096)
-        if not chunk:
-            return
-        yield chunk
+    return Finding(name, OK, f"{found.mode}, ZooKeeper {found.version}")

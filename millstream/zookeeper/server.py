@@ -1,0 +1,83 @@
+"""One ZooKeeper server: a Java process with a folder of its own.
+
+FOLDER/zoo.cfg     its settings     FOLDER/data/     myid, snapshots and log
+FOLDER/server.log  what it says
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from millstream.zookeeper.state import NotServing, State, state
+
+STOP_SECONDS = 10.0
+_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Dlog4j2.level=INFO")
+"""An ensemble of this size needs little: what counts is that it starts at once."""
+
+
+class Server:
+    """Made for a folder whose `zoo.cfg` is written; `start` it, then ask for its `state` until it serves."""
+
+    def __init__(self, folder: Path, port: int, class_path: str) -> None:
+        self.folder = folder
+        self.port = port
+        self._class_path = class_path
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """Where clients connect."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process that runs, or ran last."""
+        assert self._process is not None, "never started"
+        return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """The exit status; None while it runs, or has never been started."""
+        return None if self._process is None else self._process.poll()
+
+    def start(self) -> None:
+        """Start the process; also one that has ended, with the data it has."""
+        with (self.folder / "server.log").open("ab") as output:
+            self._process = subprocess.Popen(
+                ["java", *_OPTIONS, "-cp", self._class_path, _MAIN, str(self.folder / "zoo.cfg")],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                # Ctrl-C is for the command, which ends its servers itself.
+                start_new_session=True,
+            )
+
+    def state(self) -> State | None:
+        """What it says of itself; None while it does not serve."""
+        try:
+            return state("127.0.0.1", self.port)
+        except (OSError, NotServing):
+            return None
+
+    def kill(self) -> None:
+        """End it at once, as a crash does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def stop(self) -> None:
+        """Have it end, and wait."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def said(self, lines: int = 20) -> str:
+        """The end of what it wrote to its log."""
+        text = (self.folder / "server.log").read_text(encoding="utf-8", errors="replace")
+        return "\n".join(text.splitlines()[-lines:])
