@@ -56,10 +56,10 @@ def send(logd: LogdProcess, lines: list[str]) -> None:
     confluent.produce(logd.bootstrap, "lines", [(-1, None, json.dumps(line).encode(), ()) for line in lines])
 
 
-def counted(logd: LogdProcess, count: int) -> dict[str, int]:
+def counted(logd: LogdProcess, folder: Path, count: int) -> dict[str, int]:
     """The last count of every word, once there are ``count`` of them."""
     records = confluent.consume(logd.bootstrap, "word-counts", count)
-    assert len(records) == count
+    assert len(records) == count, (folder / "worker.log").read_text()
     return {(key or b"").decode(): json.loads(value or b"") for _, _, key, value, _ in records}
 
 
@@ -85,13 +85,13 @@ def test_a_table_is_counted_kept_and_restored(tmp_path: Path) -> None:
         words = expected(LINES * 20)
         send(logd, LINES * 20)
         with worker(logd, tmp_path / "first"):
-            assert counted(logd, words.total()) == words
+            assert counted(logd, tmp_path / "first", words.total()) == words
             wait_for(lambda: all_committed(logd))
         # The second worker has an empty folder: its counts come out of the changelog.
         words += expected(LINES[:1])
         with worker(logd, tmp_path / "second"):
             send(logd, LINES[:1])
-            found = counted(logd, words.total())
+            found = counted(logd, tmp_path / "second", words.total())
         assert found == words
         with RawClient(logd.port) as raw:
             assert raw.fetch("word-counts").high_watermark == words.total()
