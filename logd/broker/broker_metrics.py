@@ -46,6 +46,8 @@ class BrokerMetrics:
             "compaction": broker.compaction.statistics,
             "moves": broker.moves.statistics,
             "open-files": OPEN_FILES.statistics,
+            "disk-work": broker.catalog.disk_work,
+            "deletions": broker.housekeeping.deletions,
         }
 
     def _waiting(self) -> Iterable[tuple[Mapping[str, str], Values]]:

@@ -120,6 +120,10 @@ class Connection(asyncio.BufferedProtocol):
         """The client sends no more: nobody waits for answers either, so close."""
         return False
 
+    def unsent(self) -> dict[str, int] | None:
+        """What waits for the client to read, see `Output.statistics`; None while nothing does."""
+        return self._output.statistics() if self._output.is_blocked else None
+
     # Receiving
 
     def shrink(self) -> None:

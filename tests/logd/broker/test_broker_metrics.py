@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, To
 from logd.config.broker import BrokerConfig
 from logd.metrics.exposition import exposition
 from logd.server.server import Server
+from logd.wire import encode_request
+from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.logd.client.running import until
 from tests.support.documented_metrics import check_documented
 
@@ -79,6 +81,38 @@ def test_fetches_that_wait_are_counted(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_client_that_does_not_read_is_told_of_and_stays_within_its_bound(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker, Client(f"127.0.0.1:{broker.endpoint.port}") as client:
+            await Admin(client).create_topics([NewTopic("t", 500)])
+            request = encode_request(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9, 1, "raw")
+
+            def told() -> Mapping[str, float]:
+                return broker.metrics.values("listener")
+
+            assert told()["connections_blocked"] == told()["unsent_bytes"] == 0
+            reader, writer = await asyncio.open_connection("127.0.0.1", broker.endpoint.port)
+            writer.write(request)
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            await reader.readexactly(size)
+            writer.write(request * 2000)  # of 20 MB of answers, more than the kernel's buffers take
+            await until(lambda: told()["connections_blocked"] == 1)
+            served = broker.metrics.values("RequestMetrics", request="Metadata")["Requests-total"]
+            assert 0 < told()["unsent_bytes"] <= told()["connection_unsent_bytes_max"] + 4 + size
+            await Admin(client).list_topics()  # others are served
+            now = broker.metrics.values("RequestMetrics", request="Metadata")["Requests-total"]
+            assert now - served < 2000
+            for _ in range(2000):
+                await reader.readexactly(4 + size)
+            await until(lambda: told()["connections_blocked"] == told()["unsent_bytes"] == 0)
+            writer.write(request * 2000)
+            await until(lambda: told()["connections_blocked"] == 1)
+            writer.close()
+            await until(lambda: told()["connections_blocked"] == told()["unsent_bytes"] == 0)
+
+    asyncio.run(main())
+
+
 def test_prometheus_reads_all_of_them(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as broker, Client(f"127.0.0.1:{broker.endpoint.port}") as client:
@@ -105,6 +139,8 @@ def test_prometheus_reads_all_of_them(tmp_path: Path) -> None:
                 "compaction",
                 "moves",
                 "open-files",
+                "disk-work",
+                "deletions",
                 "jobs",
             )
             assert len(families["kafka_log_log_logendoffset"].samples) == 2
