@@ -99,3 +99,29 @@ def test_a_plan_that_differs_replaces_the_tasks_and_an_equal_one_does_not(
         await connector.stop()
 
     asyncio.run(run())
+
+
+def test_plans_that_are_asked_for_in_a_row_become_one(harness, fake_producer, monkeypatch):
+    """Each was a task of its own, waiting behind the one under way."""
+    monkeypatch.setattr("connect.runtime.connector.connector_class", lambda name: Growing)
+
+    async def run():
+        connector = WorkerConnector(parts(harness), {"name": "c", "connector.class": "Growing"})
+        await connector.start()
+        for _ in range(2):  # also once it was stopped
+            plugin = connector._connector
+            before = plugin.plans
+            async with connector._changing:
+                for _ in range(100):
+                    plugin.context.request_task_reconfiguration()
+                await harness.until(lambda: connector._background)
+                await asyncio.sleep(0)
+                assert len(connector._background) == 1
+            await harness.until(lambda: not connector._background)
+            assert plugin.plans == before + 1
+            plugin.context.request_task_reconfiguration()
+            plugin.context.request_task_reconfiguration()
+            await connector.restart()
+        await connector.stop()
+
+    asyncio.run(run())
