@@ -17,9 +17,10 @@ from mirror.source import MirrorSource
 class LinkMetrics:
     """Reads one link that is open."""
 
-    def __init__(self, mirror: MirrorSource, quarantine: Quarantine) -> None:
+    def __init__(self, mirror: MirrorSource, quarantine: Quarantine, placings: Callable[[], Values]) -> None:
         self._mirror = mirror
         self._quarantine = quarantine
+        self._placings = placings
 
     def add_to(self, metrics: Metrics, *, source: str, target: str) -> Callable[[], None]:
         """Register everything under the clusters' aliases; returns how to end that."""
@@ -30,6 +31,9 @@ class LinkMetrics:
         )
         told.callback(add("millstream", "mirror-partition", self._lags, source=source, target=target))
         told.callback(metrics.add("millstream", "mirror-link", self._link, source=source, target=target))
+        told.callback(
+            metrics.add("millstream", "mirror-placing", self._placings, source=source, target=target)
+        )
         return told.close
 
     def _copied(self) -> Iterator[tuple[Mapping[str, str], Values]]:
