@@ -25,15 +25,11 @@ class LinkMetrics:
     def add_to(self, metrics: Metrics, *, source: str, target: str) -> Callable[[], None]:
         """Register everything under the clusters' aliases; returns how to end that."""
         told = ExitStack()
-        add = metrics.add_each
-        told.callback(
-            add("kafka.connect.mirror", "MirrorSourceConnector", self._copied, source=source, target=target)
-        )
-        told.callback(add("millstream", "mirror-partition", self._lags, source=source, target=target))
-        told.callback(metrics.add("millstream", "mirror-link", self._link, source=source, target=target))
-        told.callback(
-            metrics.add("millstream", "mirror-placing", self._placings, source=source, target=target)
-        )
+        each, add, aliases = metrics.add_each, metrics.add, {"source": source, "target": target}
+        told.callback(each("kafka.connect.mirror", "MirrorSourceConnector", self._copied, **aliases))
+        told.callback(each("millstream", "mirror-partition", self._lags, **aliases))
+        told.callback(add("millstream", "mirror-link", self._link, **aliases))
+        told.callback(add("millstream", "mirror-placing", self._placings, **aliases))
         return told.close
 
     def _copied(self) -> Iterator[tuple[Mapping[str, str], Values]]:
