@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,8 @@ from connect.api.range_sink import RangeSinkTask
 from connect.api.sink import SinkConnector, SinkTask
 from connect.api.source import ConnectorContext, SourceConnector, SourceTask
 from connect.config import (
+    REFUSED,
+    WITHOUT_EFFECT,
     Config,
     ConnectorConfig,
     SinkConfig,
@@ -33,24 +35,15 @@ from connect.runtime.source_task import WorkerSourceTask
 from connect.runtime.states import State, Status
 from connect.runtime.task import TaskSetting, WorkerTask
 from connect.runtime.task_metrics import Startups
-from connect.runtime.topic_creation import creation_rules
+from connect.runtime.topic_creation import creation_prefixes, creation_rules
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import OffsetStore
 from logd.client import Admin
 from logd.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
-_PREFIXES = (
-    *WorkerConfig.PREFIXES,
-    "topic.creation.",
-    "errors.",
-    "config.action.",
-    "transforms",
-    "predicates",
-    "exactly.once.",
-    "initial.state",
-)
-"""Keys that belong to others than the plugin's own declaration."""
+_CONVERTERS = ("key.converter.", "value.converter.", "header.converter.")
+_CLIENTS = ("admin.", "consumer.", "producer.")
 ABANDONED_MAX = 16
 """Earlier runs of one connector whose calls do not return; with more nothing is started any more."""
 
@@ -92,9 +85,7 @@ class WorkerConnector:
             declaration.parse(raw)
         refuse_unsupported(raw)
         self._check_shared(parts.config, raw)
-        prefixes = (*_PREFIXES, *self.plugin.CONFIG.PREFIXES)
-        for key, nearest in unknown_keys(declarations, raw, prefixes).items():
-            _log.warning("%s: %s is not known%s", self.name, key, f"; {nearest}?" if nearest else "")
+        self._tell_unused(declarations, raw)
         self.config = {key: _text(value) for key, value in raw.items()}
         self.status = Status(parts.on_change)
         self.tasks: list[WorkerTask] = []
@@ -206,6 +197,21 @@ class WorkerConnector:
             creation_rules(raw)
         else:
             consumer_arguments(worker.raw, raw)
+
+    def _tell_unused(self, declarations: Sequence[type[Config]], raw: Mapping[str, Any]) -> None:
+        """Tell of keys without effect: Kafka's in one line of the log, unknown ones with what is near them."""
+        of_others = [*_CONVERTERS, f"{ROLES[self.type]}.override.", *self.plugin.CONFIG.PREFIXES]
+        if self.type == "source":
+            of_others += creation_prefixes(raw)
+        kafkas = sorted(REFUSED | WITHOUT_EFFECT)
+        unused = [key for key in raw if key in WITHOUT_EFFECT]
+        for key, nearest in unknown_keys(declarations, raw, of_others, kafkas).items():
+            if key.startswith(_CLIENTS):
+                unused.append(key)
+            else:
+                _log.warning("%s: %s is not known%s", self.name, key, f"; {nearest}?" if nearest else "")
+        if unused:
+            _log.warning("%s: without effect here: %s", self.name, ", ".join(sorted(unused)))
 
     def _look_at_converters(self, worker: WorkerConfig, raw: Mapping[str, Any]) -> None:
         for which in ("key.converter", "value.converter", "header.converter"):
