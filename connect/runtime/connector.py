@@ -199,7 +199,7 @@ class WorkerConnector:
             consumer_arguments(worker.raw, raw)
 
     def _tell_unused(self, declarations: Sequence[type[Config]], raw: Mapping[str, Any]) -> None:
-        """Tell of keys without effect: Kafka's in one line of the log, unknown ones with what is near them."""
+        """Tell of keys without effect: Kafka's in one line of the log, unknown ones with the nearest one."""
         of_others = [*_CONVERTERS, f"{ROLES[self.type]}.override.", *self.plugin.CONFIG.PREFIXES]
         if self.type == "source":
             of_others += creation_prefixes(raw)

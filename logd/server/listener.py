@@ -86,13 +86,15 @@ class Listener:
             connection.close()
 
     def statistics(self) -> dict[str, int]:
-        """connections, and their bound; connections_blocked, whose clients do not read, bytes in memory that
-        wait for all of these, with the bound of one connection's, and bytes not yet read from files.
+        """connections, and their bound; connections_waiting for an answer; connections_blocked, whose clients
+        do not read: bytes in memory that wait for all of these, the bound of one connection's, and bytes not
+        yet read from files.
         """
         unsent = [told for each in self._connections if (told := each.unsent()) is not None]
         return {
             "connections": len(self._connections),
             "connections_max": self.broker.config.max_connections,
+            "connections_waiting": sum(each.is_waiting for each in self._connections),
             "connections_blocked": len(unsent),
             "unsent_bytes": sum(told["bytes"] for told in unsent),
             "connection_unsent_bytes_max": FLUSH_AT,
