@@ -304,9 +304,10 @@ class TaskLoop:
         """What this instance tells the group's leader."""
         return MemberState(frozenset(self.tasks), frozenset(stored))
 
-    def statistics(self) -> dict[str, int]:
+    def statistics(self) -> dict[str, float]:
         """Bytes in the stores' caches, beyond the bound of which a commit empties them; inputs that are not
-        fetched on; sends whose acknowledgement the next commit waits for, and from how many on it is made.
+        fetched on; sends whose acknowledgement the next commit waits for, and from how many on it is made;
+        what the worker has to do.
         """
         return {
             "cache_bytes": sum(running.task.cache_bytes for running in self.tasks.values()),
@@ -314,6 +315,7 @@ class TaskLoop:
             "inputs_held_back": len(self._held_back),
             "sends": self._output.sends,
             "sends_max": SENDS_MAX,
+            **self._worker.statistics(),
         }
 
     def positions(self) -> dict[TopicPartition, int]:
