@@ -14,8 +14,8 @@ from logd.client.cluster.metadata import (
 from logd.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 
 IDLE_SECONDS = 300.0
-"""So long beyond its largest age a topic is remembered that nobody asks about (`metadata.max.idle.ms`): longer
-than a question takes, so that none is forgotten while another one's is asked for.
+"""So long beyond its largest age a topic is remembered that nobody asks about (Kafka: metadata.max.idle.ms):
+longer than a question takes, so that none is forgotten while another is asked about.
 """
 _EVERY_TOPIC = None
 _NEVER = float("-inf")
