@@ -11,8 +11,6 @@ A key of a flow is looked up as `a->b.key`, then as `key`.
 
 from __future__ import annotations
 
-import difflib
-import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,19 +21,7 @@ from logd.client.security.keys import is_security_key
 from logd.errors import ConfigError
 from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, TOPICS_EXCLUDE, NameFilter, TopicFilter, patterns
 from mirror.policy import ReplicationPolicy, policy_named
-
-_log = logging.getLogger(__name__)
-_MIRRORMAKERS = (
-    "refresh.groups.enabled",
-    "refresh.groups.interval.seconds",
-    "sync.group.offsets.enabled",
-    "sync.group.offsets.interval.seconds",
-    "sync.topic.acls.enabled",
-    "sync.topic.acls.interval.seconds",
-    "checkpoints.topic.replication.factor",
-    "heartbeats.topic.replication.factor",
-)
-"""MirrorMaker's keys that resemble ours and that this mirror does not support."""
+from mirror.unused_keys import tell_unused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,15 +78,18 @@ def parse_links(properties: Mapping[str, str]) -> list[LinkSettings]:
         raise ConfigError("clusters", properties["clusters"], "each alias once")
     clusters = {alias: _cluster(properties, alias) for alias in aliases}
     flows = [(a, b) for a in aliases for b in aliases if a != b]
+    prefixed = {f"{a}->{b}.": _Flow(properties, f"{a}->{b}.") for a, b in flows}
     links = [
-        _link(properties, clusters[a], clusters[b], frozenset(aliases))
-        for a, b in flows
+        _link(flow, clusters[a], clusters[b], frozenset(aliases))
+        for (a, b), flow in zip(flows, prefixed.values(), strict=True)
         if _boolean(f"{a}->{b}.enabled", properties.get(f"{a}->{b}.enabled", "false"))
     ]
     if not links:
         raise ConfigError(
             "enabled", "", f"set one to true of {', '.join(f'{a}->{b}.enabled' for a, b in flows)}"
         )
+    asked = {key for flow in prefixed.values() for key in flow.asked}
+    tell_unused(properties, aliases, prefixed, asked)
     return links
 
 
@@ -119,10 +108,7 @@ def _cluster(properties: Mapping[str, str], alias: str) -> Cluster:
     return Cluster(alias=alias, bootstrap_servers=properties[key], client=given.client())
 
 
-def _link(
-    properties: Mapping[str, str], source: Cluster, target: Cluster, aliases: frozenset[str]
-) -> LinkSettings:
-    flow = _Flow(properties, f"{source.alias}->{target.alias}.")
+def _link(flow: _Flow, source: Cluster, target: Cluster, aliases: frozenset[str]) -> LinkSettings:
     policy = policy_named(
         flow.text("replication.policy.class", "DefaultReplicationPolicy"),
         flow.text("replication.policy.separator", "."),
@@ -132,7 +118,7 @@ def _link(
         patterns("topics", flow.text("topics", ".*")),
         patterns("topics.exclude", flow.text("topics.exclude", TOPICS_EXCLUDE)),
     )
-    link = LinkSettings(
+    return LinkSettings(
         source=source,
         target=target,
         policy=policy,
@@ -150,8 +136,6 @@ def _link(
         offset_syncs_replication_factor=flow.number("offset-syncs.topic.replication.factor", 3),
         auto_offset_reset="latest" if flow.choice("auto.offset.reset", "earliest", "latest") else "earliest",
     )
-    flow.warn_of_misspelt()
-    return link
 
 
 class _Flow:
@@ -160,20 +144,11 @@ class _Flow:
     def __init__(self, properties: Mapping[str, str], prefix: str) -> None:
         self._properties = properties
         self._prefix = prefix
-        self._asked = ["enabled"]
-
-    def warn_of_misspelt(self) -> None:
-        """Warn of keys that resemble ours; MirrorMaker's other keys are ignored.
-
-        Call it after all were read.
-        """
-        for key in (k.removeprefix(self._prefix) for k in self._properties if k.startswith(self._prefix)):
-            near = difflib.get_close_matches(key, self._asked, 1, 0.8)
-            if near and key not in self._asked and key not in _MIRRORMAKERS:
-                _log.warning("%s%s is not known and has no effect; %s?", self._prefix, key, near[0])
+        self.asked = {"clusters", "enabled"}
+        """Keys that act."""
 
     def text(self, key: str, default: str) -> str:
-        self._asked.append(key)
+        self.asked.add(key)
         for name in (self._prefix + key, key, f"consumer.{key}"):
             if name in self._properties:
                 return self._properties[name]

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from logd.client import Admin, Client, TopicMetadata, TopicPartition
 from logd.errors import BROKER_AWAY, ConfigError
-from logd.metrics.metrics import Metrics
+from logd.metrics.metrics import Metrics, Values
 from mirror.config import Cluster, LinkSettings
 from mirror.errors import MirrorError, NotAligned
 from mirror.link_metrics import LinkMetrics
@@ -69,6 +69,8 @@ class Link:
         self._stopping = asyncio.Event()
         self._refreshed_at = 0.0
         self._quarantine = Quarantine(random.random)
+        self._unplaced: set[TopicPartition] = set()
+        """Found in the source, and neither copied nor quarantined yet."""
         self._ends: dict[TopicPartition, int] = {}
         """Where each partition of the source ended when it was first placed, or `run` was called."""
         self._behind: set[TopicPartition] = set()
@@ -161,7 +163,7 @@ class Link:
         )
         await self._mirror.open()
         self._stack.push_async_callback(self._mirror.close)
-        told = LinkMetrics(self._mirror, self._quarantine)
+        told = LinkMetrics(self._mirror, self._quarantine, self._placings)
         aliases = {"source": settings.source.alias, "target": settings.target.alias}
         self._stack.callback(told.add_to(self.metrics, **aliases))
         await self._refresh()
@@ -228,7 +230,12 @@ class Link:
 
     # --- partitions come and go ---
 
+    def _placings(self) -> Values:
+        """waiting: new partitions without a place yet, also while a cluster is away; see `Placing`."""
+        return {"waiting": len(self._unplaced), **self._placing.statistics()}
+
     def _failed(self, error: MirrorError) -> None:
+        self._unplaced.discard(error.tp)
         now = self._clock()
         held = self._quarantine.put(error, now)
         log.warning(
@@ -258,7 +265,8 @@ class Link:
                 self._mirror.fail(e)
         partitions = [TopicPartition(name, p) for name, topic in topics.items() for p in topic.partitions]
         known = self._mirror.copies.keys() | self.quarantined.keys()
-        await self._take_up([tp for tp in partitions if tp not in known], topics, topics)
+        self._unplaced = {tp for tp in partitions if tp not in known}
+        await self._take_up(sorted(self._unplaced), topics, topics)
 
     async def _retry_due(self) -> None:
         """Try quarantined partitions again; forget those that the source no longer has."""
@@ -273,12 +281,18 @@ class Link:
         there = [tp for tp in due if tp.topic in topics and tp.partition in topics[tp.topic].partitions]
         for tp in due:
             if tp not in there:
-                self._quarantine.forget(tp)
+                self._forget(tp)
                 remote = self._placing.remote_of(tp)
                 log.warning(
                     "%s: %s was deleted in the source; %s stays as it is", self.settings.name, tp, remote
                 )
         await self._take_up(there, topics, {tp.topic for tp in there})
+
+    def _forget(self, tp: TopicPartition) -> None:
+        self._quarantine.forget(tp)
+        self._placing.forget(tp)
+        self._ends.pop(tp, None)
+        self._behind.discard(tp)
 
     async def _take_up(
         self, tps: Iterable[TopicPartition], topics: Mapping[str, TopicMetadata], aligned: Iterable[str]
@@ -301,6 +315,7 @@ class Link:
     def _placed(self, placed: Placed) -> None:
         tp, position = placed.tp, placed.position
         log.info("%s: %s from %d on", self.settings.name, tp, position.upstream)
+        self._unplaced.discard(tp)
         self._ends.setdefault(tp, placed.end)
         self._behind.add(tp)
         self._quarantine.release(tp)

@@ -17,19 +17,19 @@ from mirror.source import MirrorSource
 class LinkMetrics:
     """Reads one link that is open."""
 
-    def __init__(self, mirror: MirrorSource, quarantine: Quarantine) -> None:
+    def __init__(self, mirror: MirrorSource, quarantine: Quarantine, placings: Callable[[], Values]) -> None:
         self._mirror = mirror
         self._quarantine = quarantine
+        self._placings = placings
 
     def add_to(self, metrics: Metrics, *, source: str, target: str) -> Callable[[], None]:
         """Register everything under the clusters' aliases; returns how to end that."""
         told = ExitStack()
-        add = metrics.add_each
-        told.callback(
-            add("kafka.connect.mirror", "MirrorSourceConnector", self._copied, source=source, target=target)
-        )
-        told.callback(add("millstream", "mirror-partition", self._lags, source=source, target=target))
-        told.callback(metrics.add("millstream", "mirror-link", self._link, source=source, target=target))
+        each, add, aliases = metrics.add_each, metrics.add, {"source": source, "target": target}
+        told.callback(each("kafka.connect.mirror", "MirrorSourceConnector", self._copied, **aliases))
+        told.callback(each("millstream", "mirror-partition", self._lags, **aliases))
+        told.callback(add("millstream", "mirror-link", self._link, **aliases))
+        told.callback(add("millstream", "mirror-placing", self._placings, **aliases))
         return told.close
 
     def _copied(self) -> Iterator[tuple[Mapping[str, str], Values]]:

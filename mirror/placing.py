@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from logd.client import Admin, Client, OffsetSpec, TopicMetadata, TopicPartition
 from logd.errors import LogTruncated, MillstreamError
@@ -19,9 +19,12 @@ from mirror.offsets import OffsetSyncs
 from mirror.position import LogEnds, Position, check_sync, producer_at_end, resume
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 AT_A_TIME = 16
 """Partitions whose batches are walked at the same time."""
+ASKED_AT_A_TIME = 1000
+"""Partitions whose ends are asked for each alone at the same time; who gets no answer waits for `ASK_MS`."""
 ASK_MS = 10_000
 PLACE_SECONDS = 60.0
 NO_LEADER = -1
@@ -51,6 +54,15 @@ class Placing:
         self._target_admin = Admin(target, timeout_ms=ASK_MS)
         self._begun: dict[TopicPartition, int] = {}
         """First positions of partitions without a sync: another attempt must not begin later (`latest`)."""
+        self._running = 0
+
+    def statistics(self) -> dict[str, int]:
+        """running: partitions whose place is being looked for, and their bound."""
+        return {"running": self._running, "running_max": AT_A_TIME}
+
+    def forget(self, tp: TopicPartition) -> None:
+        """The partition is gone from the source: one of its name would begin anew."""
+        self._begun.pop(tp, None)
 
     def remote_of(self, tp: TopicPartition) -> TopicPartition:
         """What the partition is called in the target."""
@@ -84,13 +96,13 @@ class Placing:
             _ends_of_each(self._source_admin, ready, "read_committed"),
             _ends_of_each(self._target_admin, list(map(self.remote_of, ready)), "read_uncommitted"),
         )
-        slots = asyncio.Semaphore(AT_A_TIME)
 
         async def place_one(tp: TopicPartition) -> None:
             remote = self.remote_of(tp)
             topic_id, remote_id = topics[tp.topic].topic_id, remote_topics[remote.topic].topic_id
+            self._running += 1
             try:
-                async with slots, asyncio.timeout(PLACE_SECONDS):
+                async with asyncio.timeout(PLACE_SECONDS):
                     source, target = _or_raise(sources[tp]), _or_raise(targets[remote])
                     position = await self._position(tp, remote, (topic_id, remote_id), source, target)
             except MirrorError as e:
@@ -112,8 +124,10 @@ class Placing:
                         end=source.end,
                     )
                 )
+            finally:
+                self._running -= 1
 
-        await asyncio.gather(*map(place_one, ready))
+        await _for_each(ready, place_one, at_a_time=AT_A_TIME)
 
     async def _position(
         self,
@@ -128,6 +142,7 @@ class Placing:
         if sync is None:
             reset = source.start if self._settings.auto_offset_reset == "earliest" else source.end
             return Position(self._begun.setdefault(tp, reset), target.end)
+        self._begun.pop(tp, None)
         try:
             return await resume(self._source, self._target, tp, remote, sync, copied, (source, target))
         except PositionUnprovable as e:
@@ -172,13 +187,27 @@ async def _ends_of_each(
         if len(tps) == 1:
             return {tps[0]: e}
 
-    async def one(tp: TopicPartition) -> LogEnds | MillstreamError:
-        try:
-            return (await _ends(admin, [tp], isolation_level))[tp]
-        except MillstreamError as e:
-            return e
+    found: dict[TopicPartition, LogEnds | MillstreamError] = {}
 
-    return dict(zip(tps, await asyncio.gather(*map(one, tps)), strict=True))
+    async def ask(tp: TopicPartition) -> None:
+        try:
+            found[tp] = (await _ends(admin, [tp], isolation_level))[tp]
+        except MillstreamError as e:
+            found[tp] = e
+
+    await _for_each(tps, ask, at_a_time=ASKED_AT_A_TIME)
+    return found
+
+
+async def _for_each(items: Sequence[T], work: Callable[[T], Awaitable[None]], *, at_a_time: int) -> None:
+    """Work on all, so many at a time; those that wait have no task yet."""
+    left = iter(items)
+
+    async def work_on() -> None:
+        for item in left:
+            await work(item)
+
+    await asyncio.gather(*(work_on() for _ in range(min(at_a_time, len(items)))))
 
 
 async def _ends(

@@ -63,5 +63,9 @@ class RangeSinkTask:
         """
         raise NotImplementedError
 
+    def statistics(self) -> Mapping[str, float]:
+        """See `SourceTask.statistics`."""
+        return {}
+
     def stop(self) -> MaybeAwaitable[None]:
         """Release what `start` opened; also called after a failure."""

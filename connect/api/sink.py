@@ -67,6 +67,10 @@ class SinkTask:
     def close(self, partitions: Collection[TopicPartition]) -> MaybeAwaitable[None]:
         """These partitions go elsewhere; everything was flushed and committed before."""
 
+    def statistics(self) -> Mapping[str, float]:
+        """See `SourceTask.statistics`."""
+        return {}
+
     def stop(self) -> MaybeAwaitable[None]:
         """Release what `start` opened; called once, also after a failure."""
 

@@ -77,6 +77,14 @@ class SourceTask:
     def commit(self) -> MaybeAwaitable[None]:
         """Called after source offsets were committed, for sources that acknowledge."""
 
+    def statistics(self) -> Mapping[str, float]:
+        """What the task holds open or back, and the bounds, by name: metrics of `kafka.connect:type=plugins`.
+
+        Read whenever somebody asks, on the worker's loop and while another method may be under way in its
+        thread: it answers from memory, and waits for nothing.
+        """
+        return {}
+
     def stop(self) -> MaybeAwaitable[None]:
         """Release what `start` opened; called once, also after a failure. No call follows.
 

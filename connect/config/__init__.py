@@ -1,12 +1,21 @@
 """Settings of workers, connectors and converters, declared once as typed classes."""
 
-from connect.config.connector import ConnectorConfig, SinkConfig, SourceConfig, refuse_unsupported
+from connect.config.connector import (
+    REFUSED,
+    WITHOUT_EFFECT,
+    ConnectorConfig,
+    SinkConfig,
+    SourceConfig,
+    refuse_unsupported,
+)
 from connect.config.declaration import Config
 from connect.config.files import read_config_file
 from connect.config.setting import Password, setting
 from connect.config.validation import document, unknown_keys, validate
 
 __all__ = [
+    "REFUSED",
+    "WITHOUT_EFFECT",
     "Config",
     "ConnectorConfig",
     "Password",

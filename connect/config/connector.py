@@ -89,6 +89,19 @@ _UNSUPPORTED: dict[str, tuple[str, ...]] = {
 """Keys that change which records arrive, with the values that this worker supports."""
 
 
+_IDLE = """
+    errors.retry.timeout errors.retry.delay.max.ms errors.log.enable errors.log.include.messages
+    errors.deadletterqueue.topic.replication.factor errors.deadletterqueue.context.headers.enable
+    config.action.reload transaction.boundary transaction.boundary.interval.ms offsets.storage.topic
+    tasks.max.enforce connector.plugin.version key.converter.plugin.version value.converter.plugin.version
+    header.converter.plugin.version
+"""
+WITHOUT_EFFECT = frozenset(_IDLE.split())
+"""Keys of Kafka Connect that every connector may have there, and that mean nothing here."""
+REFUSED = frozenset(_UNSUPPORTED)
+"""Those of which `refuse_unsupported` takes what changes nothing."""
+
+
 def refuse_unsupported(raw: Mapping[str, Any]) -> None:
     """Raise ConfigError for a value this worker does not support, rather than ignore it."""
     for key, kept in _UNSUPPORTED.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from connect.config.declaration import Config
@@ -73,10 +73,15 @@ def _shown(value: Any) -> str | None:
 
 
 def unknown_keys(
-    declarations: Sequence[type[Config]], raw: Mapping[str, Any], prefixes: Sequence[str] = ()
+    declarations: Sequence[type[Config]],
+    raw: Mapping[str, Any],
+    prefixes: Sequence[str] = (),
+    others: Collection[str] = (),
 ) -> dict[str, str | None]:
-    """Keys nobody declared, each with the nearest declared one (a likely typing error), for a warning."""
-    known = [key for declaration in declarations for key in declaration.settings()]
+    """Keys that are neither declared nor among the `others`, each with the nearest that is (a likely typing
+    error), for a warning.
+    """
+    known = [*(key for declaration in declarations for key in declaration.settings()), *others]
     unknown = [k for k in raw if k not in known and not k.startswith(tuple(prefixes))]
     return {k: next(iter(difflib.get_close_matches(k, known, 1, 0.7)), None) for k in unknown}
 

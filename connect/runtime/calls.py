@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import queue
 import threading
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from connect.errors import ConnectError
 
 T = TypeVar("T")
-_Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+_Job = tuple[int, Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+CALLS_MAX = 8
+"""Calls under way or waiting for the thread. Mostly it is one: more come only behind calls that were given up
+and do not return.
+"""
 
 
 class PluginCalls:
@@ -30,15 +36,28 @@ class PluginCalls:
         self._in_thread = 0
         self._idle = asyncio.Event()
         self._idle.set()
+        self._numbers = itertools.count()
+        self._begun: dict[int, float] = {}
+        """When each call that has not returned was made."""
+        self._beside: list[PluginCalls] = []
+        """Of these some may not have returned either."""
+
+    def statistics(self) -> dict[str, float]:
+        """calls that have not returned, given up or not, and their bound; the age of the oldest."""
+        begun = self._not_returned()
+        oldest = time.monotonic() - min(begun) if begun else 0.0
+        return {"calls": len(begun), "calls_max": CALLS_MAX, "oldest_call_seconds": oldest}
 
     async def call(self, method: Callable[..., T | Awaitable[T]], *args: Any) -> T:
         """The method's result; its exception is raised here."""
         try:
             if inspect.iscoroutinefunction(method):
-                return await method(*args)  # type: ignore[no-any-return]
+                with self._counted():
+                    return await method(*args)  # type: ignore[no-any-return]
             result: Any = await self._submit(lambda: method(*args))
             if inspect.isawaitable(result):
-                result = await result
+                with self._counted():
+                    result = await result
         except SystemExit as e:  # it would end the worker with all its connectors
             raise RuntimeError(f"plugin raised {e!r}") from e
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
@@ -50,6 +69,7 @@ class PluginCalls:
     async def call_beside(self, method: Callable[..., T | Awaitable[T]], *args: Any) -> T:
         """The same in a thread of its own, beside a call under way: for methods that may break that off."""
         beside = PluginCalls(f"{self._name}-beside")
+        self._beside = [*(each for each in self._beside if each.is_busy), beside]
         try:
             return await beside.call(method, *args)
         finally:
@@ -80,14 +100,35 @@ class PluginCalls:
             self._thread.start()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
+        number = self._begin()
         self._in_thread += 1
         self._idle.clear()
-        self._jobs.put((job, loop, future))
+        self._jobs.put((number, job, loop, future))
         return future
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        number = self._begin()
+        try:
+            yield
+        finally:
+            del self._begun[number]
+
+    def _begin(self) -> int:
+        if len(self._not_returned()) >= CALLS_MAX:
+            raise ConnectError(
+                f"{self._name}: {CALLS_MAX} calls of the plugin have not returned, no more are made"
+            )
+        number = next(self._numbers)
+        self._begun[number] = time.monotonic()
+        return number
+
+    def _not_returned(self) -> list[float]:
+        return [*self._begun.values(), *(at for each in self._beside for at in each._not_returned())]
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
-            function, loop, future = job
+            number, function, loop, future = job
             outcome: Any = None
             failure: BaseException | None = None
             if not future.cancelled():
@@ -96,9 +137,12 @@ class PluginCalls:
                 except BaseException as e:
                     failure = e
             if not loop.is_closed():
-                loop.call_soon_threadsafe(self._returned, future, outcome, failure)
+                loop.call_soon_threadsafe(self._returned, number, future, outcome, failure)
 
-    def _returned(self, future: asyncio.Future[Any], outcome: Any, failure: BaseException | None) -> None:
+    def _returned(
+        self, number: int, future: asyncio.Future[Any], outcome: Any, failure: BaseException | None
+    ) -> None:
+        del self._begun[number]
         self._in_thread -= 1
         if not self._in_thread:
             self._idle.set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,8 @@ from connect.api.range_sink import RangeSinkTask
 from connect.api.sink import SinkConnector, SinkTask
 from connect.api.source import ConnectorContext, SourceConnector, SourceTask
 from connect.config import (
+    REFUSED,
+    WITHOUT_EFFECT,
     Config,
     ConnectorConfig,
     SinkConfig,
@@ -33,23 +35,17 @@ from connect.runtime.source_task import WorkerSourceTask
 from connect.runtime.states import State, Status
 from connect.runtime.task import TaskSetting, WorkerTask
 from connect.runtime.task_metrics import Startups
-from connect.runtime.topic_creation import creation_rules
+from connect.runtime.topic_creation import creation_prefixes, creation_rules
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import OffsetStore
 from logd.client import Admin
+from logd.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
-_PREFIXES = (
-    *WorkerConfig.PREFIXES,
-    "topic.creation.",
-    "errors.",
-    "config.action.",
-    "transforms",
-    "predicates",
-    "exactly.once.",
-    "initial.state",
-)
-"""Keys that belong to others than the plugin's own declaration."""
+_CONVERTERS = ("key.converter.", "value.converter.", "header.converter.")
+_CLIENTS = ("admin.", "consumer.", "producer.")
+ABANDONED_MAX = 16
+"""Earlier runs of one connector whose calls do not return; with more nothing is started any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +85,7 @@ class WorkerConnector:
             declaration.parse(raw)
         refuse_unsupported(raw)
         self._check_shared(parts.config, raw)
-        prefixes = (*_PREFIXES, *self.plugin.CONFIG.PREFIXES)
-        for key, nearest in unknown_keys(declarations, raw, prefixes).items():
-            _log.warning("%s: %s is not known%s", self.name, key, f"; {nearest}?" if nearest else "")
+        self._tell_unused(declarations, raw)
         self.config = {key: _text(value) for key, value in raw.items()}
         self.status = Status(parts.on_change)
         self.tasks: list[WorkerTask] = []
@@ -101,14 +95,19 @@ class WorkerConnector:
         self._connector: SourceConnector | SinkConnector | None = None
         self._changing = asyncio.Lock()
         self._background: set[asyncio.Task[None]] = set()
+        self._is_replan_due = False
+        self._plugin_calls = PluginCalls(self.name)
+        self._abandoned: list[PluginCalls] = []
 
     async def start(self) -> None:
         """Start the plugin's connector and its tasks; what goes wrong shows in `status`."""
         async with self._changing:
+            self._let_go([self._plugin_calls])
             self._plugin_calls = PluginCalls(self.name)
             loop = asyncio.get_running_loop()
             replan = functools.partial(_call_soon, loop, self._reconfigure_soon)
             try:
+                self._check_abandoned()
                 self._connector = connector = self.plugin()
                 connector.context = ConnectorContext(connector=self.name, request_task_reconfiguration=replan)
                 await self._plugin_calls.call(connector.start, self.config)
@@ -127,6 +126,7 @@ class WorkerConnector:
         """Stop tasks, then the connector. May be called twice."""
         for task in self._background:
             task.cancel()  # a plan that is made anew, which may hang
+        self._is_replan_due = False
         async with self._changing:
             if self._connector is None:
                 return
@@ -151,6 +151,7 @@ class WorkerConnector:
         """Stop one task and run it anew from its committed offsets."""
         async with self._changing:
             await self.tasks[task_id].stop()
+            self._let_go([self.tasks[task_id].calls])
             self.tasks[task_id] = self._make_task(task_id)
             self.tasks[task_id].launch()
 
@@ -165,6 +166,15 @@ class WorkerConnector:
         self.status.become(State.RUNNING)
         for task in self.tasks:
             task.resume()
+
+    def calls(self) -> Values:
+        """The plugin's calls, see `PluginCalls.statistics`; earlier runs with some that do not return."""
+        self._let_go(())
+        return {
+            **self._plugin_calls.statistics(),
+            "abandoned": len(self._abandoned),
+            "abandoned_max": ABANDONED_MAX,
+        }
 
     def report(self) -> dict[str, Any]:
         """GET /connectors/{c}/status, with counts beside each task's state."""
@@ -188,6 +198,21 @@ class WorkerConnector:
         else:
             consumer_arguments(worker.raw, raw)
 
+    def _tell_unused(self, declarations: Sequence[type[Config]], raw: Mapping[str, Any]) -> None:
+        """Tell of keys without effect: Kafka's in one line of the log, unknown ones with the nearest one."""
+        of_others = [*_CONVERTERS, f"{ROLES[self.type]}.override.", *self.plugin.CONFIG.PREFIXES]
+        if self.type == "source":
+            of_others += creation_prefixes(raw)
+        kafkas = sorted(REFUSED | WITHOUT_EFFECT)
+        unused = [key for key in raw if key in WITHOUT_EFFECT]
+        for key, nearest in unknown_keys(declarations, raw, of_others, kafkas).items():
+            if key.startswith(_CLIENTS):
+                unused.append(key)
+            else:
+                _log.warning("%s: %s is not known%s", self.name, key, f"; {nearest}?" if nearest else "")
+        if unused:
+            _log.warning("%s: without effect here: %s", self.name, ", ".join(sorted(unused)))
+
     def _look_at_converters(self, worker: WorkerConfig, raw: Mapping[str, Any]) -> None:
         for which in ("key.converter", "value.converter", "header.converter"):
             prefix = which + "."
@@ -205,6 +230,10 @@ class WorkerConnector:
         return configs
 
     def _reconfigure_soon(self) -> None:
+        """One plan may be under way and one wait behind it, however often the plugin asks."""
+        if self._is_replan_due:
+            return
+        self._is_replan_due = True
         task = asyncio.create_task(self._reconfigure())
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -212,6 +241,7 @@ class WorkerConnector:
     async def _reconfigure(self) -> None:
         """Plan anew, and replace the tasks if the plan differs."""
         async with self._changing:
+            self._is_replan_due = False
             if self._connector is None or self.status.state is not State.RUNNING:
                 return
             try:
@@ -225,7 +255,20 @@ class WorkerConnector:
                 _log.error("%s failed: %r", self.name, e)
                 self.status.fail(e)
 
+    def _let_go(self, ended: Iterable[PluginCalls]) -> None:
+        """Remember those of earlier runs whose calls have not returned."""
+        self._abandoned = [each for each in (*self._abandoned, *ended) if each.statistics()["calls"]]
+
+    def _check_abandoned(self) -> None:
+        self._let_go(())
+        if len(self._abandoned) > ABANDONED_MAX:
+            raise ConnectError(
+                f"{self.name}: calls of {len(self._abandoned)} earlier runs have not returned: the plugin "
+                "hangs; restart the worker once that is mended"
+            )
+
     def _make_tasks(self) -> list[WorkerTask]:
+        self._let_go(task.calls for task in self.tasks)
         return [self._make_task(i) for i in range(len(self._task_configs))]
 
     def _launch_tasks(self) -> None:
@@ -236,6 +279,7 @@ class WorkerConnector:
         await asyncio.gather(*(task.stop() for task in self.tasks))
 
     def _make_task(self, task_id: int) -> WorkerTask:
+        self._check_abandoned()
         parts = self._parts
         client = parts.clients.of(self.type, self.config)
         setting = TaskSetting(

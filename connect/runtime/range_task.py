@@ -14,9 +14,11 @@ from connect.api.range_sink import OffsetRange, RangeSinkContext, RangeSinkTask
 from connect.config import SinkConfig
 from connect.errors import RetriableError
 from connect.runtime.client_settings import consumer_settings, group_id
+from connect.runtime.plugin_statistics import PluginStatistics
 from connect.runtime.task import TaskSetting, WorkerTask, new_backoff
 from logd.client import TopicMetadata, TopicPartition
 from logd.errors import BROKER_AWAY, MillstreamError
+from logd.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
 
@@ -29,6 +31,7 @@ class WorkerRangeTask(WorkerTask):
     ) -> None:
         super().__init__(setting, on_change=on_change)
         self._task = task
+        self._told = PluginStatistics(self.name, task)
         self._sink = SinkConfig.parse(setting.connector_config)
         self._group = group_id(setting.connector, setting.worker.raw, setting.connector_config)
         self._committed: dict[TopicPartition, int] = {}
@@ -36,6 +39,10 @@ class WorkerRangeTask(WorkerTask):
     def statistics(self) -> dict[str, Any]:
         """The position per partition, as the plugin last gave it."""
         return {"positions": {str(tp): offset for tp, offset in sorted(self._committed.items())}}
+
+    def told_by_plugin(self) -> Values:
+        """See `WorkerTask`."""
+        return self._told.read()
 
     def request_commit(self) -> None:
         """Nothing to do: every run commits."""

@@ -25,6 +25,7 @@ from connect.config import SinkConfig
 from connect.errors import ConnectError, PartitionsFenced, RetriableError
 from connect.runtime.client_settings import consumer_arguments, group_id
 from connect.runtime.conversion import Conversion
+from connect.runtime.plugin_statistics import PluginStatistics
 from connect.runtime.task import Stopping, TaskSetting, WorkerTask, new_backoff
 from connect.runtime.task_metrics import SinkMetrics
 from logd.client import Consumer, Fetched, TopicPartition
@@ -48,6 +49,7 @@ class WorkerSinkTask(WorkerTask):
     ) -> None:
         super().__init__(setting, on_change=on_change)
         self._task = task
+        self._told = PluginStatistics(self.name, task)
         self._context = SinkTaskContext(
             connector=setting.connector, task_id=setting.task_id, request_commit=self.request_commit
         )
@@ -73,6 +75,10 @@ class WorkerSinkTask(WorkerTask):
     def values(self) -> Mapping[str, Values]:
         """See `WorkerTask`."""
         return {**super().values(), "sink-task-metrics": self.metrics.values(len(self._next))}
+
+    def told_by_plugin(self) -> Values:
+        """See `WorkerTask`."""
+        return self._told.read()
 
     def request_commit(self) -> None:
         """Commit soon rather than at the next interval. May be called from any thread."""

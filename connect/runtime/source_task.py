@@ -20,6 +20,7 @@ from connect.errors import ConnectError, DataError, RetriableError
 from connect.runtime.batch_offsets import last_offsets
 from connect.runtime.client_settings import producer_arguments
 from connect.runtime.conversion import Conversion
+from connect.runtime.plugin_statistics import PluginStatistics
 from connect.runtime.submitted import SubmittedBatch, SubmittedOffsets
 from connect.runtime.task import Stopping, TaskSetting, WorkerTask, new_backoff
 from connect.runtime.task_metrics import SourceMetrics
@@ -52,6 +53,7 @@ class WorkerSourceTask(WorkerTask):
     ) -> None:
         super().__init__(setting, on_change=on_change)
         self._task = task
+        self._told = PluginStatistics(self.name, task)
         self._offsets = ConnectorOffsets(store, setting.connector)
         self._context = SourceTaskContext(
             connector=setting.connector, task_id=setting.task_id, offsets=self._offsets
@@ -69,6 +71,10 @@ class WorkerSourceTask(WorkerTask):
     def statistics(self) -> dict[str, Any]:
         """Records polled from the source, and acknowledged by the log."""
         return {"records_polled": self.polled, "records_acked": self.acked}
+
+    def told_by_plugin(self) -> Values:
+        """See `WorkerTask`."""
+        return self._told.read()
 
     def queued(self) -> Values:
         """See `WorkerTask`."""

@@ -106,6 +106,15 @@ class WorkerTask(ABC):
         """What it has not done with yet; empty for those that hold nothing back."""
         return {}
 
+    @property
+    def calls(self) -> PluginCalls:
+        """The calls of its plugin."""
+        return self._calls
+
+    @abstractmethod
+    def told_by_plugin(self) -> Values:
+        """What its plugin's task tells of itself."""
+
     def launch(self) -> None:
         """Begin; returns at once, `status` tells how it goes."""
         self._life = asyncio.create_task(self._live(), name=f"task {self.name}")

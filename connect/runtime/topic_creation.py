@@ -41,6 +41,17 @@ class CreationRule:
         )
 
 
+def creation_prefixes(config: Mapping[str, Any]) -> list[str]:
+    """What keys of a connector's rules begin with."""
+    return [f"{_PREFIX}{group}." for group in _groups(config)]
+
+
+def _groups(config: Mapping[str, Any]) -> list[str]:
+    """Names of the rules, in order."""
+    named = [g.strip() for g in str(config.get("topic.creation.groups", "")).split(",") if g.strip()]
+    return [*(g for g in named if g != "default"), "default"]
+
+
 def creation_rules(config: Mapping[str, Any]) -> list[CreationRule]:
     """A connector's rules; ConfigError for a group that does not say what it is for."""
     if not any(key.startswith(_PREFIX + "default.") for key in config):
@@ -51,8 +62,7 @@ def creation_rules(config: Mapping[str, Any]) -> list[CreationRule]:
                 "topic.creation needs default.partitions and default.replication.factor",
             )
         return []
-    named = [g.strip() for g in str(config.get("topic.creation.groups", "")).split(",") if g.strip()]
-    return [_rule(group, config) for group in [*(g for g in named if g != "default"), "default"]]
+    return [_rule(group, config) for group in _groups(config)]
 
 
 def _rule(group: str, config: Mapping[str, Any]) -> CreationRule:

@@ -31,7 +31,9 @@ class WorkerMetrics:
         told.callback(metrics.add_each(DOMAIN, "connect-worker-metrics", self._worker))
         for type in TASK_METRICS:
             told.callback(metrics.add_each(DOMAIN, type, partial(self._tasks, type)))
+        told.callback(metrics.add_each(DOMAIN, "plugins", self._plugins))
         told.callback(metrics.add_each("millstream", "source-task-queue", self._queues))
+        told.callback(metrics.add_each("millstream", "plugin-calls", self._calls))
         return told.close
 
     def _worker(self) -> Iterator[tuple[Mapping[str, str], Values]]:
@@ -57,6 +59,16 @@ class WorkerMetrics:
         for tags, task in self._each_task():
             if values := task.queued():
                 yield tags, values
+
+    def _plugins(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        for tags, task in self._each_task():
+            yield tags, task.told_by_plugin()
+
+    def _calls(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        for connector in list(self._connectors.values()):
+            yield {"connector": connector.name}, connector.calls()
+        for tags, task in self._each_task():
+            yield tags, task.calls.statistics()
 
     def _each_task(self) -> Iterator[tuple[Mapping[str, str], WorkerTask]]:
         for connector in list(self._connectors.values()):

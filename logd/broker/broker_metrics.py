@@ -46,6 +46,9 @@ class BrokerMetrics:
             "compaction": broker.compaction.statistics,
             "moves": broker.moves.statistics,
             "open-files": OPEN_FILES.statistics,
+            "disk-work": broker.catalog.disk_work,
+            "deletions": broker.housekeeping.deletions,
+            "transactions": broker.transactions.statistics,
         }
 
     def _waiting(self) -> Iterable[tuple[Mapping[str, str], Values]]:
@@ -57,6 +60,7 @@ class BrokerMetrics:
             "PartitionCount": held,
             "LeaderCount": held,
             "OfflineReplicaCount": self._offline(),
+            "ProducerIdCount": self._producers(),
             "UnderReplicatedPartitions": 0,  # one broker holds one replica, which is in sync with itself
         }
 
@@ -68,6 +72,10 @@ class BrokerMetrics:
             "GlobalPartitionCount": sum(len(topic.partitions) for topic in topics),
             "OfflinePartitionsCount": self._offline(),
         }
+
+    def _producers(self) -> int:
+        partitions = list(self._broker.catalog.partitions.values())
+        return sum(len(partition.log.producers.producers) for partition in partitions)
 
     def _offline(self) -> int:
         return sum(topic.partitions.count(None) for topic in self._broker.catalog.topics.values())

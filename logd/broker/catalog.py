@@ -145,6 +145,7 @@ class TopicCatalog:
             for change in changes:
                 self._image.apply(change)
                 await self._apply(change)
+            await self._replicas.room()
 
     async def _write(self, changes: list[Change]) -> None:
         try:
@@ -230,6 +231,10 @@ class TopicCatalog:
     def rehomed(self) -> None:
         """A partition was begun again in another folder."""
         self.version += 1
+
+    def disk_work(self) -> dict[str, int]:
+        """topics whose files are being made or taken away, and their bound."""
+        return self._replicas.statistics()
 
     async def disk_work_ended(self) -> None:
         """Wait until the disk has what was applied."""

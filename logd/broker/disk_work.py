@@ -10,20 +10,39 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 
+TOPICS_MAX = 1000
+"""Topics whose work is under way or waits; whoever changes more waits, see `DiskWork.room`."""
+
 log = logging.getLogger("logd.broker")
 
 
 class DiskWork:
     """At most one piece of work for a topic's name at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, topics_max: int = TOPICS_MAX) -> None:
+        self._topics_max = topics_max
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+
+    def statistics(self) -> dict[str, int]:
+        """topics that have work under way, and their bound."""
+        return {"topics": len(self._tasks), "topics_max": self._topics_max}
 
     def begin(self, name: str, work: Coroutine[None, None, None]) -> None:
         """Have work done as soon as what was begun before for the name has ended."""
         before = self._tasks.get(name)
         task = self._tasks[name] = asyncio.get_running_loop().create_task(_after(before, work))
         task.add_done_callback(lambda task: self._ended(name, task))
+        if len(self._tasks) > self._topics_max:
+            self._has_room.clear()
+
+    async def room(self) -> None:
+        """Wait while more topics than the bound have work under way; to be called behind each change.
+
+        So clients that make and delete topics faster than the disk does wait for it.
+        """
+        await self._has_room.wait()
 
     async def ended(self, name: str) -> None:
         """Wait until nothing is going on for the name."""
@@ -38,6 +57,8 @@ class DiskWork:
     def _ended(self, name: str, task: asyncio.Task[None]) -> None:
         if self._tasks.get(name) is task:
             del self._tasks[name]
+            if len(self._tasks) <= self._topics_max:
+                self._has_room.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("files of topic %s", name, exc_info=error)
 

@@ -32,6 +32,11 @@ PRODUCER_CHECK_MS = 600_000
 PARTITIONS_PER_TURN = 50
 """Partitions looked at before clients get their turn again."""
 
+DELETIONS_MAX = 10_000
+"""Deletions that wait for file.delete.delay.ms. Of more the oldest is done at once: nobody finds its files
+any more, and who has them open keeps them.
+"""
+
 log = logging.getLogger("logd.broker")
 
 
@@ -85,6 +90,15 @@ class Housekeeping:
         await self.flusher.stop()
         for handle in self._deletions.values():
             handle.cancel()
+        self._deletions.clear()
+
+    def deletions(self) -> dict[str, int]:
+        """deletions that wait for their delay, and their bound; files: of how many files and folders."""
+        return {
+            "deletions": len(self._deletions),
+            "deletions_max": DELETIONS_MAX,
+            "files": sum(len(deletion.paths) for deletion in self._deletions),
+        }
 
     def discard(self, deletions: Sequence[Deletion]) -> None:
         """Run deletions in the thread pool: files are renamed away at once, and unlinked after a delay."""
@@ -92,6 +106,8 @@ class Housekeeping:
         for deletion in deletions:
             self._submit(deletion.hide)
             self._deletions[deletion] = loop.call_later(deletion.delay_ms / 1000, self._delete, deletion)
+            if len(self._deletions) > DELETIONS_MAX:
+                self._delete(next(iter(self._deletions)))
 
     async def hide(self, deletions: Sequence[Deletion], folders: Iterable[LogFolder]) -> None:
         """Rename logs of these folders away in the thread pool, for good: others may take their names then.
@@ -108,7 +124,7 @@ class Housekeeping:
         self.discard(deletions)
 
     def _delete(self, deletion: Deletion) -> None:
-        del self._deletions[deletion]
+        self._deletions.pop(deletion).cancel()
         self._submit(deletion.run)
 
     def _submit(self, job: Callable[[], None]) -> None:

@@ -72,9 +72,17 @@ class Replicas:
         """Whether a log folder serves that could take a partition."""
         return bool(self._log_dirs.online)
 
+    async def room(self) -> None:
+        """Wait while the disk is too far behind what was applied."""
+        await self._disk_work.room()
+
     async def disk_work_ended(self) -> None:
         """Wait until the disk has what was applied: files made and taken away."""
         await self._disk_work.all_ended()
+
+    def statistics(self) -> dict[str, int]:
+        """See `DiskWork.statistics`."""
+        return self._disk_work.statistics()
 
     # Opening, at the start
 

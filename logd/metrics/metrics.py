@@ -62,6 +62,8 @@ class Metrics:
         """For the names of those that tell: unlike in the whole registry."""
         self._groups: dict[int, Group] = {}
         self._number = 0
+        self._alike: dict[object, set[int]] = {}
+        """The numbers of groups whose owners have one name, by that."""
 
     def add(self, domain: str, type: str, read: Callable[[], Values], **tags: str) -> Callable[[], None]:
         """Metrics that have these tags alone (`client_id` for Kafka's `client-id`); see `add_each`."""
@@ -70,17 +72,35 @@ class Metrics:
     def add_each(self, domain: str, type: str, read: Read, **tags: str) -> Callable[[], None]:
         """Metrics of which `read` tells further tags: a partition's, a node's.
 
-        Call what is returned when their owner ends; more than once does no harm.
+        Call what is returned when their owner ends; more than once does no harm. A second one with the same
+        tags, as of two workers in one process, has the tag `number`, too: no metric is there twice.
         """
         self._number += 1
         number = self._number
         named = {key.replace("_", "-"): value for key, value in tags.items()}
+        alike = domain, type, frozenset(named.items())
+        place = self._take_place(alike)
+        if place > 1:
+            named["number"] = str(place)
         self._groups[number] = Group(domain, type, named, read)
 
         def remove() -> None:
-            self._groups.pop(number, None)
+            if self._groups.pop(number, None) is not None:
+                self._give_place_back(alike, place)
 
         return remove
+
+    def _take_place(self, alike: object) -> int:
+        """The first number that none of those alike has."""
+        taken = self._alike.setdefault(alike, set())
+        place = next(number for number in itertools.count(1) if number not in taken)
+        taken.add(place)
+        return place
+
+    def _give_place_back(self, alike: object, place: int) -> None:
+        self._alike[alike].discard(place)
+        if not self._alike[alike]:
+            del self._alike[alike]
 
     def read(self) -> Iterator[tuple[MetricName, float]]:
         """Every metric as it is now."""

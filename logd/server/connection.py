@@ -120,6 +120,15 @@ class Connection(asyncio.BufferedProtocol):
         """The client sends no more: nobody waits for answers either, so close."""
         return False
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a request of its client is waited on."""
+        return self._waiting is not None
+
+    def unsent(self) -> dict[str, int] | None:
+        """What waits for the client to read, see `Output.statistics`; None while nothing does."""
+        return self._output.statistics() if self._output.is_blocked else None
+
     # Receiving
 
     def shrink(self) -> None:

@@ -78,6 +78,18 @@ class Output:
         """Whether something waits for the client to read."""
         return self._watching
 
+    def statistics(self) -> dict[str, int]:
+        """bytes in memory that wait, beyond whose bound nothing but the answer at hand comes; file_bytes that
+        wait and are not read yet.
+        """
+        files = sum(part.length for part in self._parts if isinstance(part, FileSlice))
+        held = sum(len(part) for part in self._parts if not isinstance(part, FileSlice))
+        if self._position and isinstance(self._parts[0], FileSlice):
+            files -= self._position
+        else:
+            held -= self._position
+        return {"bytes": held, "bytes_max": FLUSH_AT, "file_bytes": files}
+
     def send_bytes(self, data: bytes) -> None:
         """Send ``data`` after all that waits. Raises OSError when the connection is gone."""
         if not self._parts:
@@ -103,7 +115,7 @@ class Output:
     def close(self) -> None:
         """Drop what waits and let go of the descriptor."""
         self._stop_watching()
-        self._parts.clear()
+        self._drop()
         if self._opened:
             self._socket.close()
 
@@ -164,6 +176,10 @@ class Output:
             raise _too_short(offset, size)
         return sent
 
+    def _drop(self) -> None:
+        self._parts.clear()
+        self._position = 0
+
     def _watch(self) -> None:
         if not self._watching:
             self._watching = True
@@ -178,7 +194,7 @@ class Output:
         try:
             self._advance()
         except OSError as error:
-            self._parts.clear()
+            self._drop()
             self._stop_watching()
             self._failed(error)
             return

@@ -115,6 +115,11 @@ class Lines:
         self._file.close()
 
     @property
+    def is_released(self) -> bool:
+        """Whether it holds no descriptor."""
+        return self._file.closed
+
+    @property
     def is_resting(self) -> bool:
         """Whether `wake` must be called before the next line is read."""
         return self._resting is not None

@@ -43,6 +43,11 @@ class FileReader:
         self._rows: Iterator[Any] = iter(())
 
     @property
+    def is_open(self) -> bool:
+        """Whether it holds a descriptor."""
+        return self._lines is not None and not self._lines.is_released
+
+    @property
     def offset(self) -> dict[str, int]:
         """The source offset behind the last batch."""
         return {"position": self._position, "line": self._line}

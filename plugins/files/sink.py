@@ -26,12 +26,14 @@ class FilesSinkTask(SinkTask):
 
     def __init__(self) -> None:
         self._claims: dict[TopicPartition, Claim] = {}
+        self._held: dict[TopicPartition, list[SinkRecord]] = {}
+        self._records_max = 0
 
     def start(self, config: Mapping[str, str]) -> None:
         """Make the folder."""
         self._config = FilesSinkConfig.parse(config)
         self._folder = Path(self._config.path)
-        self._held: dict[TopicPartition, list[SinkRecord]] = {}
+        self._records_max = self._config.file_records_max
         self._write: Writer
         if self._config.format == "json":
             self._suffix, self._write = "jsonl", json_writer(self._config)
@@ -50,9 +52,17 @@ class FilesSinkTask(SinkTask):
             except OSError as e:
                 raise ConnectError(f"{self._folder} cannot be written: {e}") from e
 
+    def statistics(self) -> dict[str, float]:
+        """Partitions claimed; records held for the next file, and how many of one partition may be."""
+        return {
+            "claims": len(self._claims),
+            "held_records": sum(map(len, list(self._held.values()))),
+            "partition_held_records_max": self._records_max,
+        }
+
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Hold records; write out what a cut completes."""
-        block = self._config.file_records_max
+        block = self._records_max
         for record in records:
             tp = TopicPartition(record.topic, record.partition)
             held = self._held.setdefault(tp, [])

@@ -20,8 +20,10 @@ from plugins.files.timestamps import timestamp_rule
 _LOOKS_IDLE = 1000
 _LOOKS_BUSY = 50
 """How many waiting files are looked at in one poll, when nothing else is to do and beside reading."""
-_OPEN_MAX = 32
-"""Waiting files that keep their descriptor, the last ones read: they are followed when they are renamed."""
+OPEN_MAX = 32
+"""Files read to their ends that keep their descriptor, the last ones read: they are followed when they are
+renamed. Beside them only the file that is being read is open.
+"""
 _log = logging.getLogger(__name__)
 
 
@@ -34,8 +36,8 @@ class FilesSourceTask(SourceTask):
         self._ready: deque[FileReader] = deque()
         self._waiting: deque[FileReader] = deque()
         """Files read to their ends, to be looked at in turn."""
-        self._open: deque[FileReader] = deque()
-        """Those of the waiting ones that may hold descriptors."""
+        self._open: dict[FileReader, None] = {}
+        """Those read to their ends that may hold descriptors, and were not read on since; the latest last."""
         self._skipping: dict[str, FileReader] = {}
         """Readers that have advanced without a record."""
         self._look_at = 0.0
@@ -53,6 +55,16 @@ class FilesSourceTask(SourceTask):
     def files(self) -> list[str]:
         """The files this task reads, or waits for."""
         return list(self._readers)
+
+    def statistics(self) -> dict[str, float]:
+        """Files it has, those to be read and those to be looked at; the open ones, and their bound."""
+        return {
+            "files": len(self._readers),
+            "ready_files": len(self._ready),
+            "waiting_files": len(self._waiting),
+            "open_files": sum(reader.is_open for reader in {*self._open, *list(self._ready)[:1]}),
+            "open_files_max": OPEN_MAX + 1,
+        }
 
     def poll(self) -> list[SourceRecord]:
         """A batch of one file."""
@@ -77,6 +89,7 @@ class FilesSourceTask(SourceTask):
     def _batch(self, reader: FileReader) -> list[Any]:
         """A batch of the first ready file, which then stays ready, waits, or has ended."""
         before = reader.offset
+        self._open.pop(reader, None)
         values = reader.batch()
         if reader.ended:
             self._ready.popleft().close()
@@ -92,17 +105,17 @@ class FilesSourceTask(SourceTask):
         return values
 
     def _keep_open(self, reader: FileReader) -> None:
-        self._open.append(reader)
-        if len(self._open) > _OPEN_MAX:
-            self._open.popleft().release()
+        self._open[reader] = None
+        if len(self._open) > OPEN_MAX:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            oldest.release()
 
     def _look_at_waiting(self, most: int) -> None:
         for _ in range(min(most, len(self._waiting))):
             reader = self._waiting.popleft()
             if reader.has_changed():
                 self._ready.append(reader)
-                if reader in self._open:
-                    self._open.remove(reader)
             else:
                 self._waiting.append(reader)
 
@@ -119,9 +132,10 @@ class FilesSourceTask(SourceTask):
         gone = {path for path in self._readers.keys() - paths if self._is_done(path)}
         if gone:
             for path in gone:
-                self._readers.pop(path).close()
+                reader = self._readers.pop(path)
+                reader.close()
+                self._open.pop(reader, None)
             self._waiting = deque(reader for reader in self._waiting if str(reader.path) not in gone)
-            self._open = deque(reader for reader in self._open if str(reader.path) not in gone)
 
     def _is_done(self, path: str) -> bool:
         reader = self._readers[path]

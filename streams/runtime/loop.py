@@ -34,7 +34,7 @@ from streams.runtime.commit import Committer
 from streams.runtime.folder import StateFolder
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.opener import TaskOpener
-from streams.runtime.output import Output
+from streams.runtime.output import SENDS_MAX, Output
 from streams.runtime.purge import RepartitionPurge
 from streams.runtime.queue import InputQueue
 from streams.runtime.resets import position_after_loss
@@ -165,7 +165,8 @@ class TaskLoop:
         self._fetcher.resume(ready)
         self._held_back.difference_update(ready)
         cache_bytes = sum(running.task.cache_bytes for running in tasks)
-        if self._clock() >= self._commit_at or cache_bytes > self._config.statestore_cache_max_bytes:
+        full = cache_bytes > self._config.statestore_cache_max_bytes or self._output.is_full
+        if full or self._clock() >= self._commit_at:
             await self._commit()
             if cache_bytes > self._config.statestore_cache_max_bytes:
                 for running in self.tasks.values():
@@ -303,15 +304,18 @@ class TaskLoop:
         """What this instance tells the group's leader."""
         return MemberState(frozenset(self.tasks), frozenset(stored))
 
-    def statistics(self) -> dict[str, int]:
+    def statistics(self) -> dict[str, float]:
         """Bytes in the stores' caches, beyond the bound of which a commit empties them; inputs that are not
-        fetched on; sends whose acknowledgement the next commit waits for.
+        fetched on; sends whose acknowledgement the next commit waits for, and from how many on it is made;
+        what the worker has to do.
         """
         return {
             "cache_bytes": sum(running.task.cache_bytes for running in self.tasks.values()),
             "cache_bytes_max": self._config.statestore_cache_max_bytes,
             "inputs_held_back": len(self._held_back),
             "sends": self._output.sends,
+            "sends_max": SENDS_MAX,
+            **self._worker.statistics(),
         }
 
     def positions(self) -> dict[TopicPartition, int]:

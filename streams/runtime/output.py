@@ -30,6 +30,16 @@ _RECORDS_FAULT = frozenset(
 """What a broker says of records it will never take; the production handler decides about those."""
 
 
+SENDS_MAX = 50_000
+"""Sends that are refused or not acknowledged yet, from which on a commit is made, which settles them. Those
+on their way are bounded by the producer's memory as well.
+"""
+SETTLED_AT = 1000
+"""So many sends, or twice those kept the last time, are looked through for what is acknowledged: each of them
+is looked at about once, however long the next commit takes to come.
+"""
+
+
 class _Sent(NamedTuple):
     topic: str
     partition: int
@@ -52,13 +62,19 @@ class Output:
         self._counts = counts
         self._on_bad_record = on_bad_record
         self._acks: list[_Sent] = []
+        self._settle_at = SETTLED_AT
         self.dropped = 0
         """Records left out because the production handler said so."""
 
     @property
     def sends(self) -> int:
-        """Sends that the next `wait_for_acks` looks at."""
+        """Sends that the next `wait_for_acks` looks at: all but most of those acknowledged before it."""
         return len(self._acks)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many sends wait to be settled that a commit is to be made."""
+        return len(self._acks) >= SENDS_MAX
 
     async def send(self, running: RunningTask) -> None:
         """Send what the task has written; waits only for room in the producer."""
@@ -86,11 +102,18 @@ class Output:
                 self._refused(topic, partition, 1, error)
         else:
             self._acks.append(_Sent(topic, partition, len(records), ack))
+            if len(self._acks) >= self._settle_at:
+                self._let_go_acknowledged()
+
+    def _let_go_acknowledged(self) -> None:
+        """Forget what was acknowledged: only the others have something to say to the next commit."""
+        self._acks = [each for each in self._acks if not _is_acknowledged(each.ack)]
+        self._settle_at = max(SETTLED_AT, 2 * len(self._acks))
 
     async def wait_for_acks(self) -> None:
         """Wait until everything sent is acknowledged; raises what the production handler fails on."""
         await self._producer.flush()
-        acks, self._acks = self._acks, []
+        acks, self._acks, self._settle_at = self._acks, [], SETTLED_AT
         await asyncio.gather(*(each.ack for each in acks), return_exceptions=True)
         for topic, partition, records, ack in acks:
             try:
@@ -106,3 +129,7 @@ class Output:
             raise problem from error
         self.dropped += count
         log.warning("%s-%d: records left out: %s", topic, partition, error)
+
+
+def _is_acknowledged(ack: asyncio.Future[int | None]) -> bool:
+    return ack.done() and not ack.cancelled() and ack.exception() is None

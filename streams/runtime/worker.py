@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -16,10 +17,21 @@ class Worker:
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="streams-worker")
+        self._begun: dict[asyncio.Future[Any], float] = {}
+
+    def statistics(self) -> dict[str, float]:
+        """worker_jobs in the thread or waiting for it; seconds since the oldest was handed over.
+
+        Who hands one over waits for it, and only one task of the event loop does so at a time.
+        """
+        oldest = time.monotonic() - min(self._begun.values()) if self._begun else 0.0
+        return {"worker_jobs": len(self._begun), "oldest_worker_job_seconds": oldest}
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call ``work`` in the thread. Cancelling waits for its end: nobody may touch the task before."""
         future = asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(*args, **kwargs))
+        self._begun[future] = time.monotonic()
+        future.add_done_callback(self._ended)
         cancelled = False
         while not future.done():
             try:
@@ -30,6 +42,9 @@ class Worker:
             future.exception()
             raise asyncio.CancelledError
         return future.result()
+
+    def _ended(self, future: asyncio.Future[Any]) -> None:
+        del self._begun[future]
 
     def close(self) -> None:
         """End the thread, after the work it has."""

@@ -99,3 +99,63 @@ def test_a_plan_that_differs_replaces_the_tasks_and_an_equal_one_does_not(
         await connector.stop()
 
     asyncio.run(run())
+
+
+def test_plans_that_are_asked_for_in_a_row_become_one(harness, fake_producer, monkeypatch):
+    """Each was a task of its own, waiting behind the one under way."""
+    monkeypatch.setattr("connect.runtime.connector.connector_class", lambda name: Growing)
+
+    async def run():
+        connector = WorkerConnector(parts(harness), {"name": "c", "connector.class": "Growing"})
+        await connector.start()
+        for _ in range(2):  # also once it was stopped
+            plugin = connector._connector
+            before = plugin.plans
+            async with connector._changing:
+                for _ in range(100):
+                    plugin.context.request_task_reconfiguration()
+                await harness.until(lambda: connector._background)
+                await asyncio.sleep(0)
+                assert len(connector._background) == 1
+            await harness.until(lambda: not connector._background)
+            assert plugin.plans == before + 1
+            plugin.context.request_task_reconfiguration()
+            plugin.context.request_task_reconfiguration()
+            await connector.restart()
+        await connector.stop()
+
+    asyncio.run(run())
+
+
+def test_keys_without_effect_are_told(harness, monkeypatch, caplog):
+    """Whatever began like one of Kafka's keys was passed over: `errors.tolerence`, a rule of no group."""
+    monkeypatch.setattr("connect.runtime.connector.connector_class", lambda name: Growing)
+    keys = {
+        "name": "c",
+        "connector.class": "Growing",
+        "task.max": "1",
+        "errors.tolerence": "none",
+        "errors.tolerance": "none",
+        "errors.log.enable": "true",
+        "exactly.once.suport": "requested",
+        "config.action.reload": "none",
+        "topic.creation.groups": "tables",
+        "topic.creation.tables.include": "a",
+        "topic.creation.tabels.cleanup.policy": "compact",
+        "topic.creation.default.partitions": "1",
+        "topic.creation.default.cleanup.policy": "compact",
+        "producer.override.linger.ms": "1",
+        "producer.linger.ms": "1",
+        "consumer.override.fetch.min.bytes": "1",
+        "value.converter": "json",
+        "value.converter.schemas.enable": "false",
+    }
+    WorkerConnector(parts(harness), keys)
+    assert [record.getMessage() for record in caplog.records] == [
+        "c: task.max is not known; tasks.max?",
+        "c: errors.tolerence is not known; errors.tolerance?",
+        "c: exactly.once.suport is not known; exactly.once.support?",
+        "c: topic.creation.tabels.cleanup.policy is not known",
+        "c: without effect here: config.action.reload, consumer.override.fetch.min.bytes, errors.log.enable, "
+        "producer.linger.ms",
+    ]

@@ -105,22 +105,36 @@ def test_configs_set_on_the_topic_are_carried_over_but_for_the_excluded() -> Non
     assert copied == {"retention.ms": "-1", "cleanup.policy": "compact"}
 
 
-def test_a_flows_key_that_is_nearly_ours_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    """`topcis` would leave `topics` at every topic; MirrorMaker's other keys are no matter."""
+def test_keys_without_effect_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    """`topcis` leaves `topics` at every topic. Without a flow's name before it, nothing was said of it."""
     properties = {
         "clusters": "a,b",
         "a.bootstrap.servers": "x:1",
         "b.bootstrap.servers": "x:2",
         "a->b.enabled": "true",
+        "a->b.topics": "flights",
+        "b->a.topics": "others",
+        "consumer.auto.offset.reset": "latest",
+        "ssl.truststore.type": "PEM",
         "a->b.topcis": "flights",
+        "refresh.topic.interval.seconds": "5",
+        "a->c.topics": "flights",
+        "nonsense": "1",
         "a->b.tasks.max": "3",
-        "a->b.emit.heartbeats.enabled": "false",
+        "emit.heartbeats.enabled": "false",
         "a->b.sync.group.offsets.enabled": "true",
-        "a->b.refresh.groups.interval.seconds": "5",
-        "a->b.sync.topic.acls.enabled": "false",
-        "a->b.checkpoints.topic.replication.factor": "1",
+        "a->b.producer.compression.type": "zstd",
+        "a->b.ssl.truststore.type": "PEM",
+        "request.timeout.ms": "5",
+        "offset.storage.replication.factor": "1",
     }
     parse_links(properties)
     assert [record.getMessage() for record in caplog.records if record.name.startswith("mirror.")] == [
-        "a->b.topcis is not known and has no effect; topics?"
+        "a->b.topcis is not known and has no effect; topics?",
+        "refresh.topic.interval.seconds is not known and has no effect; refresh.topics.interval.seconds?",
+        "a->c.topics is not known and has no effect",
+        "nonsense is not known and has no effect",
+        "without effect here: a->b.producer.compression.type, a->b.ssl.truststore.type, "
+        "a->b.sync.group.offsets.enabled, a->b.tasks.max, emit.heartbeats.enabled, "
+        "offset.storage.replication.factor, request.timeout.ms",
     ]

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any, NoReturn
 
+import pytest
+
+from logd.client import ListedOffset, TopicPartition
+from logd.errors import ConnectionClosed
 from logd.metrics.exposition import exposition
-from logd.metrics.metrics import Metrics
+from logd.metrics.metrics import Metrics, Values
+from mirror import placing
 from mirror.link import Link
+from mirror.placing import AT_A_TIME
+from tests.logd.client.running import until
 from tests.mirror.pair import Pair, numbered, produce
 from tests.support.documented_metrics import check_documented
 
@@ -37,10 +45,87 @@ def test_numbers_are_those_of_what_was_done(pair: Pair, new_name: Callable[[], s
             assert (held["partitions"], held["quarantined_partitions"], held["in_flight_bytes"]) == (2, 0, 0)
             assert held["partition_in_flight_bytes_max"] * 2 == held["in_flight_bytes_max"]
             assert metrics.values("consumer-fetch-manager-metrics")["records-consumed-total"] >= 85
-            check_documented(metrics, "MirrorSourceConnector", "mirror-partition", "mirror-link")
+            check_documented(
+                metrics, "MirrorSourceConnector", "mirror-partition", "mirror-link", "mirror-placing"
+            )
+            assert metrics.values("mirror-placing", **of_flow) == {
+                "waiting": 0,
+                "running": 0,
+                "running_max": AT_A_TIME,
+            }
             assert b"kafka_connect_mirror_mirrorsourceconnector_record_count{" in exposition(metrics)
             samples = [name for name, _ in metrics.read()]
             assert len(set(samples)) == len(samples), "those of one client are told from the other's"
         assert not list(metrics.read()), "it is closed"
 
     asyncio.run(main())
+
+
+def test_partitions_without_a_place_are_told_and_placed_few_at_a_time(
+    pair: Pair, new_name: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First the target is away, then it is slow. Each partition that waited had a task of its own."""
+
+    async def main() -> None:
+        topic, count = new_name(), 3 * AT_A_TIME
+        async with Link(pair.link(topic)) as link:
+
+            def told() -> Values:
+                return link.metrics.values("mirror-placing")
+
+            await pair.create(topic, count)
+            with monkeypatch.context() as patched:
+                patched.setattr(link._topics, "align", away)
+                for _ in range(2):
+                    with pytest.raises(ConnectionClosed):
+                        await link._refresh()
+                    assert (told()["waiting"], told()["running"]) == (count, 0)
+            answered, position = asyncio.Event(), link._placing._position
+
+            async def slowly(*facts: Any) -> Any:
+                await answered.wait()
+                return await position(*facts)
+
+            monkeypatch.setattr(link._placing, "_position", slowly)
+            tasks = len(asyncio.all_tasks())
+            refreshing = asyncio.create_task(link._refresh())
+            await until(lambda: told()["running"] == AT_A_TIME)
+            assert told()["waiting"] == count
+            assert len(asyncio.all_tasks()) <= tasks + AT_A_TIME + 1
+            answered.set()
+            await refreshing
+            assert (told()["waiting"], told()["running"]) == (0, 0)
+            assert link.metrics.values("mirror-link")["partitions"] == count
+
+    asyncio.run(main())
+
+
+async def away(*_: Any) -> NoReturn:
+    raise ConnectionClosed("the target is away")
+
+
+def test_ends_that_have_to_be_asked_for_one_by_one_are_asked_few_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(placing, "ASKED_AT_A_TIME", 5)
+    asked: list[int] = []
+
+    class Admin:
+        under_way = 0
+
+        async def list_offsets(self, specs: dict[TopicPartition, str], **_: str) -> dict[Any, ListedOffset]:
+            self.under_way += 1
+            asked.append(self.under_way)
+            try:
+                await asyncio.sleep(0)
+                if TopicPartition("t", 7) in specs:
+                    raise ConnectionClosed("its leader is away")
+                return {tp: ListedOffset(tp.partition) for tp in specs}
+            finally:
+                self.under_way -= 1
+
+    tps = [TopicPartition("t", number) for number in range(100)]
+    found = asyncio.run(placing._ends_of_each(Admin(), tps, "read_committed"))  # type: ignore[arg-type]
+    assert isinstance(found.pop(tps.pop(7)), ConnectionClosed)
+    assert found == {tp: placing.LogEnds(tp.partition, tp.partition) for tp in tps}
+    assert max(asked) == 5

@@ -71,6 +71,13 @@ class TxnPartition:
         self._adding: dict[str, Appended] = {}
         """Appends that added partitions and may not be on the disk yet, by transactional id."""
 
+    def statistics(self) -> dict[str, int]:
+        """transactional_ids that are known, and of how many a transaction is decided and not finished."""
+        return {
+            "transactional_ids": len(self._shard),
+            "finishing": len(self._decided.keys() | self._finishing.keys()),
+        }
+
     # Life
 
     @property
@@ -215,6 +222,8 @@ class TxnPartition:
     def forget(self, transactional_ids: Sequence[str]) -> None:
         """See `TransactionShard.forget`."""
         self._shard.forget(transactional_ids, self._now_ms())
+        for transactional_id in transactional_ids:
+            self._adding.pop(transactional_id, None)
 
     def abort_timed_out(self, transactional_id: str) -> None:
         """Abort a transaction that has timed out."""

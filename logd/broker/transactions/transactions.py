@@ -84,6 +84,13 @@ class Transactions(Coordinator[TxnPartition]):
         await self._rounds.stop()
         await asyncio.gather(*self._close(tuple(self._partitions)), return_exceptions=True)
 
+    def statistics(self) -> dict[str, int]:
+        """transactional_ids, and finishing: their transactions whose outcome is decided, but of whose markers
+        some are to be written still, one for an id at most.
+        """
+        told = [partition.statistics() for partition in self._partitions.values()]
+        return {name: sum(each[name] for each in told) for name in ("transactional_ids", "finishing")}
+
     # Finding
 
     def partition_of(self, transactional_id: str) -> int:

@@ -36,6 +36,8 @@ T = TypeVar("T")
 
 GROUP = 0
 TRANSACTION = 1
+COORDINATORS_MAX = 10_000
+"""Coordinators of groups and transactional ids that are remembered; of more the first one is forgotten."""
 
 _MAY_APPEAR = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
 
@@ -133,8 +135,16 @@ class Client:
         await self._pool.close()
 
     def statistics(self) -> dict[str, int]:
-        """connections, in_flight_requests and waiting_requests of all of them; the bound of one's."""
-        return {**self._pool.statistics(), "connection_in_flight_requests_max": self._max_in_flight}
+        """connections, in_flight_requests and waiting_requests of all of them; the bound of one's. What is
+        remembered: topics and coordinators, with a bound.
+        """
+        return {
+            **self._pool.statistics(),
+            "connection_in_flight_requests_max": self._max_in_flight,
+            "remembered_topics": self._cache.remembered,
+            "remembered_coordinators": len(self._coordinators),
+            "remembered_coordinators_max": COORDINATORS_MAX,
+        }
 
     @property
     def closed(self) -> bool:
@@ -338,6 +348,8 @@ class Client:
         if found.error_code:
             what = "transactional id" if type == TRANSACTION else "group"
             raise error_for(found.error_code, f"coordinator of {what} {key!r}: {found.error_message or ''}")
+        if len(self._coordinators) >= COORDINATORS_MAX:
+            del self._coordinators[next(iter(self._coordinators))]  # found again where it is wanted
         self._coordinators[type, key] = found.node_id
         self._coordinator_addresses[found.node_id] = (found.host, found.port)
         return found.node_id

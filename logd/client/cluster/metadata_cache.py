@@ -13,6 +13,10 @@ from logd.client.cluster.metadata import (
 )
 from logd.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 
+IDLE_SECONDS = 300.0
+"""So long beyond its largest age a topic is remembered that nobody asks about (Kafka: metadata.max.idle.ms):
+longer than a question takes, so that none is forgotten while another is asked about.
+"""
 _EVERY_TOPIC = None
 _NEVER = float("-inf")
 
@@ -35,7 +39,8 @@ class MetadataCache:
     """Topics and brokers as last heard, with the time of hearing.
 
     `ask(topics)` puts the question to a broker (None: every topic). `clock` gives seconds, monotonic.
-    At most one question is under way and one waits behind it, whatever the number of callers.
+    At most one question is under way and one waits behind it, whatever the number of callers. What nobody has
+    asked about for long is forgotten: topics come and go.
     """
 
     def __init__(
@@ -57,8 +62,14 @@ class MetadataCache:
         self._brokers_at = _NEVER
         self.errors: dict[str, int] = {}
         """Why topics asked for lately are not there: name → error code."""
+        self._errors_at: dict[str, float] = {}
         self.cluster = ClusterMetadata()
         """Everything known; `topics` holds what was asked for so far."""
+
+    @property
+    def remembered(self) -> int:
+        """Names of topics that something is remembered of."""
+        return len(self._topics) + len(self.errors)
 
     def invalidate(self) -> None:
         """Nothing known up to now counts as fresh any more (it still serves as a guess)."""
@@ -108,17 +119,20 @@ class MetadataCache:
     def _store(self, response: MetadataResponse, asked: set[str] | None, now: float) -> None:
         if asked is _EVERY_TOPIC:
             self._topics, self._topics_at, self._all_at = {}, {}, now
-            self.errors = {}
+            self.errors, self._errors_at = {}, {}
         for topic in response.topics:
             name = topic.name or ""
             if topic.error_code:
                 self._topics.pop(name, None)
                 self._topics_at.pop(name, None)
                 self.errors[name] = topic.error_code
+                self._errors_at[name] = now
             else:
                 self._topics[name] = _keep_newer(self._topics.get(name), topic)
                 self._topics_at[name] = now
                 self.errors.pop(name, None)
+                self._errors_at.pop(name, None)
+        self._forget_idle(now)
         self._brokers_at = now
         self.cluster = ClusterMetadata(
             cluster_id=response.cluster_id,
@@ -126,6 +140,13 @@ class MetadataCache:
             brokers={b.node_id: BrokerNode(b.node_id, b.host, b.port, b.rack) for b in response.brokers},
             topics=dict(self._topics),
         )
+
+    def _forget_idle(self, now: float) -> None:
+        oldest = now - self._max_age - IDLE_SECONDS
+        for name in [name for name, at in self._topics_at.items() if at < oldest]:
+            del self._topics_at[name], self._topics[name]
+        for name in [name for name, at in self._errors_at.items() if at < oldest]:
+            del self._errors_at[name], self.errors[name]
 
 
 def _keep_newer(known: TopicMetadata | None, told: MetadataResponseTopic) -> TopicMetadata:

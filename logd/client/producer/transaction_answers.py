@@ -25,9 +25,6 @@ from logd.errors import (
     error_for,
 )
 
-UNKNOWN_PRODUCER = frozenset((ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_ID_MAPPING))
-"""The coordinator has forgotten the producer: there is nothing to abort, and a new identity to be had."""
-
 _FENCED = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED))
 
 
@@ -93,6 +90,7 @@ ADD_PARTITIONS = Answers(
         (
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             ErrorCode.INVALID_TXN_STATE,
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
             ErrorCode.UNSUPPORTED_VERSION,
         )
     ),
@@ -100,7 +98,13 @@ ADD_PARTITIONS = Answers(
 )
 ADD_OFFSETS = Answers(
     api="AddOffsetsToTxn",
-    abortable=UNKNOWN_PRODUCER | {ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TRANSACTION_ABORTABLE},
+    abortable=frozenset(
+        (
+            ErrorCode.UNKNOWN_PRODUCER_ID,
+            ErrorCode.GROUP_AUTHORIZATION_FAILED,
+            ErrorCode.TRANSACTION_ABORTABLE,
+        )
+    ),
 )
 COMMIT_OFFSETS = Answers(
     api="TxnOffsetCommit",
@@ -113,7 +117,9 @@ COMMIT_OFFSETS = Answers(
     ),
     rebalanced=frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION)),
 )
-END = Answers(api="EndTxn", abortable=UNKNOWN_PRODUCER | {ErrorCode.TRANSACTION_ABORTABLE})
+END = Answers(
+    api="EndTxn", abortable=frozenset((ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.TRANSACTION_ABORTABLE))
+)
 PRODUCE = Answers(
     api="Produce",
     # INVALID_PRODUCER_EPOCH may be the coordinator's abort of a transaction that timed out; the abort tells.

@@ -17,7 +17,7 @@ from logd.client.producer.group_metadata import GroupMetadata
 from logd.client.producer.producer import BatchProducer
 from logd.client.producer.producer_metrics import TXN_COMMIT
 from logd.client.producer.transaction import Transaction
-from logd.client.producer.transaction_answers import PRODUCE, UNKNOWN_PRODUCER
+from logd.client.producer.transaction_answers import PRODUCE
 from logd.client.producer.transaction_coordinator import IMPLICIT_FROM, TransactionCoordinator
 from logd.errors import (
     AbortableTransactionError,
@@ -242,7 +242,7 @@ class TransactionManager:
 
     def _nothing_to_abort(self, transaction: Transaction, error: TransactionError) -> bool:
         """Whether the refusal says that there is no such transaction."""
-        if error.code in UNKNOWN_PRODUCER:
+        if error.code is ErrorCode.UNKNOWN_PRODUCER_ID:
             transaction.lost = True
             return True
         # The request that would have begun it was refused, or never came.

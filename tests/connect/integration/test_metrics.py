@@ -1,9 +1,12 @@
 """What a worker tells of its connectors and tasks by Kafka Connect's names, beside what they did."""
 
 import asyncio
+import threading
+
+import pytest
 
 from connect.api import SinkConnector, SinkTask, SourceConnector, SourceTask
-from connect.errors import RetriableError
+from connect.errors import ConnectError, RetriableError
 from connect.runtime import State, Worker
 from connect.runtime.states import Status
 from logd.metrics.exposition import exposition
@@ -53,6 +56,24 @@ async def until(condition):
             await asyncio.sleep(0.01)
 
 
+class Stuck(SourceTask):
+    """Its polls return once they are released, and no stop ends them."""
+
+    released = threading.Event()
+    waiting = 0
+
+    def poll(self):
+        Stuck.waiting += 1
+        self.released.wait()
+
+    def statistics(self):
+        raise ValueError("it does not know")
+
+
+class StuckSource(EndsSource):
+    task_class = Stuck
+
+
 def connector(name, plugin, **more):
     return {"name": name, "connector.class": f"{__name__}:{plugin}"} | more
 
@@ -95,7 +116,12 @@ def test_numbers_are_those_of_what_was_done(kit, rows, topic, tmp_path):
                 "sink-task-metrics",
                 "task-error-metrics",
                 "source-task-queue",
+                "plugins",
+                "plugin-calls",
             )
+            assert tell("plugins", connector=sink["name"])["held_records"] == 0
+            assert tell("plugins", connector=sink["name"])["claims"] == 3
+            assert tell("plugin-calls", connector=source["name"], task="0")["calls"] == 0
             assert b"kafka_connect_sink_task_metrics_sink_record_send_total{" in exposition(worker.metrics)
         assert not list(worker.metrics.read()), "it is closed"
 
@@ -120,6 +146,38 @@ def test_failures_and_retries_are_told(kit):
             assert told["task-startup-success-total"] == 1
 
     asyncio.run(run())
+
+
+def test_a_plugin_that_does_not_return_is_told_of_and_not_called_without_end(kit, monkeypatch, caplog):
+    """Each restart left a thread behind, of which nothing told."""
+    monkeypatch.setattr("connect.runtime.connector.ABANDONED_MAX", 2)
+    soon = {"task.shutdown.graceful.timeout.ms": "10", "offset.flush.timeout.ms": "10"}
+
+    async def run():
+        async with Worker(kit.config(**soon)) as worker:
+
+            def tell(name):
+                return worker.metrics.values("plugin-calls", connector="stuck")[name]
+
+            await worker.start_connector(connector("stuck", "StuckSource"))
+            for number in range(3):
+                await until(lambda number=number: Stuck.waiting == number + 1)
+                assert (tell("calls"), tell("abandoned")) == (1, number)
+                assert tell("oldest_call_seconds") > 0
+                if number < 2:
+                    await worker.restart_task("stuck", 0)
+            assert tell("calls_max") >= 8
+            with pytest.raises(ConnectError, match="3 earlier runs have not returned"):
+                await worker.restart_task("stuck", 0)
+            assert (Stuck.waiting, tell("abandoned"), tell("abandoned_max")) == (3, 3, 2)
+            Stuck.released.set()
+            await until(lambda: tell("abandoned") == tell("calls") == 0)
+            await worker.restart_task("stuck", 0)
+            await until(lambda: Stuck.waiting > 3)
+            assert not worker.metrics.values("plugins", connector="stuck")
+
+    asyncio.run(run())
+    assert caplog.text.count("its plugin's statistics() failed: ValueError") == 4, "once each task"
 
 
 def test_a_paused_task_says_how_long(kit):

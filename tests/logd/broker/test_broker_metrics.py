@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import NoReturn
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from logd.broker.broker import Broker
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
+from logd.client import (
+    Admin,
+    BatchFetcher,
+    BatchProducer,
+    Client,
+    NewTopic,
+    TopicPartition,
+    TransactionalProducer,
+)
 from logd.config.broker import BrokerConfig
+from logd.errors import ErrorCode, KafkaError
 from logd.metrics.exposition import exposition
 from logd.server.server import Server
+from logd.wire import encode_request
+from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.logd.client.running import until
 from tests.support.documented_metrics import check_documented
 
@@ -40,6 +53,7 @@ def test_its_numbers_are_those_of_what_was_done(tmp_path: Path) -> None:
                 assert await fetcher.fetch()
                 values = broker.metrics.values
                 assert values("ReplicaManager")["PartitionCount"] == 3
+                assert values("ReplicaManager")["ProducerIdCount"] == 1
                 assert values("KafkaController")["GlobalTopicCount"] == 1
                 assert values("Log", topic="t", partition="1")["LogEndOffset"] == 10
                 assert values("Log", topic="t", partition="1")["Size"] > 60
@@ -71,10 +85,71 @@ def test_fetches_that_wait_are_counted(tmp_path: Path) -> None:
                     assert waiting() == 0
                     fetcher.add(TopicPartition("t", 0), 0)
                     await until(lambda: waiting() == 1)
+                    assert broker.metrics.values("listener")["connections_waiting"] == 1
                     await (await producer.send("t", 0, [(0, None, b"v", ())]))
                     assert await fetcher.fetch()
                     await until(lambda: waiting() == 1)
                 await until(lambda: waiting() == 0)
+                assert broker.metrics.values("listener")["connections_waiting"] == 0
+
+    asyncio.run(main())
+
+
+def test_transactions_are_told_until_their_markers_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker, Client(f"127.0.0.1:{broker.endpoint.port}") as client:
+            await Admin(client).create_topics([NewTopic("t", 1)])
+
+            def told() -> Mapping[str, float]:
+                return broker.metrics.values("transactions")
+
+            async with TransactionalProducer(client, "id") as producer:
+                assert told() == {"transactional_ids": 1, "finishing": 0}
+                producer.begin()
+                await producer.send("t", 0, [(0, None, b"v", ())])
+                with monkeypatch.context() as patched:
+                    patched.setattr(broker.transactions.markers, "write", offline)
+                    await producer.commit()
+                    await until(lambda: told()["finishing"] == 1)
+                await until(lambda: told()["finishing"] == 0)
+
+    asyncio.run(main())
+
+
+def offline(*_: object, **__: object) -> NoReturn:
+    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def test_a_client_that_does_not_read_is_told_of_and_stays_within_its_bound(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker, Client(f"127.0.0.1:{broker.endpoint.port}") as client:
+            await Admin(client).create_topics([NewTopic("t", 500)])
+            request = encode_request(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9, 1, "raw")
+
+            def told() -> Mapping[str, float]:
+                return broker.metrics.values("listener")
+
+            assert told()["connections_blocked"] == told()["unsent_bytes"] == 0
+            reader, writer = await asyncio.open_connection("127.0.0.1", broker.endpoint.port)
+            writer.write(request)
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            await reader.readexactly(size)
+            writer.write(request * 2000)  # of 20 MB of answers, more than the kernel's buffers take
+            await until(lambda: told()["connections_blocked"] == 1)
+            served = broker.metrics.values("RequestMetrics", request="Metadata")["Requests-total"]
+            assert 0 < told()["unsent_bytes"] <= told()["connection_unsent_bytes_max"] + 4 + size
+            await Admin(client).list_topics()  # others are served
+            now = broker.metrics.values("RequestMetrics", request="Metadata")["Requests-total"]
+            assert now - served < 2000
+            for _ in range(2000):
+                await reader.readexactly(4 + size)
+            await until(lambda: told()["connections_blocked"] == told()["unsent_bytes"] == 0)
+            writer.write(request * 2000)
+            await until(lambda: told()["connections_blocked"] == 1)
+            writer.close()
+            await until(lambda: told()["connections_blocked"] == told()["unsent_bytes"] == 0)
 
     asyncio.run(main())
 
@@ -105,6 +180,9 @@ def test_prometheus_reads_all_of_them(tmp_path: Path) -> None:
                 "compaction",
                 "moves",
                 "open-files",
+                "disk-work",
+                "deletions",
+                "transactions",
                 "jobs",
             )
             assert len(families["kafka_log_log_logendoffset"].samples) == 2

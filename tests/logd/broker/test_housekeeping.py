@@ -10,8 +10,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import uvloop
 
+from logd.broker import housekeeping
 from logd.broker.housekeeping import Housekeeping
 from logd.config.broker import BrokerConfig
 from logd.storage import Deletion
@@ -172,14 +174,39 @@ def test_files_are_deleted_after_their_delay_or_by_the_next_start(tmp_path: Path
 
     async def run() -> None:
         with ThreadPoolExecutor(1) as pool:
-            housekeeping = Housekeeping(BrokerConfig.of({}), {}, [], pool, lambda: 0)
+            broker = Housekeeping(BrokerConfig.of({}), {}, [], pool, lambda: 0)
             for path, delay_ms in zip(paths, (0, 0, 3_600_000), strict=True):
-                housekeeping.discard([Deletion(PosixDisk(), [path], delay_ms)])
+                broker.discard([Deletion(PosixDisk(), [path], delay_ms)])
             async with asyncio.timeout(SECONDS):
                 while paths[0].exists() or paths[1].exists():  # noqa: ASYNC110
                     await asyncio.sleep(0)
-            await housekeeping.stop()
+            await broker.stop()
             assert paths[2].exists()
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run())
+
+
+def test_deletions_that_wait_are_told_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more than the bound the oldest does not wait for its delay any longer."""
+    monkeypatch.setattr(housekeeping, "DELETIONS_MAX", 2)
+    paths = [tmp_path / str(number) for number in range(5)]
+    for path in paths:
+        path.touch()
+
+    async def run() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            broker = Housekeeping(BrokerConfig.of({}), {}, [], pool, lambda: 0)
+            assert broker.deletions() == {"deletions": 0, "deletions_max": 2, "files": 0}
+            broker.discard([Deletion(PosixDisk(), paths[:2], 3_600_000)])
+            assert broker.deletions() == {"deletions": 1, "deletions_max": 2, "files": 2}
+            broker.discard([Deletion(PosixDisk(), [path], 3_600_000) for path in paths[2:]])
+            assert broker.deletions() == {"deletions": 2, "deletions_max": 2, "files": 2}
+            async with asyncio.timeout(SECONDS):
+                while any(path.exists() for path in paths[:3]):  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+            await broker.stop()
+            assert all(path.exists() for path in paths[3:])
+            assert broker.deletions()["deletions"] == 0
+
+    asyncio.run(run())

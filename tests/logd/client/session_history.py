@@ -202,6 +202,7 @@ class History:
 
     async def _make_anew_unnoticed(self) -> None:
         """The topic's partitions are paused meanwhile; the new one has more records than the old one had."""
+        await self._resume(everything=True)  # nothing of the old one is to be handed out behind that
         await self._catch_up()
         topic = self._random.choice(self._topics)
         ends = {tp: len(self._logs[tp]) for tp in self._of(topic)}

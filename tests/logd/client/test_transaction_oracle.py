@@ -68,13 +68,6 @@ DIFFERENCES: dict[tuple[str, str, str], tuple[set[str], str]] = {
         {"UNSUPPORTED_VERSION"},
         "raised by us, too, where a broker has no version in common: the abort could not be sent either",
     ),
-    ("AddPartitionsToTxn", "fatal", "abortable"): (
-        {"INVALID_PRODUCER_ID_MAPPING"},
-        "a coordinator that has forgotten the id gives it a new identity after the abort (KIP-360); a fenced "
-        "producer is told so then, because it names the identity that it had",
-    ),
-    ("AddOffsetsToTxn", "fatal", "abortable"): ({"INVALID_PRODUCER_ID_MAPPING"}, "as for AddPartitionsToTxn"),
-    ("EndTxn", "fatal", "abortable"): ({"INVALID_PRODUCER_ID_MAPPING"}, "as for AddPartitionsToTxn"),
     ("Produce", "passed", "abortable"): (
         {"DUPLICATE_SEQUENCE_NUMBER", "UNKNOWN_PRODUCER_ID"},
         "a duplicate is taken for written before the table is asked; a broker that forgot the producer is "

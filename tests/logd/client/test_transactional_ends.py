@@ -119,7 +119,7 @@ def test_a_version_1_transaction_that_never_began_needs_no_end() -> None:
 def test_a_producer_the_coordinator_forgot_gets_a_new_identity(version: int) -> None:
     async def test() -> None:
         async with producing(version) as (coordinator, producer):
-            forgotten = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+            forgotten = ErrorCode.UNKNOWN_PRODUCER_ID
             coordinator.refuse(ApiKey.END_TXN, forgotten, forgotten)
             with pytest.raises(AbortableTransactionError):
                 await transaction(producer, b"a")
@@ -127,6 +127,25 @@ def test_a_producer_the_coordinator_forgot_gets_a_new_identity(version: int) -> 
             assert coordinator.steps[-1] == "init at 0"
             await transaction(producer, b"b")
             assert coordinator.committed == {0: [b"b"]}
+
+    run(test())
+
+
+@VERSIONS
+def test_an_abort_that_finds_the_transactional_id_forgotten_is_fatal(version: int) -> None:
+    """As in Kafka 4: another may have the id by now, and a new epoch of our own would fence it."""
+
+    async def test() -> None:
+        async with producing(version, linger_ms=0) as (coordinator, producer):
+            producer.begin()
+            await (await send(producer, b"a"))
+            coordinator.refuse(ApiKey.END_TXN, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            for attempt in (producer.abort, producer.abort):
+                with pytest.raises(FatalTransactionError) as caught:
+                    await attempt()
+                assert caught.value.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+            with pytest.raises(FatalTransactionError):
+                producer.begin()
 
     run(test())
 

@@ -55,6 +55,34 @@ def test_one_that_ends_while_metrics_are_read() -> None:
     assert not list(metrics.read())
 
 
+def test_two_of_one_name_are_told_apart() -> None:
+    """Two workers in one process: every sample was there twice, and Prometheus takes one of them."""
+    metrics = Metrics()
+
+    def told() -> list[tuple[str, float]]:
+        return sorted((str(name), value) for name, value in metrics.read())
+
+    removes = [metrics.add("d", "t", lambda n=n: {"v": n}, id="a") for n in range(3)]  # type: ignore[misc]
+    other = metrics.add("d", "t", lambda: {"v": 9}, id="b")
+    assert told() == [
+        ("d:type=t,id=a,number=2:v", 1),
+        ("d:type=t,id=a,number=3:v", 2),
+        ("d:type=t,id=a:v", 0),
+        ("d:type=t,id=b:v", 9),
+    ]
+    assert metrics.values("t", id="a") == {"v": 3}
+    removes[1]()
+    removes[1]()
+    removes[1] = metrics.add("d", "t", lambda: {"v": 5}, id="a")
+    assert ("d:type=t,id=a,number=2:v", 5) in told()
+    for remove in (*removes, other):
+        remove()
+    again = metrics.add("d", "t", lambda: {"v": 1}, id="a")
+    assert told() == [("d:type=t,id=a:v", 1)]
+    again()
+    assert not metrics._alike, "it remembers nobody who is gone"
+
+
 def test_prometheus_reads_them() -> None:
     metrics = Metrics()
     metrics.add("kafka.producer", "producer-metrics", lambda: {"record-send-total": 3}, client_id='a "b"\n\\')

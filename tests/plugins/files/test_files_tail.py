@@ -6,11 +6,13 @@ import resource
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
 from connect.api import ConnectError
 from plugins.files import FilesSource
+from plugins.files.source import OPEN_MAX
 from tests.support.waiting import wait_for
 
 
@@ -45,6 +47,38 @@ def until(run, wanted):
         if len(found) >= len(wanted):
             break
     assert sorted(found) == sorted(wanted)
+
+
+def test_files_that_all_grow_hold_few_descriptors(start, tmp_path):
+    """Those found to have grown kept theirs in the row of those to be read, however long that was."""
+    fill(tmp_path, 100)
+    run = start(FilesSource, settings(tmp_path))
+    (task,) = run.tasks
+    assert task.statistics() == {
+        "files": 100, "ready_files": 100, "waiting_files": 0, "open_files": 0, "open_files_max": OPEN_MAX + 1,
+    }  # fmt: skip
+    until(run, [str(i) for i in range(100)])
+    for round in range(3):
+        for i in range(100):
+            append(tmp_path / f"{i:03}.txt", f"{round}\n")
+        for _ in range(100):
+            run.poll()
+            for i in range(0, 100, 3):
+                append(tmp_path / f"{i:03}.txt", f"{round}\n")
+            told = task.statistics()
+            assert told["open_files"] == held(tmp_path) <= told["open_files_max"]
+            assert told["ready_files"] + told["waiting_files"] == 100
+    for path in tmp_path.glob("*.txt"):
+        path.unlink()
+    poll_until(run, lambda: task.statistics()["ready_files"] == 0)
+    run.stop()
+    assert held(tmp_path) == 0
+
+
+def held(folder):
+    """How many descriptors of files in the folder this process holds."""
+    descriptors = Path("/proc/self/fd")
+    return sum(os.path.realpath(each).startswith(f"{folder}/") for each in descriptors.iterdir())
 
 
 def test_files_read_to_their_end_hold_few_descriptors(start, tmp_path):

@@ -1,0 +1,93 @@
+"""Work for the disk behind answers: one piece for a topic at a time, and not for too many topics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from logd.broker import disk_work
+from logd.broker.broker import Broker
+from logd.broker.disk_work import DiskWork
+from logd.config.broker import BrokerConfig
+from logd.config.listeners import Endpoint
+from logd.errors import KafkaError
+from tests.logd.client.running import until
+
+
+def test_it_tells_of_topics_until_their_work_has_ended() -> None:
+    async def main() -> None:
+        work, go_on, done = DiskWork(topics_max=2), asyncio.Event(), []
+
+        async def piece(name: str) -> None:
+            await go_on.wait()
+            done.append(name)
+
+        for name in ("a", "b", "a"):
+            work.begin(name, piece(name))
+            await work.room()
+        assert work.statistics() == {"topics": 2, "topics_max": 2}
+        work.begin("c", piece("c"))
+        waiting = asyncio.create_task(work.room())
+        await asyncio.sleep(0)
+        assert work.statistics()["topics"] == 3
+        assert not waiting.done(), "beyond the bound"
+        go_on.set()
+        await waiting
+        await work.all_ended()
+        assert work.statistics()["topics"] == 0
+        assert sorted(done) == ["a", "a", "b", "c"]
+
+    asyncio.run(main())
+
+
+def test_a_client_faster_than_the_disk_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Topics used to be made as fast as they were asked for, however far behind their files were."""
+    monkeypatch.setattr(disk_work.DiskWork.__init__, "__defaults__", (3,))
+
+    async def work(broker: Broker) -> None:
+        disk = asyncio.Event()
+        replicas = broker.catalog._replicas
+        run = replicas._run
+
+        async def slowly(job: Callable[[], None]) -> None:
+            await disk.wait()
+            await run(job)
+
+        replicas._run = slowly  # type: ignore[method-assign]
+
+        async def ask(count: int) -> None:
+            for number in range(count):
+                await broker.catalog.create(f"t{number}", 1, {})
+
+        def told() -> float:
+            return broker.metrics.values("disk-work")["topics"]
+
+        asking = asyncio.create_task(ask(20))
+        await until(lambda: told() == 4)
+        with pytest.raises(KafkaError):  # others are answered what needs nothing of the disk
+            broker.catalog.check_creation("t0", 1, {})
+        assert len(broker.catalog.topics) == 4
+        assert not asking.done()
+        disk.set()
+        await asking
+        await broker.catalog.disk_work_ended()
+        assert told() == 0
+        assert len(broker.catalog.topics) == 20
+
+    run(work, tmp_path)
+
+
+def run(work: Callable[[Broker], Awaitable[None]], folder: Path) -> None:
+    async def live() -> None:
+        broker = Broker(BrokerConfig.of({"log.dirs": str(folder)}))
+        broker.endpoints.append(Endpoint("PLAINTEXT", "127.0.0.1", 9092))
+        await broker.start()
+        try:
+            await work(broker)
+        finally:
+            await broker.stop()
+
+    asyncio.run(live())
