@@ -1,0 +1,62 @@
+"""Errors as the Java tools name them: by the exception's class, with Kafka's text for the code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from logd.errors import KafkaError
+
+COMMON = "org.apache.kafka.common"
+
+
+class JavaError(Exception):
+    """What a Java tool throws. `java_class`: its class's whole name; `str()` is what `getMessage()` gives."""
+
+    def __init__(self, java_class: str, message: str | None) -> None:
+        super().__init__(java_class, message)
+        self.java_class = java_class
+        self.message = message
+
+    def __str__(self) -> str:
+        return "null" if self.message is None else self.message
+
+    @property
+    def told(self) -> str:
+        """As `toString()` tells it: the class, and the message behind it."""
+        return self.java_class if self.message is None else f"{self.java_class}: {self.message}"
+
+
+def illegal_argument(message: str) -> JavaError:
+    """An IllegalArgumentException."""
+    return JavaError("java.lang.IllegalArgumentException", message)
+
+
+def timed_out(message: str) -> JavaError:
+    """The TimeoutException of Kafka's clients."""
+    return JavaError(f"{COMMON}.errors.TimeoutException", message)
+
+
+def of_answer(error: KafkaError) -> JavaError:
+    """A broker's answer as the exception that Kafka's clients make of it."""
+    from millstream.kafka_tools.error_texts import ERROR_TEXTS
+
+    name, text = ERROR_TEXTS[error.code.name]
+    return JavaError(f"{COMMON}.{name}", error.message or text)
+
+
+def java_error(error: BaseException, call: str) -> JavaError:
+    """An error of our client as the exception that Java's would throw in the admin client's `call`."""
+    from logd.errors import AuthenticationFailed, ConfigError, ConnectionClosed, KafkaError, RequestTimedOut
+
+    if isinstance(error, JavaError):
+        return error
+    if isinstance(error, KafkaError):
+        return of_answer(error)
+    if isinstance(error, AuthenticationFailed):
+        return JavaError(f"{COMMON}.errors.SaslAuthenticationException", str(error))
+    if isinstance(error, (ConnectionClosed, RequestTimedOut, TimeoutError, ConnectionError)):
+        return timed_out(f"Timed out waiting for a node assignment. Call: {call}")
+    if isinstance(error, ConfigError):
+        return JavaError(f"{COMMON}.config.ConfigException", str(error))
+    return JavaError(f"{COMMON}.KafkaException", str(error))

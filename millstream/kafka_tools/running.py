@@ -1,0 +1,149 @@
+"""A tool as a subcommand of `millstream`, from its raw arguments to its exit status.
+
+    OPTIONS = Options("…", [BOOTSTRAP_SERVER, …])
+
+    def main(arguments: Sequence[str]) -> int: …
+
+    app = tool(OPTIONS, main)
+
+`main` reads the arguments, by `read_arguments`; it does its work with `connected`. What it raises ends the
+tool as in Java: `Ended` with its status, a JavaError as an exception that nobody caught, told without stack.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+from typer.core import TyperCommand
+
+from millstream.kafka_tools.arguments import Ended, Given, Option, Options
+from millstream.kafka_tools.java_errors import JavaError, java_error
+
+if TYPE_CHECKING:
+    from millstream.terminal.session import Session
+
+T = TypeVar("T")
+Main = Callable[[Sequence[str]], int]
+
+HELP = Option("help", "Print usage information.")
+VERSION = Option("version", "Display Kafka version.")
+VERSION_SHOWN = "4.1.0"
+"""The version of the Java tools that these are held to."""
+
+
+class _Unparsed(TyperCommand):
+    """A command whose arguments typer does not look at."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.args = list(args)
+        return []
+
+
+def tool(options: Options, main: Main) -> typer.Typer:
+    """The app of a tool."""
+    app = typer.Typer(add_completion=False)
+
+    @app.command(cls=_Unparsed, add_help_option=False, help=options.purpose)
+    def call(context: typer.Context) -> None:
+        raise typer.Exit(run(options, main, context.args))
+
+    return app
+
+
+def run(options: Options, main: Main, arguments: Sequence[str]) -> int:
+    """Run a tool to its end; the exit status."""
+    try:
+        return main(arguments)
+    except Ended as end:
+        if end.message is not None:
+            tell(end.message)
+        if end.usage:
+            tell(options.usage())
+        return end.status
+    except JavaError as error:
+        tell(f'Exception in thread "main" {error.told}')
+        tell_notes(error)
+        return 1
+    except BrokenPipeError:
+        # Whoever read our output has enough, as in `… | head`: Python must not try to flush the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def tell(text: str) -> None:
+    """A line on stderr."""
+    print(text, file=sys.stderr)
+
+
+def tell_notes(error: BaseException) -> None:
+    """What there is to say besides what the Java tools say."""
+    for note in getattr(error, "__notes__", ()):
+        tell(note)
+
+
+def read_arguments(options: Options, arguments: Sequence[str], bare: str | None = None) -> Given:
+    """The options as they are given; `--help` and `--version` are answered, and no arguments at all as
+    `--help`, with `bare` before the usage.
+    """
+    given = options.parse(arguments, tell)
+    if not arguments:
+        given.usage(bare or options.purpose)
+    if given.has("help"):
+        given.usage(options.purpose)
+    if given.has("version"):
+        print(VERSION_SHOWN)
+        raise Ended(0)
+    return given
+
+
+def connected(
+    bootstrap: str,
+    file: str | None,
+    work: Callable[[Session], Awaitable[T]],
+    *,
+    properties: Mapping[str, str] | None = None,
+    call: str = "listTopics",
+    **arguments: Any,
+) -> T:
+    """Connect, and do the work; JavaError for whatever a Java client would throw.
+
+    `file` is that of `--command-config`; `properties` are over it. `call`: the admin client's call that is
+    the first to wait for a broker. `arguments` are the Client's.
+    """
+    import logging
+
+    from logd.errors import MillstreamError
+    from millstream.terminal.command import run_loop
+    from millstream.terminal.output import Format
+    from millstream.terminal.servers import Servers
+    from millstream.terminal.session import Session
+
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
+    servers = Servers(bootstrap, {**read_client_properties(file), **(properties or {})})
+
+    async def main() -> T:
+        async with servers.client(**arguments) as client:
+            return await work(Session(Format.TABLE, client, servers))
+
+    try:
+        return run_loop(main())
+    except (MillstreamError, TimeoutError, ConnectionError) as error:
+        raise java_error(error, call) from error
+
+
+def read_client_properties(file: str | None) -> dict[str, str]:
+    """The properties of `--command-config` and its like; JavaError where the file is not there."""
+    from logd.config.properties import read_properties
+
+    if file is None:
+        return {}
+    if not Path(file).exists():
+        raise JavaError("java.nio.file.NoSuchFileException", file)
+    return read_properties(Path(file), "--command-config")

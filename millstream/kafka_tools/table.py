@@ -1,0 +1,18 @@
+"""The table of Kafka's tools, for `millstream.main`, which imports a tool once it is asked for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class KafkaTool(NamedTuple):
+    """A tool that is a subcommand of `millstream`."""
+
+    module: str
+    """Below `millstream.kafka_tools`; it has an `app` made by `running.tool`."""
+    help: str
+
+
+KAFKA_TOOLS = {
+    "kafka-topics": KafkaTool("topics", "Create, delete, describe, or change a topic."),
+}

@@ -1,0 +1,79 @@
+"""What cannot be the same twice in the tools' output, each by a rule with a name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+USAGE = re.compile(r"^Option +Description *\n-+ +-+ *\n(?:.*\n?)*", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where a transcript was played."""
+
+    bootstrap: str
+    data: Path
+
+
+def address(text: str, where: Surroundings) -> str:
+    """The broker's."""
+    port = where.bootstrap.rpartition(":")[2]
+    return re.sub(rf"(localhost|127\.0\.0\.1):{port}\b", "localhost:9092", text)
+
+
+def log_folder(text: str, where: Surroundings) -> str:
+    """The broker's log folder."""
+    return text.replace(str(where.data), "/data")
+
+
+def topic_id(text: str, where: Surroundings) -> str:
+    """Ids of topics are random."""
+    return re.sub(r"(TopicId: )[\w-]{22}(?=\t|$)", r"\1ID", text, flags=re.MULTILINE)
+
+
+def member_id(text: str, where: Surroundings) -> str:
+    """Ids of members are the client's id and something random."""
+    return re.sub(UUID, "UUID", text)
+
+
+def usage(text: str, where: Surroundings) -> str:
+    """The table of options: tests compare which there are, not what is said of them."""
+    return USAGE.sub("(usage)\n", text)
+
+
+def stack_trace(text: str, where: Surroundings) -> str:
+    """Java's stacks, with the line above that names the exception once more."""
+    lines: list[str] = []
+    for line in text.splitlines(keepends=True):
+        if not line.startswith(("\tat ", "\t...", "Caused by: ", "\tSuppressed")):
+            lines.append(line)
+        elif line.startswith("\tat ") and lines and re.match(r"[\w$.]+(Exception|Error)\b", lines[-1]):
+            lines.pop()
+    return "".join(lines)
+
+
+def note(text: str, where: Surroundings) -> str:
+    """What ours says of options of former days."""
+    return re.sub(r"^note: .*\n", "", text, flags=re.MULTILINE)
+
+
+RULES: tuple[Callable[[str, Surroundings], str], ...] = (
+    address,
+    log_folder,
+    topic_id,
+    member_id,
+    usage,
+    stack_trace,
+    note,
+)
+
+
+def even_out(text: str, where: Surroundings) -> str:
+    """All rules, one after the other."""
+    for rule in RULES:
+        text = rule(text, where)
+    return "\n".join(line.rstrip() for line in text.rstrip().splitlines())

@@ -1,0 +1,81 @@
+"""Kafka's tools against logd and Apache Kafka, line by line as the Java tools answer.
+
+The golden transcripts are what the Java tools say; with REWRITE=1 the test that asks them writes them anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.millstream.kafka_tools.players import JavaTools, OurTools, Player
+from tests.millstream.kafka_tools.rules import Surroundings
+from tests.millstream.kafka_tools.stage import Stage
+from tests.millstream.kafka_tools.transcript import Transcript, paths, read
+from tests.support import java
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.depth import deep
+from tests.support.logd_process import LogdProcess
+
+each = pytest.mark.parametrize("path", paths(), ids=lambda path: path.stem)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("files")
+
+
+@pytest.fixture(scope="module")
+def java_tools(folder: Path) -> Iterator[JavaTools]:
+    with JavaTools(folder) as tools:
+        yield tools
+
+
+def on_logd(transcript: Transcript, tmp_path: Path, folder: Path, player: Player) -> Transcript:
+    with LogdProcess(tmp_path / "logd", transcript.settings) as logd:
+        return Stage(folder, Surroundings(logd.bootstrap, tmp_path / "logd" / "data"), player).play(
+            transcript
+        )
+
+
+@each
+def test_ours(path: Path, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    golden = read(path)
+
+    assert on_logd(golden, tmp_path, folder, OurTools()).text().splitlines() == golden.text().splitlines()
+
+
+@deep
+@java.needs_javac
+@each
+def test_the_golden_answers_are_javas(
+    path: Path, tmp_path: Path, folder: Path, java_tools: JavaTools
+) -> None:
+    golden = read(path)
+
+    played = on_logd(golden, tmp_path, folder, java_tools)
+
+    if os.environ.get("REWRITE"):
+        path.write_text(played.text())
+    else:
+        assert played.text().splitlines() == golden.text().splitlines()
+
+
+@deep
+@java.needs_kafka
+@pytest.mark.parametrize(
+    "path", [path for path in paths() if not read(path).is_of_logd_only], ids=lambda path: path.stem
+)
+def test_ours_on_apache_kafka(
+    path: Path, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    golden = read(path)
+
+    with ApacheKafka(tmp_path / "kafka", golden.settings) as kafka:
+        stage = Stage(folder, Surroundings(kafka.bootstrap, kafka.data), OurTools())
+        assert stage.play(golden).text().splitlines() == golden.text().splitlines()
