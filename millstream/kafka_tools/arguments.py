@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from millstream.kafka_tools.java_errors import JavaError
+from millstream.kafka_tools.java_errors import JavaError, java_integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,14 +242,6 @@ class _Reading:
             shown = "/".join(option.names)
             raise option_error("OptionMissingRequiredArgument", f"Option {shown} requires an argument")
         self._given.add(option, self._rest.pop(0))
-
-
-def java_integer(text: str) -> int:
-    """What Integer.valueOf and Long.valueOf read: no spaces, no underscores; ValueError otherwise."""
-    digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
-    if not (digits.isascii() and digits.isdigit()):
-        raise ValueError(text)
-    return int(text)
 
 
 def option_error(name: str, message: str) -> JavaError:

@@ -38,11 +38,13 @@ def timed_out(message: str) -> JavaError:
 
 
 def of_answer(error: KafkaError) -> JavaError:
-    """A broker's answer as the exception that Kafka's clients make of it."""
+    """A broker's answer as the exception that Kafka's clients make of it: with the broker's words, or with
+    the code's.
+    """
     from millstream.kafka_tools.error_texts import ERROR_TEXTS
 
     name, text = ERROR_TEXTS[error.code.name]
-    return JavaError(f"{COMMON}.{name}", error.message or text)
+    return JavaError(f"{COMMON}.{name}", error.said or text)
 
 
 def java_error(error: BaseException, call: str) -> JavaError:
@@ -60,3 +62,19 @@ def java_error(error: BaseException, call: str) -> JavaError:
     if isinstance(error, ConfigError):
         return JavaError(f"{COMMON}.config.ConfigException", str(error))
     return JavaError(f"{COMMON}.KafkaException", str(error))
+
+
+def number_format(text: str) -> int:
+    """Integer.parseInt; its NumberFormatException where it is no number."""
+    try:
+        return java_integer(text)
+    except ValueError:
+        raise JavaError("java.lang.NumberFormatException", f'For input string: "{text}"') from None
+
+
+def java_integer(text: str) -> int:
+    """What Integer.valueOf and Long.valueOf read: no spaces, no underscores; ValueError otherwise."""
+    digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
+    if not (digits.isascii() and digits.isdigit()):
+        raise ValueError(text)
+    return int(text)

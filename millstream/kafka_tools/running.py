@@ -6,7 +6,7 @@
 
     app = tool(OPTIONS, main)
 
-`main` reads the arguments, by `read_arguments`; it does its work with `connected`. What it raises ends the
+`main` reads the arguments, by `read_arguments`; it does its work with `Cluster.run`. What it raises ends the
 tool as in Java: `Ended` with its status, a JavaError as an exception that nobody caught, told without stack.
 """
 
@@ -22,9 +22,10 @@ import typer
 from typer.core import TyperCommand
 
 from millstream.kafka_tools.arguments import Ended, Given, Option, Options
-from millstream.kafka_tools.java_errors import JavaError, java_error
+from millstream.kafka_tools.java_errors import COMMON, JavaError, java_error
 
 if TYPE_CHECKING:
+    from millstream.terminal.servers import Servers
     from millstream.terminal.session import Session
 
 T = TypeVar("T")
@@ -103,39 +104,50 @@ def read_arguments(options: Options, arguments: Sequence[str], bare: str | None 
     return given
 
 
-def connected(
-    bootstrap: str,
-    file: str | None,
-    work: Callable[[Session], Awaitable[T]],
-    *,
-    properties: Mapping[str, str] | None = None,
-    call: str = "listTopics",
-    **arguments: Any,
-) -> T:
-    """Connect, and do the work; JavaError for whatever a Java client would throw.
+class Cluster:
+    """The cluster that a tool is to talk to, as an admin client of Java's that has asked nothing yet."""
 
-    `file` is that of `--command-config`; `properties` are over it. `call`: the admin client's call that is
-    the first to wait for a broker. `arguments` are the Client's.
-    """
-    import logging
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
 
-    from logd.errors import MillstreamError
-    from millstream.terminal.command import run_loop
-    from millstream.terminal.output import Format
-    from millstream.terminal.servers import Servers
-    from millstream.terminal.session import Session
+    @classmethod
+    def create(cls, bootstrap: str, file: str | None, properties: Mapping[str, str] | None = None) -> Cluster:
+        """JavaError for settings that no client can be made with.
 
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
-    servers = Servers(bootstrap, {**read_client_properties(file), **(properties or {})})
+        `file` is that of `--command-config`; `properties` are over it.
+        """
+        from logd.errors import MillstreamError
+        from millstream.terminal.servers import Servers
 
-    async def main() -> T:
-        async with servers.client(**arguments) as client:
-            return await work(Session(Format.TABLE, client, servers))
+        servers = Servers(bootstrap, {**read_client_properties(file), **(properties or {})})
+        try:
+            servers.client()
+        except (MillstreamError, ValueError) as error:
+            raise JavaError(f"{COMMON}.KafkaException", "Failed to create new KafkaAdminClient") from error
+        return cls(servers)
 
-    try:
-        return run_loop(main())
-    except (MillstreamError, TimeoutError, ConnectionError) as error:
-        raise java_error(error, call) from error
+    def run(self, work: Callable[[Session], Awaitable[T]], call: str = "listTopics", **arguments: Any) -> T:
+        """Connect, and do the work; JavaError for whatever a Java client would throw.
+
+        `call`: the admin client's call that is the first to wait for a broker. `arguments` are the Client's.
+        """
+        import logging
+
+        from logd.errors import MillstreamError
+        from millstream.terminal.command import run_loop
+        from millstream.terminal.output import Format
+        from millstream.terminal.session import Session
+
+        logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
+
+        async def main() -> T:
+            async with self._servers.client(**arguments) as client:
+                return await work(Session(Format.TABLE, client, self._servers))
+
+        try:
+            return run_loop(main())
+        except (MillstreamError, TimeoutError, ConnectionError) as error:
+            raise java_error(error, call) from error
 
 
 def read_client_properties(file: str | None) -> dict[str, str]:

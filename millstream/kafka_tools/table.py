@@ -14,5 +14,5 @@ class KafkaTool(NamedTuple):
 
 
 KAFKA_TOOLS = {
-    "kafka-topics": KafkaTool("topics", "Create, delete, describe, or change a topic."),
+    "kafka-topics": KafkaTool("topics.cli", "Create, delete, describe, or change a topic."),
 }

@@ -48,8 +48,12 @@ def usage(text: str, where: Surroundings) -> str:
 def stack_trace(text: str, where: Surroundings) -> str:
     """Java's stacks, with the line above that names the exception once more."""
     lines: list[str] = []
+    is_within = False
     for line in text.splitlines(keepends=True):
-        if not line.startswith(("\tat ", "\t...", "Caused by: ", "\tSuppressed")):
+        is_within = line.startswith(("\tat ", "\t...", "Caused by: ", "\tSuppressed")) or (
+            is_within and not line.strip()
+        )
+        if not is_within:
             lines.append(line)
         elif line.startswith("\tat ") and lines and re.match(r"[\w$.]+(Exception|Error)\b", lines[-1]):
             lines.pop()
@@ -76,4 +80,4 @@ def even_out(text: str, where: Surroundings) -> str:
     """All rules, one after the other."""
     for rule in RULES:
         text = rule(text, where)
-    return "\n".join(line.rstrip() for line in text.rstrip().splitlines())
+    return text

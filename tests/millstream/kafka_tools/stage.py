@@ -49,7 +49,7 @@ class Stage:
 
     def _step(self, step: Step) -> Step:
         words = shlex.split(step.text.replace(BOOTSTRAP, self.where.bootstrap))
-        played = Step(step.mark, step.text, step.before, step.stdin)
+        played = Step(step.mark, step.text, step.before, step.stdin, on_kafka=step.on_kafka)
         if step.mark == "&":
             self.directions[words[0]](step, words[1:])
         else:

@@ -1,6 +1,6 @@
 """Transcripts: what Kafka's tools are asked and what they answer, as text.
 
-    % num.partitions=2                  a setting of the broker (at the top), or `% logd only`
+    % num.partitions=2                  a setting of the broker, at the top
     # prose
     & produce a:0 one two               something done to the cluster meanwhile (`stage.py`)
     $ kafka-topics --bootstrap-server localhost:9092 --create --topic a
@@ -9,6 +9,9 @@
     | $ …                               one that is empty, or begins like one of the marks here
     ! Missing required argument …       a line of stderr
     ? 1                                 the exit status, where it is not 0
+    ~ …                                 all of these once more, where Apache Kafka's broker has other words
+
+A line that ends with spaces has a ¶ behind them.
 
 The golden files are what the Java tools answer: `REWRITE=1` has the test that asks them write them anew. What
 cannot be the same twice is evened out by `rules.py`.
@@ -21,7 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "transcripts"
-MARKS = "%#&$<!?|"
+MARKS = "%#&$<!?|~"
+END = "¶"
+"""Behind a line that ends with spaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +40,16 @@ class Outcome:
     def lines(self) -> Iterator[str]:
         """As they stand in a transcript."""
         for line in self.stdout.splitlines():
-            yield line if line and line[0] not in MARKS else f"| {line}".rstrip()
+            shown = _shown(line)
+            yield shown if shown and shown[0] not in MARKS else f"| {shown}".rstrip()
         for line in self.stderr.splitlines():
-            yield f"! {line}".rstrip()
+            yield f"! {_shown(line)}".rstrip()
         if self.status != 0:
             yield f"? {self.status}"
+
+
+def _shown(line: str) -> str:
+    return line if line == line.rstrip() else line + END
 
 
 @dataclass(slots=True)
@@ -53,6 +63,8 @@ class Step:
     """Prose and empty lines above."""
     stdin: list[str] = field(default_factory=list)
     answer: list[str] = field(default_factory=list)
+    on_kafka: list[str] | None = None
+    """The answer where the broker is Apache Kafka's, if that is another."""
 
     def lines(self) -> Iterator[str]:
         """All of it, as it stands in the transcript."""
@@ -60,6 +72,7 @@ class Step:
         yield f"{self.mark} {self.text}"
         yield from (f"< {line}" for line in self.stdin)
         yield from self.answer
+        yield from (f"~ {line}".rstrip() for line in self.on_kafka or ())
 
 
 @dataclass(slots=True)
@@ -76,10 +89,13 @@ class Transcript:
         pairs = (line.removeprefix("% ").partition("=") for line in self.head if "=" in line)
         return {key: value for key, _, value in pairs}
 
-    @property
-    def is_of_logd_only(self) -> bool:
-        """Whether Apache Kafka's brokers answer otherwise."""
-        return "% logd only" in self.head
+    def answers(self, *, of_kafka: bool) -> list[str]:
+        """What is asked, with what is answered by a broker of Apache Kafka or by logd."""
+        lines: list[str] = []
+        for step in self.steps:
+            is_other = of_kafka and step.on_kafka is not None
+            lines += [f"{step.mark} {step.text}", *((step.on_kafka or ()) if is_other else step.answer)]
+        return lines
 
     def text(self) -> str:
         """The file's content."""
@@ -101,6 +117,9 @@ def read(path: Path) -> Transcript:
             before = []
         elif mark == "<":
             found.steps[-1].stdin.append(text)
+        elif mark == "~":
+            step = found.steps[-1]
+            step.on_kafka = [*(step.on_kafka or ()), text]
         else:
             found.steps[-1].answer.append(line)
     return found

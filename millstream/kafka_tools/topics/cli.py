@@ -1,4 +1,4 @@
-"""`kafka-topics`: topics and their partitions, as TopicCommand has them."""
+"""The arguments of `kafka-topics`, and which action they ask for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Option, Options
 from millstream.kafka_tools.java_errors import JavaError, illegal_argument
-from millstream.kafka_tools.running import HELP, VERSION, connected, read_arguments, tell, tell_notes, tool
+from millstream.kafka_tools.running import HELP, VERSION, Cluster, read_arguments, tell, tell_notes, tool
 
 _BY_CONFIGS = " (To alter topic configurations, the kafka-configs tool can be used.)"
 
@@ -69,6 +69,8 @@ OPTIONS = Options(
 )
 
 ACTIONS = ("alter", "create", "describe", "list", "delete")
+CALLS = dict.fromkeys(ACTIONS, "listTopics") | {"create": "createTopics"}
+"""What the admin client is asked first."""
 REPORTS = (
     "under-replicated-partitions",
     "under-min-isr-partitions",
@@ -81,11 +83,12 @@ def main(arguments: Sequence[str]) -> int:
     """Read the arguments and carry out the one action among them."""
     try:
         given = _read(arguments)
+        cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
     except JavaError as error:
         tell(str(error))
         tell_notes(error)
         return 1
-    return _execute(given)
+    return _execute(given, cluster)
 
 
 def _read(arguments: Sequence[str]) -> Given:
@@ -146,13 +149,23 @@ def _check_excluded(given: Given) -> None:
     only_with("exclude-internal", "list", "describe")
 
 
-def _execute(given: Given) -> int:
-    from millstream.terminal.session import Session
+def _execute(given: Given, cluster: Cluster) -> int:
+    from millstream.kafka_tools.topics import actions
+    from millstream.kafka_tools.topics.describe import describe_topics
 
-    async def work(session: Session) -> None:
-        print(*sorted(await session.admin.list_topics()), sep="\n")
-
-    connected(given.text("bootstrap-server") or "", given.text("command-config"), work)
+    work = {
+        "create": actions.create_topic,
+        "alter": actions.alter_topics,
+        "list": actions.list_topics,
+        "describe": describe_topics,
+        "delete": actions.delete_topics,
+    }
+    (action,) = (name for name in ACTIONS if given.has(name))
+    try:
+        cluster.run(lambda session: work[action](session, given), CALLS[action])
+    except JavaError as error:
+        print(f"Error while executing topic command : {error}")
+        return 1
     return 0
 
 
