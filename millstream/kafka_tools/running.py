@@ -104,6 +104,15 @@ def read_arguments(options: Options, arguments: Sequence[str], bare: str | None 
     return given
 
 
+def read_or_usage(options: Options, arguments: Sequence[str]) -> Given:
+    """The same, of the tools that answer joptsimple's errors with their usage."""
+    try:
+        return read_arguments(options, arguments)
+    except JavaError as error:
+        tell_notes(error)
+        raise Ended(1, str(error), usage=True) from None
+
+
 class Cluster:
     """The cluster that a tool is to talk to, as an admin client of Java's that has asked nothing yet."""
 

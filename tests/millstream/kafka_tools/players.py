@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -32,6 +35,21 @@ JAVA_CLASSES = {
 }
 
 
+@contextmanager
+def _stdin(text: str) -> Iterator[None]:
+    """The process's own stdin is this text: the tools read its descriptor."""
+    usual = os.dup(0)
+    with TemporaryFile() as file:
+        file.write(text.encode())
+        file.seek(0)
+        os.dup2(file.fileno(), 0)
+    try:
+        yield
+    finally:
+        os.dup2(usual, 0)
+        os.close(usual)
+
+
 class Player(Protocol):
     """Runs a tool to its end, in the folder that the test has changed to."""
 
@@ -44,7 +62,8 @@ class OurTools:
     """`millstream kafka-…`."""
 
     def run(self, words: Sequence[str], stdin: str) -> Outcome:
-        result = invoke(*words, input=stdin)
+        with _stdin(stdin):
+            result = invoke(*words)
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
 

@@ -55,14 +55,30 @@ def stack_trace(text: str, where: Surroundings) -> str:
         )
         if not is_within:
             lines.append(line)
-        elif line.startswith("\tat ") and lines and re.match(r"[\w$.]+(Exception|Error)\b", lines[-1]):
+        elif line.startswith("\tat ") and lines and _is_told(lines[-1], lines[:-1]):
             lines.pop()
     return "".join(lines)
+
+
+def _is_told(line: str, before: list[str]) -> bool:
+    """Whether a line names an exception whose message was told."""
+    found = re.match(r"[\w$.]+(?:Exception|Error)(?:: (.+))?$", line)
+    return found is not None and any((found[1] or "null") in each for each in before)
+
+
+def commit_time(text: str, where: Surroundings) -> str:
+    """In records of Kafka's own topics."""
+    return re.sub(r'("commitTimestamp":)\d+', r"\1MS", text)
 
 
 def note(text: str, where: Surroundings) -> str:
     """What ours says of options of former days."""
     return re.sub(r"^note: .*\n", "", text, flags=re.MULTILINE)
+
+
+def log_line(text: str, where: Surroundings) -> str:
+    """What ours writes where Java writes its log, which is off here."""
+    return re.sub(r"^(?:ERROR|WARNING): .*\n", "", text, flags=re.MULTILINE)
 
 
 RULES: tuple[Callable[[str, Surroundings], str], ...] = (
@@ -72,7 +88,9 @@ RULES: tuple[Callable[[str, Surroundings], str], ...] = (
     member_id,
     usage,
     stack_trace,
+    commit_time,
     note,
+    log_line,
 )
 
 
