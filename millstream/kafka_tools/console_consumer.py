@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from millstream.kafka_tools.arguments import ZOOKEEPER, Ended, Given, Old, Option, Options
 from millstream.kafka_tools.java_errors import COMMON, JavaError, java_integer
 from millstream.kafka_tools.log import log_error
-from millstream.kafka_tools.properties import key_values, merge, tell_without_effect
+from millstream.kafka_tools.properties import key_values, merge, read_texts, tell_without_effect
 from millstream.kafka_tools.running import (
     HELP,
     VERSION,
@@ -28,6 +28,7 @@ from millstream.kafka_tools.running import (
 
 if TYPE_CHECKING:
     from millstream.consume.columns import RecordPrinter
+    from millstream.consume.reading import Reading
     from millstream.kafka_tools.console_source import ConsoleSource
     from millstream.kafka_tools.message_formatter import TimestampTypes
     from millstream.terminal.session import Session
@@ -91,6 +92,7 @@ def main(arguments: Sequence[str]) -> int:
         raise Ended(1, f'Exception in thread "main" {error.told}') from None
     run = _Run(given, wanted)
     try:
+        _check_pattern(given)
         cluster = Cluster.create(given.text("bootstrap-server") or "", None, wanted.properties)
         cluster.run(
             run.all,
@@ -149,17 +151,34 @@ def _wanted(given: Given) -> _Wanted:
     properties = _consumer_properties(given, {**file, **extra})
     commits = properties.get("enable.auto.commit", "true").lower() == "true" and group is not None
     types = TimestampTypes()
-    timeout_ms, limit = given.integer("timeout-ms"), given.integer("max-messages")
+    timeout_ms = given.integer("timeout-ms")
     return _Wanted(
         properties=properties,
         group=group or f"console-consumer-{random.randrange(GROUPS)}",
         commits=commits,
         offset=_offset(given),
         timeout_ms=None if timeout_ms is None or timeout_ms < 0 else timeout_ms,
-        limit=None if limit is None or limit == -1 else max(limit, 0),
+        limit=_limit(given),
         types=types,
         formatter=_formatter(given, types),
     )
+
+
+def _check_pattern(given: Given) -> None:
+    try:
+        re.compile(given.text("include") or "")
+    except re.error as error:
+        raise JavaError("java.util.regex.PatternSyntaxException", str(error)) from None
+
+
+def _limit(given: Given) -> int | None:
+    """Java finds out late that it is no number."""
+    try:
+        limit = given.integer("max-messages")
+    except JavaError as error:
+        log_error(f"Unknown error when running consumer: {error.told}")
+        raise Ended(1, "Processed a total of 0 messages") from None
+    return None if limit is None or limit == -1 else max(limit, 0)
 
 
 def _group(given: Given, file: Mapping[str, str], extra: Mapping[str, str]) -> str | None:
@@ -180,9 +199,7 @@ def _group(given: Given, file: Mapping[str, str], extra: Mapping[str, str]) -> s
 def _consumer_properties(given: Given, properties: dict[str, str]) -> dict[str, str]:
     from logd.client.properties import CONSUMER
 
-    tell_without_effect(
-        properties, *CONSUMER, "group.id", "enable.auto.commit", "allow.auto.create.topics"
-    )
+    tell_without_effect(properties, *CONSUMER, "group.id", "enable.auto.commit", "allow.auto.create.topics")
     reset = properties.get("auto.offset.reset")
     if given.has("from-beginning") and reset not in (None, "earliest"):
         raise Ended(
@@ -222,8 +239,11 @@ def _formatter(given: Given, types: TimestampTypes) -> RecordPrinter:
     if name in OLD:
         tell(f"note: --formatter {name} is {OLD[name]} today")
         name = OLD[name]
-    properties = read_client_properties(given.text("formatter-config"))
-    for option, key in (("key-deserializer", "key.deserializer"), ("value-deserializer", "value.deserializer")):
+    properties = read_texts(given.text("formatter-config"), "--formatter-config")
+    for option, key in (
+        ("key-deserializer", "key.deserializer"),
+        ("value-deserializer", "value.deserializer"),
+    ):
         if text := given.text(option):
             properties[key] = text
     properties |= key_values(given.texts("property"))
@@ -262,6 +282,7 @@ class _Run:
             limit=wanted.limit,
             idle_ms=wanted.timeout_ms,
             skip_errors=self._given.has("skip-message-on-error"),
+            counts_skipped=True,
         )
         try:
             await self._begin(source)
@@ -281,10 +302,7 @@ class _Run:
         topic, number = self._given.text("topic"), self._given.integer("partition")
         if topic is not None and number is not None:
             return await source.assign(TopicPartition(topic, number), self._wanted.offset)
-        try:
-            await source.subscribe(topic or re.compile(self._given.text("include") or ""))
-        except re.error as error:
-            raise JavaError("java.util.regex.PatternSyntaxException", str(error)) from None
+        await source.subscribe(topic or re.compile(self._given.text("include") or ""))
 
     async def _read(self, reading: Reading) -> None:
         from millstream.data_types.data_type import WrongData
@@ -294,12 +312,12 @@ class _Run:
         limit = self._wanted.limit
         try:
             await reading.run(Progress(None))
-            if limit is None or reading.printed < limit:
+            if limit is None or reading.printed + reading.skipped < limit:
                 timeout = f"{COMMON}.errors.TimeoutException"
                 log_error(f"Error processing message, terminating consumer process: {timeout}")
         except WrongData as error:
             self.status = 1
-            log_error(f"Unknown error when running consumer: {error}")
+            log_error(f"Unknown error when running consumer: {error.__cause__ or error}")
         except Partly:
             pass  # What was left out is told.
         except BrokenPipeError:

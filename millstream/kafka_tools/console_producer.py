@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Option, Options
 from millstream.kafka_tools.java_errors import COMMON, JavaError
 from millstream.kafka_tools.log import log_error
-from millstream.kafka_tools.properties import check_servers, key_values, merge, tell_without_effect
+from millstream.kafka_tools.properties import (
+    check_servers,
+    key_values,
+    merge,
+    read_texts,
+    tell_without_effect,
+)
 from millstream.kafka_tools.running import (
     HELP,
     VERSION,
@@ -56,7 +62,9 @@ OPTIONS = Options(
         Option("request-timeout-ms", "How long an answer is waited for.", "request timeout ms"),
         Option("metadata-expiry-ms", "How old metadata may be.", "metadata expiration interval"),
         Option("max-block-ms", "How long a topic that is not there is waited for.", "max block on send"),
-        Option("max-memory-bytes", "Bytes that may wait to be sent (buffer.memory).", "total memory in bytes"),
+        Option(
+            "max-memory-bytes", "Bytes that may wait to be sent (buffer.memory).", "total memory in bytes"
+        ),
         Option(
             "max-partition-memory-bytes",
             "As --batch-size, which it replaces.",
@@ -150,7 +158,10 @@ def _reader_properties(given: Given) -> Mapping[str, str]:
         error = JavaError("java.lang.ClassNotFoundException", name)
         error.add_note(f"note: --line-reader can only be {LINE_READER}: there is no Java here")
         raise error
-    return {**read_client_properties(given.text("reader-config")), **key_values(given.texts("property"))}
+    return {
+        **read_texts(given.text("reader-config"), "--reader-config"),
+        **key_values(given.texts("property")),
+    }
 
 
 def _producer_properties(given: Given) -> dict[str, str]:
@@ -172,9 +183,7 @@ def _producer_properties(given: Given) -> dict[str, str]:
 class _Run:
     """From stdin to the topic."""
 
-    def __init__(
-        self, topic: str, source: StdinSource, properties: Mapping[str, str], *, sync: bool
-    ) -> None:
+    def __init__(self, topic: str, source: StdinSource, properties: Mapping[str, str], *, sync: bool) -> None:
         self._topic = topic
         self._source = source
         self._properties = properties

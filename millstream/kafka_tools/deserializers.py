@@ -1,4 +1,4 @@
-"""Kafka's deserializers by the names of their classes: from bytes to the text that Java shows of the object."""
+"""Kafka's deserializers by the names of their classes: from bytes to what Java shows of the object."""
 
 from __future__ import annotations
 
@@ -95,7 +95,9 @@ _DESERIALIZERS: dict[str, Deserializer] = {
     "BooleanDeserializer": _boolean,
     "UUIDDeserializer": _uuid,
     "BytesDeserializer": _bytes,
-    "ByteBufferDeserializer": lambda data: b"java.nio.HeapByteBuffer[pos=0 lim=%d cap=%d]" % (len(data), len(data)),
+    "ByteBufferDeserializer": lambda data: (
+        b"java.nio.HeapByteBuffer[pos=0 lim=%d cap=%d]" % (len(data), len(data))
+    ),
     "ByteArrayDeserializer": lambda data: data,
     "VoidDeserializer": _void,
 }

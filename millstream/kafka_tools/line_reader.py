@@ -44,7 +44,9 @@ class LineReader:
         """The record of a line; WrongData, in Java's words, for what is missing in it."""
         if not (self._parse_key or self._parse_headers):
             return now_ms, None, self._value(line), ()
-        text, rest = self._cut(self._parse_headers, line, line, number, self._headers_delimiter, "headers delimiter")
+        text, rest = self._cut(
+            self._parse_headers, line, line, number, self._headers_delimiter, "headers delimiter"
+        )
         key, value = self._cut(self._parse_key, rest, line, number, self._key_separator, "key separator")
         headers = () if text is None or text == self._null else self._headers(text, number)
         return now_ms, None if key is None else self._value(key), self._value(value), headers
@@ -76,9 +78,7 @@ class LineReader:
         if not found:
             if self._ignore:
                 return _shown(pair), None
-            raise WrongData(
-                f"No header key separator found in pair '{_shown(pair)}' on line number {number}"
-            )
+            raise WrongData(f"No header key separator found in pair '{_shown(pair)}' on line number {number}")
         if name == self._null:
             raise WrongData(
                 f"Header keys should not be equal to the null marker '{_shown(name)}' as they can't be null"

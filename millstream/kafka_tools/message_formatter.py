@@ -60,9 +60,7 @@ class TimestampTypes:
         return b"LogAppendTime" if appended else b"CreateTime"
 
 
-def find_formatter(
-    name: str, properties: Mapping[str, str], types: TimestampTypes
-) -> RecordPrinter | None:
+def find_formatter(name: str, properties: Mapping[str, str], types: TimestampTypes) -> RecordPrinter | None:
     """The formatter of that class; None where there is none."""
     if name in (DEFAULT, f"{PACKAGE}LoggingMessageFormatter"):
         return default_formatter(properties, types)

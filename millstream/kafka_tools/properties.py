@@ -1,11 +1,13 @@
-"""Properties as the tools put them together: from a file, from `key=value` options, and from options' defaults."""
+"""Properties as the tools put them together: `key=value` options, over files, over defaults."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from millstream.kafka_tools.arguments import Given
+from millstream.kafka_tools.java_errors import JavaError
 
 _HOST_AND_PORT = re.compile(r"(?:[\w\-%.]*://)?\[?[\w\-%.:]*\]?:[0-9]+", re.ASCII)
 
@@ -14,6 +16,17 @@ def key_values(texts: Iterable[str]) -> dict[str, str]:
     """`key=value` each; a key alone has an empty value."""
     pairs = (text.partition("=") for text in texts)
     return {key: value for key, _, value in pairs}
+
+
+def read_texts(file: str | None, option: str) -> dict[str, str]:
+    """The properties of a reader or a formatter, in which blanks count; JavaError for a file not there."""
+    from logd.config.properties import parse_properties, read_text
+
+    if file is None:
+        return {}
+    if not Path(file).exists():
+        raise JavaError("java.nio.file.NoSuchFileException", file)
+    return parse_properties(read_text(Path(file), option), keep_blanks=True)
 
 
 def merge(properties: dict[str, str], key: str, given: str | None, default: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 
 from tests.support.waiting import wait_for
 
@@ -50,6 +50,13 @@ class Members:
         member, thread = self._members.pop(client)
         member.stopped.set()
         thread.join()
+
+    def commit(self, group: str, partition: str, offset: str) -> None:
+        """Commit a group's offset without being a member."""
+        topic, _, number = partition.partition(":")
+        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": group})
+        consumer.commit(offsets=[TopicPartition(topic, int(number), int(offset))], asynchronous=False)
+        consumer.close()
 
     def close(self) -> None:
         """Have all of them leave."""

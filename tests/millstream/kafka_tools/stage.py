@@ -4,6 +4,7 @@
 & produce TOPIC:PARTITION VALUE…    records, each with the timestamp 1000, 2000, …
 & join GROUP TOPIC CLIENT [PROTOCOL]    a member that stays until it leaves
 & leave CLIENT
+& commit GROUP TOPIC:PARTITION OFFSET
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Stage:
             "produce": self._produce,
             "join": lambda step, words: self.members.join(*words),
             "leave": lambda step, words: self.members.leave(*words),
+            "commit": lambda step, words: self.members.commit(*words),
         }
 
     def play(self, transcript: Transcript) -> Transcript:
