@@ -23,5 +23,5 @@ KAFKA_TOOLS = {
     "kafka-cluster": KafkaTool("cluster", "The cluster's id and endpoints; unregister a broker."),
     "kafka-transactions": KafkaTool("transactions", "Describe transactions, find and abort hanging ones."),
     "kafka-leader-election": KafkaTool("leader_election", "Have leaders of partitions elected."),
-    "kafka-reassign-partitions": KafkaTool("reassign_partitions", "Move partitions to other brokers."),
+    "kafka-reassign-partitions": KafkaTool("reassign_partitions.cli", "Move partitions to other brokers."),
 }

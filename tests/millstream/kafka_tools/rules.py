@@ -45,6 +45,47 @@ def usage(text: str, where: Surroundings) -> str:
     return USAGE.sub("(usage)\n", text)
 
 
+def parser_usage(text: str, where: Surroundings) -> str:
+    """argparse4j's usage and help, and how it breaks the lines of an error behind them."""
+    if not text.startswith("usage: "):
+        return text
+    _, *error = re.split(r"(?<=:)\s+(?=error:)", text, maxsplit=1)
+    # Words are spread over the line, and broken behind hyphens.
+    return "\n".join(["(usage)", *(" ".join(each.split()).replace("- ", "-") for each in error), ""])
+
+
+def cluster_id(text: str, where: Surroundings) -> str:
+    """Clusters' ids are random."""
+    return re.sub(r"^(Cluster ID: )[\w-]{22}$", r"\1ID", text, flags=re.MULTILINE)
+
+
+def payload_file(text: str, where: Surroundings) -> str:
+    """Where a transcript's files are."""
+    return re.sub(r"^(Reading payloads from: ).*/", r"\1/", text, flags=re.MULTILINE)
+
+
+def port_column(text: str, where: Surroundings) -> str:
+    """The broker's port, in a column of its own."""
+    port = where.bootstrap.rpartition(":")[2]
+    return re.sub(rf"(?<=\s){port}(?= )", "9092".ljust(len(port)), text)
+
+
+def measures(text: str, where: Surroundings) -> str:
+    """What the performance tests measure, and when: but how many records there were in all."""
+    text = re.sub(r"(\d+ records sent, ).*", r"\1…", text)
+    number = r"(?:[\d.]+|NaN|Infinity)"
+    rest = rf"{number}, {number}, (\d+)(?:, {number}){{5}}$"
+    # How far an interval's line has come depends on when it is told.
+    text = re.sub(rf"^[\d: -]+, 0, {rest}", "(measured)", text, flags=re.MULTILINE)
+    return re.sub(rf"^[\d: -]+, [\d: -]+, {rest}", r"(measured) \1", text, flags=re.MULTILINE)
+
+
+def times(text: str, where: Surroundings) -> str:
+    """Milliseconds since 1970, and how long a transaction takes."""
+    text = re.sub(r"\b1\d{12}\b", "MS", text)
+    return re.sub(r"(\bMS +\t)\d+ +\t", r"\1MS\t", text)
+
+
 def stack_trace(text: str, where: Surroundings) -> str:
     """Java's stacks, with the line above that names the exception once more."""
     lines: list[str] = []
@@ -87,6 +128,12 @@ RULES: tuple[Callable[[str, Surroundings], str], ...] = (
     topic_id,
     member_id,
     usage,
+    parser_usage,
+    cluster_id,
+    payload_file,
+    port_column,
+    measures,
+    times,
     stack_trace,
     commit_time,
     note,

@@ -5,6 +5,8 @@
 & join GROUP TOPIC CLIENT [PROTOCOL]    a member that stays until it leaves
 & leave CLIENT
 & commit GROUP TOPIC:PARTITION OFFSET
+& transaction ID TOPIC:PARTITION VALUE…     one that is open until it is ended
+& end-transaction ID
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from pathlib import Path
 from tests.millstream.kafka_tools.members import Members
 from tests.millstream.kafka_tools.players import Player
 from tests.millstream.kafka_tools.rules import Surroundings, even_out
+from tests.millstream.kafka_tools.transactions import Transactions
 from tests.millstream.kafka_tools.transcript import Outcome, Step, Transcript
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
@@ -32,11 +35,14 @@ class Stage:
         self.where = where
         self.player = player
         self.members = Members(where.bootstrap)
+        self.transactions = Transactions(where.bootstrap)
         self.directions: dict[str, Callable[[Step, list[str]], None]] = {
             "file": self._file,
             "produce": self._produce,
             "join": lambda step, words: self.members.join(*words),
             "leave": lambda step, words: self.members.leave(*words),
+            "transaction": lambda step, words: self.transactions.begin(*words),
+            "end-transaction": lambda step, words: self.transactions.end(*words),
             "commit": lambda step, words: self.members.commit(*words),
         }
 
@@ -48,6 +54,7 @@ class Stage:
             )
         finally:
             self.members.close()
+            self.transactions.close()
 
     def _step(self, step: Step) -> Step:
         words = shlex.split(step.text.replace(BOOTSTRAP, self.where.bootstrap))
@@ -62,7 +69,9 @@ class Stage:
 
     def _file(self, step: Step, words: list[str]) -> None:
         (name,) = words
-        (self.folder / name).write_text("".join(f"{line}\n" for line in step.stdin))
+        (self.folder / name).write_text(
+            "".join(f"{line}\n" for line in step.stdin).replace(BOOTSTRAP, self.where.bootstrap)
+        )
 
     def _produce(self, step: Step, words: list[str]) -> None:
         topic, _, partition = words[0].partition(":")
