@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse, then look for what is missing; an argument nobody knows comes before that."""
         found, unknown = super().parse_known_args(args, namespace)
-        if not unknown and not getattr(found, argparse._UNRECOGNIZED_ARGS_ATTR, None):  # type: ignore[attr-defined]
+        if not unknown and not getattr(found, argparse._UNRECOGNIZED_ARGS_ATTR, None):
             if getattr(found, "command", "") is None:
                 self.error("too few arguments")
             # Of several the last one is told.
@@ -53,7 +53,7 @@ class Parser(argparse.ArgumentParser):
                 if getattr(found, action.dest, None) is None:
                     self.error(f"argument {'/'.join(action.option_strings)} is required")
             for actions in self.one_of:
-                if all(getattr(found, action.dest, None) in (None, False) for action in actions):
+                if all(getattr(found, each.dest) is each.default for each in actions):
                     shown = " ".join("/".join(action.option_strings) for action in actions)
                     self.error(f"one of the arguments {shown} is required")
         return found, unknown

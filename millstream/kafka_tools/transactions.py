@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from millstream.kafka_tools.arguments import Ended, Options
@@ -49,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         if error.java_class.endswith("NoSuchFileException"):
             raise _ended("Failed to load admin client properties", error) from None
         raise
-    cluster.run(partial(_WORK[given.command], given=given))
+    cluster.run(lambda session: _WORK[given.command](session, given))
     return 0
 
 

@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from logd.client import BrokerNode, TopicPartition
 from millstream.kafka_tools.java_errors import JavaError, number_format
@@ -127,7 +127,7 @@ def _check_room(factor: int, brokers: Sequence[int]) -> None:
         )
 
 
-def _listed(file: str, name: str) -> list[dict[str, object]]:
+def _listed(file: str, name: str) -> list[dict[str, Any]]:
     """The list of that name in a file of version 1."""
     read = read_json(file)
     if not isinstance(read, dict):
@@ -135,7 +135,7 @@ def _listed(file: str, name: str) -> list[dict[str, object]]:
     version = read.get("version", VERSION)
     if version != VERSION:
         raise operation_failed(f"Not supported version field value {version}")
-    found: list[dict[str, object]] = of_type(read.get(name, []), list, "JSON array")
+    found: list[dict[str, Any]] = of_type(read.get(name, []), list, "JSON array")
     return found
 
 
