@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from millstream.kafka_tools.java_errors import JavaError, java_integer
+from millstream.kafka_tools.java_errors import JavaError
+from millstream.kafka_tools.java_integers import parse_integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ class Given:
         if text is None:
             return None
         try:
-            return java_integer(text)
+            return parse_integer(text)
         except ValueError:
             shown = "/".join(self._option(name).names)
             raise option_error(

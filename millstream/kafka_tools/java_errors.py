@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from logd.errors import KafkaError
 
 COMMON = "org.apache.kafka.common"
+TOOLS = "org.apache.kafka.tools"
 
 
 class JavaError(Exception):
@@ -17,6 +18,8 @@ class JavaError(Exception):
         super().__init__(java_class, message)
         self.java_class = java_class
         self.message = message
+        self.from_future = False
+        """Whether a call of the admin client ended with it: who waited for that got it wrapped."""
 
     def __str__(self) -> str:
         return "null" if self.message is None else self.message
@@ -26,10 +29,20 @@ class JavaError(Exception):
         """As `toString()` tells it: the class, and the message behind it."""
         return self.java_class if self.message is None else f"{self.java_class}: {self.message}"
 
+    @property
+    def caught(self) -> str:
+        """What `getMessage()` gives whoever caught it: an ExecutionException tells its cause's class, too."""
+        return self.told if self.from_future else str(self)
+
 
 def illegal_argument(message: str) -> JavaError:
     """An IllegalArgumentException."""
     return JavaError("java.lang.IllegalArgumentException", message)
+
+
+def terse(message: str) -> JavaError:
+    """The tools' TerseException, which is told without its stack."""
+    return JavaError(f"{TOOLS}.TerseException", message)
 
 
 def timed_out(message: str) -> JavaError:
@@ -64,17 +77,11 @@ def java_error(error: BaseException, call: str) -> JavaError:
     return JavaError(f"{COMMON}.KafkaException", str(error))
 
 
-def number_format(text: str) -> int:
-    """Integer.parseInt; its NumberFormatException where it is no number."""
-    try:
-        return java_integer(text)
-    except ValueError:
-        raise JavaError("java.lang.NumberFormatException", f'For input string: "{text}"') from None
+def admin_operation(message: str) -> JavaError:
+    """The tools' AdminOperationException."""
+    return JavaError(f"{TOOLS}.AdminOperationException", message)
 
 
-def java_integer(text: str) -> int:
-    """What Integer.valueOf and Long.valueOf read: no spaces, no underscores; ValueError otherwise."""
-    digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
-    if not (digits.isascii() and digits.isdigit()):
-        raise ValueError(text)
-    return int(text)
+def command_failed(message: str) -> JavaError:
+    """The tools' AdminCommandFailedException."""
+    return JavaError(f"{TOOLS}.AdminCommandFailedException", message)

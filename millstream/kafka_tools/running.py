@@ -33,6 +33,9 @@ Main = Callable[[Sequence[str]], int]
 
 HELP = Option("help", "Print usage information.")
 VERSION = Option("version", "Display Kafka version.")
+COMMAND_CONFIG = Option(
+    "command-config", "A file with properties of the admin client.", "command config property file"
+)
 VERSION_SHOWN = "4.1.0"
 """The version of the Java tools that these are held to."""
 
@@ -119,7 +122,9 @@ class Cluster:
         from logd.errors import MillstreamError
         from millstream.terminal.servers import Servers
 
-        servers = Servers(bootstrap, {**read_client_properties(file), **(properties or {})})
+        # Java's clients skip what is empty between the commas.
+        named = ",".join(server for each in bootstrap.split(",") if (server := each.strip()))
+        servers = Servers(named, {**read_client_properties(file), **(properties or {})})
         try:
             servers.client()
         except (MillstreamError, ValueError) as error:
@@ -147,7 +152,9 @@ class Cluster:
         try:
             return run_loop(main())
         except (MillstreamError, TimeoutError, ConnectionError) as error:
-            raise java_error(error, call) from error
+            told = java_error(error, call)
+            told.from_future = True
+            raise told from error
 
 
 def read_client_properties(file: str | None) -> dict[str, str]:

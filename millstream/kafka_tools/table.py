@@ -15,4 +15,7 @@ class KafkaTool(NamedTuple):
 
 KAFKA_TOOLS = {
     "kafka-topics": KafkaTool("topics.cli", "Create, delete, describe, or change a topic."),
+    "kafka-get-offsets": KafkaTool("get_offsets", "Get the offsets of partitions."),
+    "kafka-log-dirs": KafkaTool("log_dirs", "Query brokers' log directories."),
+    "kafka-delete-records": KafkaTool("delete_records", "Delete the records of partitions before offsets."),
 }

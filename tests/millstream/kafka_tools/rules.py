@@ -65,6 +65,13 @@ def note(text: str, where: Surroundings) -> str:
     return re.sub(r"^note: .*\n", "", text, flags=re.MULTILINE)
 
 
+def low_watermarks(text: str, where: Surroundings) -> str:
+    """Java has them in a map whose order is another in each process."""
+    lines = text.splitlines(keepends=True)
+    order = iter(sorted(line for line in lines if line.startswith("partition: ")))
+    return "".join(next(order) if line.startswith("partition: ") else line for line in lines)
+
+
 RULES: tuple[Callable[[str, Surroundings], str], ...] = (
     address,
     log_folder,
@@ -73,6 +80,7 @@ RULES: tuple[Callable[[str, Surroundings], str], ...] = (
     usage,
     stack_trace,
     note,
+    low_watermarks,
 )
 
 
