@@ -32,6 +32,8 @@ class Option:
     required: bool = False
     """Whether joptsimple itself asks for it."""
     aliases: tuple[str, ...] = ()
+    available_with: tuple[str, ...] = ()
+    """Options of which one must be there as well."""
     separator: str | None = None
     """What stands between several values in one argument."""
 
@@ -140,13 +142,13 @@ class Given:
             )
         return values[0] if values else None
 
-    def integer(self, name: str) -> int | None:
-        """The one value, a whole number."""
+    def integer(self, name: str, bits: int = 32) -> int | None:
+        """The one value, a whole number of so many bits."""
         text = self.text(name)
         if text is None:
             return None
         try:
-            return parse_integer(text)
+            return parse_integer(text, bits)
         except ValueError:
             shown = "/".join(self._option(name).names)
             raise option_error(
@@ -198,11 +200,28 @@ class _Reading:
                 self._short(argument[1:])
             else:
                 self._given.others.append(argument)
-        missing = [o for o in self._options.options if o.required and not self._given.has(o.name)]
+        self._check()
+        return self._given
+
+    def _check(self) -> None:
+        known = sorted(self._options.options, key=lambda option: option.names)
+        missing = [option for option in known if option.required and not self._given.has(option.name)]
         if missing and not self._given.has("help", "version"):
             shown = ", ".join("/".join(option.names) for option in missing)
             raise option_error("MissingRequiredOptions", f"Missing required option(s) [{shown}]")
-        return self._given
+        alone = [
+            option
+            for option in known
+            if option.available_with
+            and self._given.has(option.name)
+            and not self._given.has(*option.available_with)
+        ]
+        if alone and not self._given.has("help", "version"):
+            shown = ", ".join("/".join(option.names) for option in alone)
+            raise option_error(
+                "UnavailableOption",
+                f"Option(s) [{shown}] are unavailable given other options on the command line",
+            )
 
     def _long(self, text: str) -> None:
         name, _, value = text.partition("=")

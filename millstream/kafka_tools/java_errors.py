@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -85,3 +87,28 @@ def admin_operation(message: str) -> JavaError:
 def command_failed(message: str) -> JavaError:
     """The tools' AdminCommandFailedException."""
     return JavaError(f"{TOOLS}.AdminCommandFailedException", message)
+
+
+@contextmanager
+def wrapped(call: str) -> Iterator[None]:
+    """Have what the admin client's `call` fails with be a RuntimeException, as tools make one of it that
+    catch the ExecutionException themselves.
+    """
+    from logd.errors import MillstreamError
+
+    try:
+        yield
+    except (MillstreamError, TimeoutError, ConnectionError) as error:
+        text = f"java.util.concurrent.ExecutionException: {java_error(error, call).told}"
+        raise JavaError("java.lang.RuntimeException", text) from error
+
+
+@contextmanager
+def unwrapped(call: str) -> Iterator[None]:
+    """Have what the admin client's `call` fails with be thrown as itself, without the ExecutionException."""
+    from logd.errors import MillstreamError
+
+    try:
+        yield
+    except (MillstreamError, TimeoutError, ConnectionError) as error:
+        raise java_error(error, call) from error

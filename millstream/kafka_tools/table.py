@@ -15,6 +15,9 @@ class KafkaTool(NamedTuple):
 
 KAFKA_TOOLS = {
     "kafka-topics": KafkaTool("topics.cli", "Create, delete, describe, or change a topic."),
+    "kafka-consumer-groups": KafkaTool(
+        "consumer_groups.cli", "List, describe and delete groups of consumers, reset their offsets."
+    ),
     "kafka-get-offsets": KafkaTool("get_offsets", "Get the offsets of partitions."),
     "kafka-log-dirs": KafkaTool("log_dirs", "Query brokers' log directories."),
     "kafka-delete-records": KafkaTool("delete_records", "Delete the records of partitions before offsets."),

@@ -46,7 +46,11 @@ def usage(text: str, where: Surroundings) -> str:
 
 
 def stack_trace(text: str, where: Surroundings) -> str:
-    """Java's stacks, with the line above that names the exception once more."""
+    """Java's stacks, with the line above that names the exception once more. Kafka's own exceptions have no
+    stack, and Jackson's have two lines.
+    """
+    heads = r"^(org\.apache\.kafka\.common\.errors\.\w+: .*| at \[Source: .*)\n"
+    text = re.sub(heads, "", text, flags=re.MULTILINE)
     lines: list[str] = []
     is_within = False
     for line in text.splitlines(keepends=True):
@@ -72,6 +76,14 @@ def low_watermarks(text: str, where: Surroundings) -> str:
     return "".join(next(order) if line.startswith("partition: ") else line for line in lines)
 
 
+def valid_states(text: str, where: Surroundings) -> str:
+    """Java has them, and types, in a set whose order is another in each process."""
+    lists = r"(Valid (?:states|types) are: )(.+)$"
+    return re.sub(
+        lists, lambda found: found[1] + ", ".join(sorted(found[2].split(", "))), text, flags=re.MULTILINE
+    )
+
+
 RULES: tuple[Callable[[str, Surroundings], str], ...] = (
     address,
     log_folder,
@@ -81,6 +93,7 @@ RULES: tuple[Callable[[str, Surroundings], str], ...] = (
     stack_trace,
     note,
     low_watermarks,
+    valid_states,
 )
 
 
