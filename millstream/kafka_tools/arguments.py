@@ -112,9 +112,12 @@ class Given:
         self._options = options
         self._values: dict[str, list[str]] = {}
         self.others: list[str] = []
+        self.order: list[str] = []
+        """The options as they came, each time one is given."""
 
     def add(self, option: Option, value: str | None) -> None:
         """One more."""
+        self.order.append(option.name)
         values = self._values.setdefault(option.name, [])
         if value is not None:
             values += [value] if option.separator is None else value.split(option.separator)

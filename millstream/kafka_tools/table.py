@@ -18,6 +18,9 @@ KAFKA_TOOLS = {
     "kafka-consumer-groups": KafkaTool(
         "consumer_groups.cli", "List, describe and delete groups of consumers, reset their offsets."
     ),
+    "kafka-configs": KafkaTool(
+        "configs.cli", "Describe and alter settings of topics, brokers, groups, clients and users."
+    ),
     "kafka-get-offsets": KafkaTool("get_offsets", "Get the offsets of partitions."),
     "kafka-log-dirs": KafkaTool("log_dirs", "Query brokers' log directories."),
     "kafka-delete-records": KafkaTool("delete_records", "Delete the records of partitions before offsets."),

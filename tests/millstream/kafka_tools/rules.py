@@ -10,6 +10,12 @@ from pathlib import Path
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 USAGE = re.compile(r"^Option +Description *\n-+ +-+ *\n(?:.*\n?)*", re.MULTILINE)
 
+HEAD = re.compile(
+    r"^((java|joptsimple|org\.apache\.kafka|com\.fasterxml)\.[\w.$]+(Exception|Error)\b.*"
+    r"| at \[Source: .*)\n",  # Jackson's second line.
+    re.MULTILINE,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -46,11 +52,10 @@ def usage(text: str, where: Surroundings) -> str:
 
 
 def stack_trace(text: str, where: Surroundings) -> str:
-    """Java's stacks, with the line above that names the exception once more. Kafka's own exceptions have no
-    stack, and Jackson's have two lines.
+    """Java's stacks, and the lines that begin with the exception's class: Kafka's own have no stack, and ours
+    say no more than that line.
     """
-    heads = r"^(org\.apache\.kafka\.common\.errors\.\w+: .*| at \[Source: .*)\n"
-    text = re.sub(heads, "", text, flags=re.MULTILINE)
+    text = HEAD.sub("", text)
     lines: list[str] = []
     is_within = False
     for line in text.splitlines(keepends=True):
@@ -59,8 +64,6 @@ def stack_trace(text: str, where: Surroundings) -> str:
         )
         if not is_within:
             lines.append(line)
-        elif line.startswith("\tat ") and lines and re.match(r"[\w$.]+(Exception|Error)\b", lines[-1]):
-            lines.pop()
     return "".join(lines)
 
 
