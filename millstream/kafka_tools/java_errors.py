@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 COMMON = "org.apache.kafka.common"
 TOOLS = "org.apache.kafka.tools"
+NO_NODE = "Timed out waiting for a node assignment"
 
 
 class JavaError(Exception):
@@ -30,6 +31,11 @@ class JavaError(Exception):
     def told(self) -> str:
         """As `toString()` tells it: the class, and the message behind it."""
         return self.java_class if self.message is None else f"{self.java_class}: {self.message}"
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Whether it says that no broker answered."""
+        return self.from_future and (self.message or "").startswith(NO_NODE)
 
     @property
     def caught(self) -> str:
@@ -73,7 +79,7 @@ def java_error(error: BaseException, call: str) -> JavaError:
     if isinstance(error, AuthenticationFailed):
         return JavaError(f"{COMMON}.errors.SaslAuthenticationException", str(error))
     if isinstance(error, (ConnectionClosed, RequestTimedOut, TimeoutError, ConnectionError)):
-        return timed_out(f"Timed out waiting for a node assignment. Call: {call}")
+        return timed_out(f"{NO_NODE}. Call: {call}")
     if isinstance(error, ConfigError):
         return JavaError(f"{COMMON}.config.ConfigException", str(error))
     return JavaError(f"{COMMON}.KafkaException", str(error))

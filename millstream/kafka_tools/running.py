@@ -145,6 +145,11 @@ class Cluster:
 
         logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
 
+        timeout = self._servers.properties.get("default.api.timeout.ms")
+        if timeout is not None and timeout.strip().isdecimal():
+            # As long as Java's client waits for a broker; ours does not wait a minute if nobody says so.
+            arguments = {"connect_timeout_ms": int(timeout), **arguments}
+
         async def main() -> T:
             async with self._servers.client(**arguments) as client:
                 return await work(Session(Format.TABLE, client, self._servers))

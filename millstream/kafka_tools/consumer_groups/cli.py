@@ -96,6 +96,18 @@ SCENARIOS = (
     "to-current",
     "from-file",
 )
+CALLS = {
+    "list": "findAllBrokers",
+    "describe": "describeConsumerGroups(api=FIND_COORDINATOR)",
+    "delete": "deleteConsumerGroups(api=FIND_COORDINATOR)",
+    "reset-offsets": "describeConsumerGroups(api=FIND_COORDINATOR)",
+    "delete-offsets": "deleteConsumerGroupOffsets(api=FIND_COORDINATOR)",
+}
+"""What the admin client asks first."""
+NO_BROKERS = (
+    "java.util.concurrent.ExecutionException: org.apache.kafka.common.KafkaException: Failed to find brokers "
+    "to send ListGroups"
+)
 NO_ACTION = (
     "WARN: No action will be performed as the --execute option is missing. In a future major release, the "
     "default behavior of this command will be to prompt the user before executing the reset rather than "
@@ -193,7 +205,7 @@ def _execute(given: Given) -> None:
 
         validate(given.text("validate-regex") or "")
         return
-    from millstream.kafka_tools.consumer_groups.delete import delete_groups, delete_offsets
+    from millstream.kafka_tools.consumer_groups.delete import delete_groups, delete_offsets, tell_unreachable
     from millstream.kafka_tools.consumer_groups.describe import describe_groups, list_groups
     from millstream.kafka_tools.consumer_groups.reset import reset_offsets
 
@@ -206,7 +218,16 @@ def _execute(given: Given) -> None:
     }
     (action,) = (name for name in ACTIONS if given.has(name))
     cluster = _cluster(given)
-    cluster.run(lambda session: work[action](session, given), "describeGroups")
+    try:
+        cluster.run(lambda session: work[action](session, given), CALLS[action])
+    except JavaError as error:
+        if not error.is_unreachable:
+            raise
+        if action == "list" or given.has("all-groups"):
+            raise JavaError("java.lang.RuntimeException", NO_BROKERS) from None
+        if action != "delete":
+            raise
+        tell_unreachable(given, error)
 
 
 def _cluster(given: Given) -> Cluster:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from logd.client import TopicPartition
 from logd.client.fetcher.offsets import by_topic
@@ -18,7 +18,7 @@ from millstream.kafka_tools.arguments import Given
 from millstream.kafka_tools.consumer_groups.cli import print_error
 from millstream.kafka_tools.consumer_groups.groups import list_names
 from millstream.kafka_tools.consumer_groups.topics import parse_topic_partitions
-from millstream.kafka_tools.java_errors import of_answer
+from millstream.kafka_tools.java_errors import JavaError, of_answer
 from millstream.kafka_tools.java_order import string_order
 from millstream.terminal.session import Session
 
@@ -40,19 +40,29 @@ NOT_DESCRIBED = -1
 async def delete_groups(session: Session, given: Given) -> None:
     """Delete groups, and say which."""
     names = await list_names(session) if given.has("all-groups") else given.texts("group")
-    failed: dict[str, KafkaError] = {}
+    failed: dict[str, JavaError] = {}
     for name in dict.fromkeys(names):
         try:
             await session.admin.delete_groups([name])
         except KafkaError as error:
-            failed[name] = error
+            failed[name] = of_answer(error)
+    _print_groups(names, failed)
+
+
+def tell_unreachable(given: Given, error: JavaError) -> None:
+    """Where no broker is reached Java's client says so of each group."""
+    names = given.texts("group")
+    _print_groups(names, dict.fromkeys(names, error))
+
+
+def _print_groups(names: Iterable[str], failed: Mapping[str, JavaError]) -> None:
     deleted = ", ".join(f"'{name}'" for name in string_order(name for name in names if name not in failed))
     if not failed:
         print(f"Deletion of requested consumer groups ({deleted}) was successful.")
         return
     print_error("Deletion of some consumer groups failed:")
     for name in string_order(failed):
-        print(f"* Group '{name}' could not be deleted due to: {of_answer(failed[name]).told}")
+        print(f"* Group '{name}' could not be deleted due to: {failed[name].told}")
     if deleted:
         print(f"\nThese consumer groups were deleted successfully: {deleted}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -65,7 +66,10 @@ async def list_consumer_groups(session: Session) -> list[ListedGroup]:
 
 async def read_groups(session: Session, names: Iterable[str]) -> dict[str, Group]:
     """The groups; KafkaError GROUP_ID_NOT_FOUND for one that is not there."""
-    return {name: await read_group(session, name) for name in dict.fromkeys(names)}
+    wanted = list(dict.fromkeys(names))
+    return dict(
+        zip(wanted, await asyncio.gather(*(read_group(session, name) for name in wanted)), strict=True)
+    )
 
 
 async def read_group(session: Session, name: str) -> Group:

@@ -42,8 +42,8 @@ def topic_id(text: str, where: Surroundings) -> str:
 
 
 def member_id(text: str, where: Surroundings) -> str:
-    """Ids of members are the client's id and something random."""
-    return re.sub(UUID, "UUID", text)
+    """Ids of members are the client's id and something random, or (KIP-848) something random."""
+    return re.sub(rf"{UUID}|(?<= )[\w+/-]{{22}}(?= +/)", "UUID", text)
 
 
 def usage(text: str, where: Surroundings) -> str:
