@@ -48,13 +48,15 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Old:
-    """An option that Kafka's tools no longer have."""
+    """An option that Kafka's tools no longer have: refused, unless it `means` one of today or is ignored."""
 
     instead: str
-    """The option of today; with `means` None, the whole of what to give."""
+    """What to give today."""
     means: str | None = None
     """The option that it is taken as."""
+    is_ignored: bool = False
     has_value: bool = True
+    """Whether a value goes with it, where it is ignored."""
 
 
 class Ended(Exception):
@@ -248,6 +250,9 @@ class _Reading:
             return found
         if (old := self._options.old.get(name)) is None:
             return None
+        if old.is_ignored:
+            self._tell(f"note: --{name} is no more: {old.instead}")
+            return Option(name, value="ignored" if old.has_value else None)
         if old.means is None:
             raise unrecognized(name, f"note: --{name} is no more: give {old.instead}")
         self._tell(f"note: --{name} is {old.instead} today")
@@ -255,16 +260,20 @@ class _Reading:
 
     def _take(self, option: Option, value: str) -> None:
         if option.value is None:
-            return self._given.add(option, None)
+            return self._add(option, None)
         if value:
-            return self._given.add(option, value)
+            return self._add(option, value)
         if option.optional:
             follows = self._rest and not (self._rest[0].startswith("-") and self._rest[0] != "-")
-            return self._given.add(option, self._rest.pop(0) if follows else None)
+            return self._add(option, self._rest.pop(0) if follows else None)
         if not self._rest:
             shown = "/".join(option.names)
             raise option_error("OptionMissingRequiredArgument", f"Option {shown} requires an argument")
-        self._given.add(option, self._rest.pop(0))
+        self._add(option, self._rest.pop(0))
+
+    def _add(self, option: Option, value: str | None) -> None:
+        if option.name not in self._options.old:
+            self._given.add(option, value)
 
 
 def option_error(name: str, message: str) -> JavaError:

@@ -60,7 +60,7 @@ OPTIONS = Options(
     old={
         "zookeeper": ZOOKEEPER,
         "broker-list": Old("--bootstrap-server", "bootstrap-server"),
-        "force": Old("what is done anyway: leave it out", has_value=False),
+        "force": Old("nothing is asked anyway", is_ignored=True, has_value=False),
     },
 )
 

@@ -80,7 +80,7 @@ OPTIONS = Options(
     old={
         "zookeeper": ZOOKEEPER,
         "broker-list": Old("--bootstrap-server", "bootstrap-server"),
-        "new-consumer": Old("what is done anyway: leave it out", has_value=False),
+        "new-consumer": Old("there are no other ones", is_ignored=True, has_value=False),
     },
 )
 

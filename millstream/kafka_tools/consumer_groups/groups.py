@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from logd.client import ListedGroup, OffsetAndMetadata, TopicPartition
 from logd.client.admin.consumer_groups import ask_consumer_group
 from logd.client.group.coordinator import ask_coordinator
-from logd.errors import ErrorCode, KafkaError, MalformedMessage, error_for
-from logd.wire import decode_versioned
+from logd.errors import ErrorCode, KafkaError, error_for
 from logd.wire.messages.consumer_group_describe import Assignment, DescribedGroup
-from logd.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from logd.wire.messages.describe_groups import DescribedGroup as ClassicGroup
 from logd.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from millstream.group.assignment import decode_assignment
 from millstream.kafka_tools.java_errors import JavaError, wrapped
 from millstream.kafka_tools.java_order import string_order
 from millstream.terminal.session import Session
@@ -134,23 +133,11 @@ def _classic_group(group: ClassicGroup) -> Group:
             client_id=m.client_id,
             host=m.client_host,
             instance_id=m.group_instance_id or "",
-            assigned=_assigned(m.member_assignment),
+            assigned=decode_assignment(m.member_assignment),
         )
         for m in group.members
     ]
     return Group(name=group.group_id, state=group.group_state, assignor=group.protocol_data, members=members)
-
-
-def _assigned(assignment: bytes) -> list[TopicPartition]:
-    try:
-        decoded = decode_versioned(ConsumerProtocolAssignment, assignment) if assignment else None
-    except MalformedMessage:
-        decoded = None
-    return [
-        TopicPartition(topic.topic, partition)
-        for topic in (decoded.assigned_partitions if decoded else ())
-        for partition in topic.partitions
-    ]
 
 
 async def committed_offsets(session: Session, name: str) -> Mapping[TopicPartition, OffsetAndMetadata]:
