@@ -77,6 +77,10 @@ def run(options: Options, main: Main, arguments: Sequence[str]) -> int:
         # Whoever read our output has enough, as in `… | head`: Python must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except (OSError, UnicodeError) as error:
+        # A file that cannot be read, say.
+        tell(str(error) or type(error).__name__)
+        return 1
     except KeyboardInterrupt:
         return 130
 
@@ -165,9 +169,13 @@ class Cluster:
 def read_client_properties(file: str | None) -> dict[str, str]:
     """The properties of `--command-config` and its like; JavaError where the file is not there."""
     from logd.config.properties import read_properties
+    from logd.errors import ConfigError
 
     if file is None:
         return {}
     if not Path(file).exists():
         raise JavaError("java.nio.file.NoSuchFileException", file)
-    return read_properties(Path(file), "--command-config")
+    try:
+        return read_properties(Path(file), "--command-config")
+    except ConfigError as error:
+        raise java_error(error, "") from None

@@ -15,7 +15,7 @@ from logd.wire.messages.describe_configs import (
 )
 from logd.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from millstream.kafka_tools.configs.entities import BROKER, DEFAULT, GROUP, LOGGER, METRICS, TOPIC
-from millstream.kafka_tools.java_errors import COMMON, JavaError, illegal_argument
+from millstream.kafka_tools.java_errors import COMMON, NO_NODE, JavaError, illegal_argument, timed_out
 from millstream.kafka_tools.java_integers import parse_integer
 from millstream.terminal.session import Session
 
@@ -103,6 +103,11 @@ async def read_entries(session: Session, type: str, name: str, *, everything: bo
         include_synonyms=True,
     )
     node = int(name) if type in (BROKER, LOGGER) and name != DEFAULT else None
+    if node is not None and node not in (await session.client.metadata((), refresh=True)).brokers:
+        # Java's client waits for it, which it will not come by.
+        error = timed_out(f"{NO_NODE}. Call: describeBrokerConfigs")
+        error.from_future = True
+        raise error
 
     async def ask() -> list[Entry]:
         response: DescribeConfigsResponse = await session.client.request(request, node=node)
