@@ -6,11 +6,13 @@ What differs: which error comes first of several, the errors' words, and that `-
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
 
 from millstream.kafka_tools.arguments import Ended
-from millstream.kafka_tools.java_errors import java_integer
+from millstream.kafka_tools.java_integers import parse_integer
+
+T = TypeVar("T")
 
 
 class Parser(argparse.ArgumentParser):
@@ -69,36 +71,30 @@ class Parser(argparse.ArgumentParser):
         raise Ended(1)
 
 
-def integer(text: str, java_type: str = "Integer") -> int:
+def integer(text: str) -> int:
     """A whole number of Java's."""
-    try:
-        return java_integer(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"could not convert '{text}' to {java_type} (For input string: \"{text}\")"
-        ) from None
+    return _converted(text, "Integer", lambda: parse_integer(text))
 
 
 def long(text: str) -> int:
     """A whole number that Java has as a Long."""
-    return integer(text, "Long")
+    return _converted(text, "Long", lambda: parse_integer(text, 64))
 
 
 def short(text: str) -> int:
     """A whole number that Java has as a Short."""
-    try:
-        return java_integer(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"could not convert '{text}' to Short (For input string: \"{text}\")"
-        ) from None
+    return _converted(text, "Short", lambda: parse_integer(text, 16))
 
 
 def double(text: str) -> float:
     """A number."""
+    return _converted(text, "Double", lambda: float(text))
+
+
+def _converted(text: str, java_type: str, convert: Callable[[], T]) -> T:
     try:
-        return float(text)
+        return convert()
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"could not convert '{text}' to Double (For input string: \"{text}\")"
+            f"could not convert '{text}' to {java_type} (For input string: \"{text}\")"
         ) from None

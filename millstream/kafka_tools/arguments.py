@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from millstream.kafka_tools.java_errors import JavaError, java_integer
+from millstream.kafka_tools.java_errors import JavaError
+from millstream.kafka_tools.java_integers import parse_integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class Option:
     required: bool = False
     """Whether joptsimple itself asks for it."""
     aliases: tuple[str, ...] = ()
+    available_with: tuple[str, ...] = ()
+    """Options of which one must be there as well."""
     separator: str | None = None
     """What stands between several values in one argument."""
 
@@ -45,13 +48,15 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Old:
-    """An option that Kafka's tools no longer have."""
+    """An option that Kafka's tools no longer have: refused, unless it `means` one of today or is ignored."""
 
     instead: str
-    """The option of today; with `means` None, the whole of what to give."""
+    """What to give today."""
     means: str | None = None
     """The option that it is taken as."""
+    is_ignored: bool = False
     has_value: bool = True
+    """Whether a value goes with it, where it is ignored."""
 
 
 class Ended(Exception):
@@ -109,9 +114,12 @@ class Given:
         self._options = options
         self._values: dict[str, list[str]] = {}
         self.others: list[str] = []
+        self.order: list[str] = []
+        """The options as they came, each time one is given."""
 
     def add(self, option: Option, value: str | None) -> None:
         """One more."""
+        self.order.append(option.name)
         values = self._values.setdefault(option.name, [])
         if value is not None:
             values += [value] if option.separator is None else value.split(option.separator)
@@ -139,13 +147,13 @@ class Given:
             )
         return values[0] if values else None
 
-    def integer(self, name: str) -> int | None:
-        """The one value, a whole number."""
+    def integer(self, name: str, bits: int = 32) -> int | None:
+        """The one value, a whole number of so many bits."""
         text = self.text(name)
         if text is None:
             return None
         try:
-            return java_integer(text)
+            return parse_integer(text, bits)
         except ValueError:
             shown = "/".join(self._option(name).names)
             raise option_error(
@@ -197,11 +205,28 @@ class _Reading:
                 self._short(argument[1:])
             else:
                 self._given.others.append(argument)
-        missing = [o for o in self._options.options if o.required and not self._given.has(o.name)]
+        self._check()
+        return self._given
+
+    def _check(self) -> None:
+        known = sorted(self._options.options, key=lambda option: option.names)
+        missing = [option for option in known if option.required and not self._given.has(option.name)]
         if missing and not self._given.has("help", "version"):
             shown = ", ".join("/".join(option.names) for option in missing)
             raise option_error("MissingRequiredOptions", f"Missing required option(s) [{shown}]")
-        return self._given
+        alone = [
+            option
+            for option in known
+            if option.available_with
+            and self._given.has(option.name)
+            and not self._given.has(*option.available_with)
+        ]
+        if alone and not self._given.has("help", "version"):
+            shown = ", ".join("/".join(option.names) for option in alone)
+            raise option_error(
+                "UnavailableOption",
+                f"Option(s) [{shown}] are unavailable given other options on the command line",
+            )
 
     def _long(self, text: str) -> None:
         name, _, value = text.partition("=")
@@ -225,6 +250,9 @@ class _Reading:
             return found
         if (old := self._options.old.get(name)) is None:
             return None
+        if old.is_ignored:
+            self._tell(f"note: --{name} is no more: {old.instead}")
+            return Option(name, value="ignored" if old.has_value else None)
         if old.means is None:
             raise unrecognized(name, f"note: --{name} is no more: give {old.instead}")
         self._tell(f"note: --{name} is {old.instead} today")
@@ -232,16 +260,20 @@ class _Reading:
 
     def _take(self, option: Option, value: str) -> None:
         if option.value is None:
-            return self._given.add(option, None)
+            return self._add(option, None)
         if value:
-            return self._given.add(option, value)
+            return self._add(option, value)
         if option.optional:
             follows = self._rest and not (self._rest[0].startswith("-") and self._rest[0] != "-")
-            return self._given.add(option, self._rest.pop(0) if follows else None)
+            return self._add(option, self._rest.pop(0) if follows else None)
         if not self._rest:
             shown = "/".join(option.names)
             raise option_error("OptionMissingRequiredArgument", f"Option {shown} requires an argument")
-        self._given.add(option, self._rest.pop(0))
+        self._add(option, self._rest.pop(0))
+
+    def _add(self, option: Option, value: str | None) -> None:
+        if option.name not in self._options.old:
+            self._given.add(option, value)
 
 
 def option_error(name: str, message: str) -> JavaError:

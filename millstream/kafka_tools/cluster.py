@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
             raise _no_controllers()
         Cluster.create(given.bootstrap_server, given.config).run(work, "listNodes")
     except JavaError as error:
-        tell(str(error))
+        tell(error.caught)
         tell_notes(error)
         return 1
     return 0

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.kafka_tools.arguments import ZOOKEEPER, Ended, Given, Old, Option, Options
-from millstream.kafka_tools.java_errors import COMMON, JavaError, java_integer
+from millstream.kafka_tools.java_errors import COMMON, JavaError
+from millstream.kafka_tools.java_integers import parse_long
 from millstream.kafka_tools.log import log_error
 from millstream.kafka_tools.properties import key_values, merge, read_texts, tell_without_effect
 from millstream.kafka_tools.running import (
@@ -74,6 +75,7 @@ OPTIONS = Options(
     old={
         "whitelist": Old("--include", "include"),
         "zookeeper": ZOOKEEPER,
+        "new-consumer": Old("there is no other one", is_ignored=True, has_value=False),
         "broker-list": Old("--bootstrap-server", "bootstrap-server"),
         "formatter-property": Old("--property", "property"),
         "command-property": Old("--consumer-property", "consumer-property"),
@@ -84,7 +86,7 @@ OPTIONS = Options(
 
 def main(arguments: Sequence[str]) -> int:
     """Read the arguments, and print what comes."""
-    given = read_or_usage(OPTIONS, [each for each in arguments if not _is_left_out(each)])
+    given = read_or_usage(OPTIONS, arguments)
     try:
         _check(given)
         wanted = _wanted(given)
@@ -103,14 +105,6 @@ def main(arguments: Sequence[str]) -> int:
         log_error(f"Unknown error when running consumer: {error.told}")
         return 1
     return run.status
-
-
-def _is_left_out(argument: str) -> bool:
-    """`--new-consumer`, which told of today's consumer when there were two."""
-    if argument not in ("--new-consumer", "-new-consumer"):
-        return False
-    tell("note: --new-consumer is no more, and there is no other consumer: leave it out")
-    return True
 
 
 def _check(given: Given) -> None:
@@ -151,7 +145,7 @@ def _wanted(given: Given) -> _Wanted:
     properties = _consumer_properties(given, {**file, **extra})
     commits = properties.get("enable.auto.commit", "true").lower() == "true" and group is not None
     types = TimestampTypes()
-    timeout_ms = given.integer("timeout-ms")
+    timeout_ms = given.integer("timeout-ms", 64)
     return _Wanted(
         properties=properties,
         group=group or f"console-consumer-{random.randrange(GROUPS)}",
@@ -221,7 +215,7 @@ def _offset(given: Given) -> int:
     if (named := {"earliest": EARLIEST, "latest": LATEST}.get(text.lower())) is not None:
         return named
     try:
-        offset = java_integer(text)
+        offset = parse_long(text)
     except ValueError:
         offset = -1
     if offset < 0:

@@ -89,8 +89,8 @@ class _Run:
 
         self._given = given
         self.properties = _properties(given)
-        self._wanted = given.integer("messages") or 0
-        self._timeout_ms = given.integer("timeout") or TIMEOUT_MS
+        self._wanted = given.integer("messages", 64) or 0
+        self._timeout_ms = given.integer("timeout", 64) or TIMEOUT_MS
         self._interval = _interval_ms(given) / 1000
         self._date_format = date_pattern(given.text("date-format") or DATE_FORMAT)
         self._began = self._reported_at = time.time()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
-from decimal import Decimal
 from typing import TypeAlias
 from uuid import UUID
 
 from millstream.data_types.data_type import WrongData
 from millstream.kafka_tools.java_errors import COMMON
+from millstream.kafka_tools.java_numbers import shown_double
 
 Deserializer: TypeAlias = Callable[[bytes], bytes]
 """WrongData for bytes that are none of the type."""
@@ -23,29 +23,12 @@ def find_deserializer(name: str) -> Deserializer | None:
     return _DESERIALIZERS.get(name.removeprefix(PACKAGE)) if name.startswith(PACKAGE) else None
 
 
-def java_double(number: float, *, single: bool = False) -> str:
-    """As Double.toString and Float.toString write it."""
-    if math.isnan(number) or math.isinf(number):
-        return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
-    sign = "-" if math.copysign(1, number) < 0 else ""
-    digits, exponent = _shortest(abs(number), single)
-    if number == 0 or -3 <= exponent < 7:
-        before = digits[: exponent + 1].ljust(exponent + 1, "0") if exponent >= 0 else "0"
-        behind = digits[exponent + 1 :] if exponent >= 0 else "0" * (-exponent - 1) + digits
-        return f"{sign}{before}.{behind or '0'}"
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
-
-
-def _shortest(number: float, single: bool) -> tuple[str, int]:
-    """The fewest digits that say the number exactly, and the exponent of the first one."""
-    text = repr(number)
-    if single:
-        text = next(
-            text for digits in range(1, 10) if _as_single(float(text := f"{number:.{digits}g}")) == number
-        )
-    _, digits, exponent = Decimal(text).normalize().as_tuple()
-    assert isinstance(exponent, int)
-    return "".join(map(str, digits)), exponent + len(digits) - 1
+def shown_float(value: float) -> str:
+    """Float.toString: the fewest digits that say the number exactly, as a Float."""
+    if not math.isfinite(value):
+        return shown_double(value)
+    texts = (f"{value:.{digits}g}" for digits in range(1, 10))
+    return shown_double(next(float(text) for text in texts if _as_single(float(text)) == value))
 
 
 def _as_single(number: float) -> float:
@@ -90,8 +73,8 @@ _DESERIALIZERS: dict[str, Deserializer] = {
     "IntegerDeserializer": _number("Integer", "i"),
     "LongDeserializer": _number("Long", "q"),
     "ShortDeserializer": _number("Short", "h"),
-    "DoubleDeserializer": _number("Double", "d", java_double),
-    "FloatDeserializer": _number("Float", "f", lambda number: java_double(number, single=True)),
+    "DoubleDeserializer": _number("Double", "d", shown_double),
+    "FloatDeserializer": _number("Float", "f", shown_float),
     "BooleanDeserializer": _boolean,
     "UUIDDeserializer": _uuid,
     "BytesDeserializer": _bytes,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from logd.errors import KafkaError
 
 COMMON = "org.apache.kafka.common"
+TOOLS = "org.apache.kafka.tools"
+NO_NODE = "Timed out waiting for a node assignment"
 
 
 class JavaError(Exception):
@@ -17,6 +21,8 @@ class JavaError(Exception):
         super().__init__(java_class, message)
         self.java_class = java_class
         self.message = message
+        self.from_future = False
+        """Whether a call of the admin client ended with it: who waited for that got it wrapped."""
 
     def __str__(self) -> str:
         return "null" if self.message is None else self.message
@@ -26,10 +32,25 @@ class JavaError(Exception):
         """As `toString()` tells it: the class, and the message behind it."""
         return self.java_class if self.message is None else f"{self.java_class}: {self.message}"
 
+    @property
+    def is_unreachable(self) -> bool:
+        """Whether it says that no broker answered."""
+        return self.from_future and (self.message or "").startswith(NO_NODE)
+
+    @property
+    def caught(self) -> str:
+        """What `getMessage()` gives whoever caught it: an ExecutionException tells its cause's class, too."""
+        return self.told if self.from_future else str(self)
+
 
 def illegal_argument(message: str) -> JavaError:
     """An IllegalArgumentException."""
     return JavaError("java.lang.IllegalArgumentException", message)
+
+
+def terse(message: str) -> JavaError:
+    """The tools' TerseException, which is told without its stack."""
+    return JavaError(f"{TOOLS}.TerseException", message)
 
 
 def timed_out(message: str) -> JavaError:
@@ -58,23 +79,42 @@ def java_error(error: BaseException, call: str) -> JavaError:
     if isinstance(error, AuthenticationFailed):
         return JavaError(f"{COMMON}.errors.SaslAuthenticationException", str(error))
     if isinstance(error, (ConnectionClosed, RequestTimedOut, TimeoutError, ConnectionError)):
-        return timed_out(f"Timed out waiting for a node assignment. Call: {call}")
+        return timed_out(f"{NO_NODE}. Call: {call}")
     if isinstance(error, ConfigError):
         return JavaError(f"{COMMON}.config.ConfigException", str(error))
     return JavaError(f"{COMMON}.KafkaException", str(error))
 
 
-def number_format(text: str) -> int:
-    """Integer.parseInt; its NumberFormatException where it is no number."""
+def admin_operation(message: str) -> JavaError:
+    """The tools' AdminOperationException."""
+    return JavaError(f"{TOOLS}.AdminOperationException", message)
+
+
+def command_failed(message: str) -> JavaError:
+    """The tools' AdminCommandFailedException."""
+    return JavaError(f"{TOOLS}.AdminCommandFailedException", message)
+
+
+@contextmanager
+def wrapped(call: str) -> Iterator[None]:
+    """Have what the admin client's `call` fails with be a RuntimeException, as tools make one of it that
+    catch the ExecutionException themselves.
+    """
+    from logd.errors import MillstreamError
+
     try:
-        return java_integer(text)
-    except ValueError:
-        raise JavaError("java.lang.NumberFormatException", f'For input string: "{text}"') from None
+        yield
+    except (MillstreamError, TimeoutError, ConnectionError) as error:
+        text = f"java.util.concurrent.ExecutionException: {java_error(error, call).told}"
+        raise JavaError("java.lang.RuntimeException", text) from error
 
 
-def java_integer(text: str) -> int:
-    """What Integer.valueOf and Long.valueOf read: no spaces, no underscores; ValueError otherwise."""
-    digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
-    if not (digits.isascii() and digits.isdigit()):
-        raise ValueError(text)
-    return int(text)
+@contextmanager
+def unwrapped(call: str) -> Iterator[None]:
+    """Have what the admin client's `call` fails with be thrown as itself, without the ExecutionException."""
+    from logd.errors import MillstreamError
+
+    try:
+        yield
+    except (MillstreamError, TimeoutError, ConnectionError) as error:
+        raise java_error(error, call) from error

@@ -56,6 +56,21 @@ def hash_order(keys: Iterable[T], hash_of: Callable[[T], int], capacity: int = C
     return sorted(listed, key=bucket)
 
 
+def copied(count: int) -> int:
+    """What a HashMap is made with that is the copy of another one with so many entries."""
+    return int(count / 0.75 + 1)
+
+
 def string_order(keys: Iterable[str], capacity: int = CAPACITY) -> list[str]:
     """Strings in the order of a HashMap."""
     return hash_order(keys, string_hash, capacity)
+
+
+def integer_order(keys: Iterable[int], capacity: int = CAPACITY) -> list[int]:
+    """Integers in the order of a HashMap."""
+    return hash_order(keys, integer_hash, capacity)
+
+
+def partition_order(keys: Iterable[TopicPartition], capacity: int = CAPACITY) -> list[TopicPartition]:
+    """Partitions in the order of a HashMap."""
+    return hash_order(keys, partition_hash, capacity)

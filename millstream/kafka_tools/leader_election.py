@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Option, Options, option_error
-from millstream.kafka_tools.java_errors import JavaError, java_error, of_answer
-from millstream.kafka_tools.json_file import command_failed, of_type, operation_failed, read_json
+from millstream.kafka_tools.java_errors import (
+    JavaError,
+    admin_operation,
+    command_failed,
+    java_error,
+    of_answer,
+)
+from millstream.kafka_tools.json_document import parse_json
+from millstream.kafka_tools.json_file import read_file
 from millstream.kafka_tools.running import HELP, VERSION, Cluster, read_arguments, tell, tell_notes, tool
 
 if TYPE_CHECKING:
@@ -111,22 +118,19 @@ def _of_file(file: str) -> list[TopicPartition]:
     from logd.client import TopicPartition
 
     try:
-        read: Any = read_json(file)
+        text = read_file(file)
     except JavaError as error:
         raise JavaError("java.lang.RuntimeException", error.told) from None
-    if read is None:
-        raise operation_failed("Replica election data is empty")
-    if not isinstance(read, dict) or "partitions" not in read:
-        raise operation_failed('Replica election data is missing "partitions" field')
+    listed = parse_json(text, "Replica election data is empty").get("partitions")
+    if listed is None:
+        raise admin_operation('Replica election data is missing "partitions" field')
     found = [
-        TopicPartition(
-            of_type(each.get("topic"), str, "String"), of_type(each.get("partition"), int, "Integer")
-        )
-        for each in of_type(read["partitions"], list, "JSON array")
+        TopicPartition(each.field("topic").text(), each.field("partition").integer())
+        for each in listed.elements()
     ]
     if twice := {str(tp) for tp in found if found.count(tp) > 1}:
-        listed = f"[{', '.join(sorted(twice))}]"
-        raise operation_failed(f"Replica election data contains duplicate partitions: {listed}")
+        shown = f"[{', '.join(sorted(twice))}]"
+        raise admin_operation(f"Replica election data contains duplicate partitions: {shown}")
     return found
 
 

@@ -33,6 +33,9 @@ Main = Callable[[Sequence[str]], int]
 
 HELP = Option("help", "Print usage information.")
 VERSION = Option("version", "Display Kafka version.")
+COMMAND_CONFIG = Option(
+    "command-config", "A file with properties of the admin client.", "command config property file"
+)
 VERSION_SHOWN = "4.1.0"
 """The version of the Java tools that these are held to."""
 
@@ -74,6 +77,10 @@ def run(options: Options, main: Main, arguments: Sequence[str]) -> int:
         # Whoever read our output has enough, as in `… | head`: Python must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except (OSError, UnicodeError) as error:
+        # A file that cannot be read, say.
+        tell(str(error) or type(error).__name__)
+        return 1
     except KeyboardInterrupt:
         return 130
 
@@ -128,7 +135,9 @@ class Cluster:
         from logd.errors import MillstreamError
         from millstream.terminal.servers import Servers
 
-        servers = Servers(bootstrap, {**read_client_properties(file), **(properties or {})})
+        # Java's clients skip what is empty between the commas.
+        named = ",".join(server for each in bootstrap.split(",") if (server := each.strip()))
+        servers = Servers(named, {**read_client_properties(file), **(properties or {})})
         try:
             servers.client()
         except (MillstreamError, ValueError) as error:
@@ -149,6 +158,11 @@ class Cluster:
 
         logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
 
+        timeout = self._servers.properties.get("default.api.timeout.ms")
+        if timeout is not None and timeout.strip().isdecimal():
+            # As long as Java's client waits for a broker; ours does not wait a minute if nobody says so.
+            arguments = {"connect_timeout_ms": int(timeout), **arguments}
+
         async def main() -> T:
             async with self._servers.client(**arguments) as client:
                 return await work(Session(Format.TABLE, client, self._servers))
@@ -156,15 +170,21 @@ class Cluster:
         try:
             return run_loop(main())
         except (MillstreamError, TimeoutError, ConnectionError) as error:
-            raise java_error(error, call) from error
+            told = java_error(error, call)
+            told.from_future = True
+            raise told from error
 
 
 def read_client_properties(file: str | None) -> dict[str, str]:
     """The properties of `--command-config` and its like; JavaError where the file is not there."""
     from logd.config.properties import read_properties
+    from logd.errors import ConfigError
 
     if file is None:
         return {}
     if not Path(file).exists():
         raise JavaError("java.nio.file.NoSuchFileException", file)
-    return read_properties(Path(file), "--command-config")
+    try:
+        return read_properties(Path(file), "--command-config")
+    except ConfigError as error:
+        raise java_error(error, "") from None

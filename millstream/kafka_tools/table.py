@@ -24,4 +24,13 @@ KAFKA_TOOLS = {
     "kafka-transactions": KafkaTool("transactions", "Describe transactions, find and abort hanging ones."),
     "kafka-leader-election": KafkaTool("leader_election", "Have leaders of partitions elected."),
     "kafka-reassign-partitions": KafkaTool("reassign_partitions.cli", "Move partitions to other brokers."),
+    "kafka-consumer-groups": KafkaTool(
+        "consumer_groups.cli", "List, describe and delete groups of consumers, reset their offsets."
+    ),
+    "kafka-configs": KafkaTool(
+        "configs.cli", "Describe and alter settings of topics, brokers, groups, clients and users."
+    ),
+    "kafka-get-offsets": KafkaTool("get_offsets", "Get the offsets of partitions."),
+    "kafka-log-dirs": KafkaTool("log_dirs", "Query brokers' log directories."),
+    "kafka-delete-records": KafkaTool("delete_records", "Delete the records of partitions before offsets."),
 }

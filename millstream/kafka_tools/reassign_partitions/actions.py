@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from logd.client import OngoingReassignment, TopicPartition
 from logd.errors import KafkaError
 from millstream.kafka_tools.arguments import Given
-from millstream.kafka_tools.java_errors import COMMON, JavaError, of_answer
-from millstream.kafka_tools.json_file import command_failed, operation_failed
+from millstream.kafka_tools.java_errors import COMMON, JavaError, admin_operation, command_failed, of_answer
 from millstream.kafka_tools.reassign_partitions.plan import (
     Assignment,
     checked_moves,
@@ -59,7 +58,7 @@ async def generate(session: Session, given: Given) -> None:
     brokers = [broker for broker in known if broker.node_id in wanted]
     rack_aware = not given.has("disable-rack-aware")
     if rack_aware and any(b.rack for b in brokers) and not all(b.rack for b in brokers):
-        raise operation_failed(
+        raise admin_operation(
             "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "
             "assignment without rack information."
         )
@@ -137,8 +136,8 @@ async def _throttle(
     proposed: Assignment,
     current: Assignment,
 ) -> None:
-    rate = given.integer("throttle")
-    folders_rate = given.integer("replica-alter-log-dirs-throttle")
+    rate = given.integer("throttle", 64)
+    folders_rate = given.integer("replica-alter-log-dirs-throttle", 64)
     if rate is not None or folders_rate is not None:
         print(RUN_VERIFY)
     if rate is not None and rate >= 0:

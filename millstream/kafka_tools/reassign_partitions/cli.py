@@ -99,7 +99,7 @@ def main(arguments: Sequence[str]) -> int:
     work = getattr(actions, "list_moves" if action == "list" else action)
     try:
         for name in ("throttle", "replica-alter-log-dirs-throttle", "timeout"):
-            given.integer(name)
+            given.integer(name, 64)
         cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
         cluster.run(lambda session: work(session, given), "listPartitionReassignments")
     except actions.Terse as error:

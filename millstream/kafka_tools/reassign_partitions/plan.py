@@ -6,11 +6,13 @@ import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from logd.client import BrokerNode, TopicPartition
-from millstream.kafka_tools.java_errors import JavaError, number_format
-from millstream.kafka_tools.json_file import command_failed, of_type, operation_failed, read_json
+from millstream.kafka_tools.java_errors import JavaError, admin_operation, command_failed
+from millstream.kafka_tools.java_integers import integer_or_java_error
+from millstream.kafka_tools.json_document import JsonValue, parse_json
+from millstream.kafka_tools.json_file import read_file
 
 T = TypeVar("T")
 
@@ -24,15 +26,14 @@ def read_moves(file: str) -> list[tuple[TopicPartition, list[int]]]:
     """The partitions of a --reassignment-json-file; JavaError for what cannot be read."""
     found = []
     for each in _listed(file, "partitions"):
-        tp = TopicPartition(
-            of_type(each.get("topic"), str, "String"), of_type(each.get("partition"), int, "Integer")
-        )
-        replicas = [of_type(one, int, "Integer") for one in of_type(each.get("replicas"), list, "JSON array")]
-        folders = each.get("log_dirs", [ANY] * len(replicas))
+        tp = TopicPartition(each.field("topic").text(), each.field("partition").integer())
+        replicas = [one.integer() for one in each.field("replicas").elements()]
+        given = each.get("log_dirs")
+        folders = [ANY] * len(replicas) if given is None else [one.text() for one in given.elements()]
         if len(folders) != len(replicas):
             raise command_failed(
                 f"Size of replicas list {replicas} is different from size of log dirs list "
-                f"[{', '.join(map(str, folders))}] for partition {tp}"
+                f"[{', '.join(folders)}] for partition {tp}"
             )
         if any(folder != ANY for folder in folders):
             raise command_failed(
@@ -65,7 +66,7 @@ def checked_moves(file: str) -> dict[TopicPartition, list[int]]:
 
 def read_topics(file: str) -> list[str]:
     """The topics of a --topics-to-move-json-file."""
-    found = [of_type(each.get("topic"), str, "String") for each in _listed(file, "topics")]
+    found = [each.field("topic").text() for each in _listed(file, "topics")]
     if twice := _twice(found):
         raise command_failed(
             f"List of topics to reassign contains duplicate entries: [{', '.join(map(str, twice))}]"
@@ -75,7 +76,7 @@ def read_topics(file: str) -> list[str]:
 
 def read_brokers(text: str) -> list[int]:
     """The brokers of a --broker-list."""
-    found = [number_format(each) for each in text.split(",")]
+    found = [integer_or_java_error(each) for each in text.split(",")]
     if twice := _twice(found):
         listed = ", ".join(map(str, twice))
         raise command_failed(f"Broker list contains duplicate entries: [{listed}]")
@@ -127,16 +128,14 @@ def _check_room(factor: int, brokers: Sequence[int]) -> None:
         )
 
 
-def _listed(file: str, name: str) -> list[dict[str, Any]]:
+def _listed(file: str, name: str) -> list[JsonValue]:
     """The list of that name in a file of version 1."""
-    read = read_json(file)
-    if not isinstance(read, dict):
-        raise operation_failed("The input string is not a valid JSON")
-    version = read.get("version", VERSION)
-    if version != VERSION:
-        raise operation_failed(f"Not supported version field value {version}")
-    found: list[dict[str, Any]] = of_type(read.get(name, []), list, "JSON array")
-    return found
+    read = parse_json(read_file(file), "The input string is not a valid JSON")
+    found = read.get("version")
+    if found is not None and (version := found.integer()) != VERSION:
+        raise admin_operation(f"Not supported version field value {version}")
+    listed = read.get(name)
+    return [] if listed is None else listed.elements()
 
 
 def _twice(values: Iterable[T]) -> list[T]:

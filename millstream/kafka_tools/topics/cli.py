@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Option, Options
 from millstream.kafka_tools.java_errors import JavaError, illegal_argument
-from millstream.kafka_tools.running import HELP, VERSION, Cluster, read_arguments, tell, tell_notes, tool
+from millstream.kafka_tools.running import (
+    COMMAND_CONFIG,
+    HELP,
+    VERSION,
+    Cluster,
+    read_arguments,
+    tell,
+    tell_notes,
+    tool,
+)
 
 _BY_CONFIGS = " (To alter topic configurations, the kafka-configs tool can be used.)"
 
@@ -14,9 +23,7 @@ OPTIONS = Options(
     "This tool helps to create, delete, describe, or change a topic.",
     [
         Option("bootstrap-server", "REQUIRED: The Kafka server to connect to.", "server to connect to"),
-        Option(
-            "command-config", "A file with properties of the admin client.", "command config property file"
-        ),
+        COMMAND_CONFIG,
         Option("list", "List all topics."),
         Option("create", "Create a topic."),
         Option("delete", "Delete a topic."),

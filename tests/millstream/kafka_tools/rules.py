@@ -10,6 +10,12 @@ from pathlib import Path
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 USAGE = re.compile(r"^Option +Description *\n-+ +-+ *\n(?:.*\n?)*", re.MULTILINE)
 
+HEAD = re.compile(
+    r"^((java|joptsimple|org\.apache\.kafka|com\.fasterxml)\.[\w.$]+(Exception|Error)\b.*"
+    r"| at \[Source: .*)\n",  # Jackson's second line.
+    re.MULTILINE,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -36,8 +42,8 @@ def topic_id(text: str, where: Surroundings) -> str:
 
 
 def member_id(text: str, where: Surroundings) -> str:
-    """Ids of members are the client's id and something random."""
-    return re.sub(UUID, "UUID", text)
+    """Ids of members are the client's id and something random, or (KIP-848) something random."""
+    return re.sub(rf"{UUID}|(?<= )[\w+/-]{{22}}(?= +/)", "UUID", text)
 
 
 def usage(text: str, where: Surroundings) -> str:
@@ -87,7 +93,10 @@ def times(text: str, where: Surroundings) -> str:
 
 
 def stack_trace(text: str, where: Surroundings) -> str:
-    """Java's stacks, with the line above that names the exception once more."""
+    """Java's stacks, and the lines that begin with the exception's class: Kafka's own have no stack, and ours
+    say no more than that line.
+    """
+    text = HEAD.sub("", text)
     lines: list[str] = []
     is_within = False
     for line in text.splitlines(keepends=True):
@@ -96,15 +105,7 @@ def stack_trace(text: str, where: Surroundings) -> str:
         )
         if not is_within:
             lines.append(line)
-        elif line.startswith("\tat ") and lines and _is_told(lines[-1], lines[:-1]):
-            lines.pop()
     return "".join(lines)
-
-
-def _is_told(line: str, before: list[str]) -> bool:
-    """Whether a line names an exception whose message was told."""
-    found = re.match(r"[\w$.]+(?:Exception|Error)(?:: (.+))?$", line)
-    return found is not None and any((found[1] or "null") in each for each in before)
 
 
 def commit_time(text: str, where: Surroundings) -> str:
@@ -120,6 +121,21 @@ def note(text: str, where: Surroundings) -> str:
 def log_line(text: str, where: Surroundings) -> str:
     """What ours writes where Java writes its log, which is off here."""
     return re.sub(r"^(?:ERROR|WARNING): .*\n", "", text, flags=re.MULTILINE)
+
+
+def low_watermarks(text: str, where: Surroundings) -> str:
+    """Java has them in a map whose order is another in each process."""
+    lines = text.splitlines(keepends=True)
+    order = iter(sorted(line for line in lines if line.startswith("partition: ")))
+    return "".join(next(order) if line.startswith("partition: ") else line for line in lines)
+
+
+def valid_states(text: str, where: Surroundings) -> str:
+    """Java has them, and types, in a set whose order is another in each process."""
+    lists = r"(Valid (?:states|types) are: )(.+)$"
+    return re.sub(
+        lists, lambda found: found[1] + ", ".join(sorted(found[2].split(", "))), text, flags=re.MULTILINE
+    )
 
 
 RULES: tuple[Callable[[str, Surroundings], str], ...] = (
@@ -138,6 +154,8 @@ RULES: tuple[Callable[[str, Surroundings], str], ...] = (
     commit_time,
     note,
     log_line,
+    low_watermarks,
+    valid_states,
 )
 
 

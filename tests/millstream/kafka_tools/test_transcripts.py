@@ -14,7 +14,7 @@ import pytest
 from tests.millstream.kafka_tools.players import JavaTools, OurTools, Player
 from tests.millstream.kafka_tools.rules import Surroundings
 from tests.millstream.kafka_tools.stage import Stage
-from tests.millstream.kafka_tools.transcript import Transcript, paths, read
+from tests.millstream.kafka_tools.transcript import FOLDER, Transcript, paths, read
 from tests.support import java
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.depth import deep
@@ -98,3 +98,33 @@ def test_ours_on_apache_kafka(
     played = on_kafka(golden, tmp_path, folder, OurTools())
 
     assert played.answers(of_kafka=False) == golden.answers(of_kafka=True)
+
+
+of_kafka_alone = pytest.mark.parametrize("path", paths(FOLDER / "apache-kafka"), ids=lambda path: path.stem)
+"""Transcripts of what logd has none of."""
+
+
+@deep
+@java.needs_javac
+@of_kafka_alone
+def test_the_golden_answers_are_javas_where_logd_has_none(
+    path: Path, tmp_path: Path, folder: Path, java_tools: JavaTools
+) -> None:
+    played = on_kafka(read(path), tmp_path, folder, java_tools)
+
+    if os.environ.get("REWRITE"):
+        path.write_text(played.text())
+    assert played.text() == path.read_text()
+
+
+@deep
+@java.needs_kafka
+@of_kafka_alone
+def test_ours_where_logd_has_none(
+    path: Path, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+
+    played = on_kafka(read(path), tmp_path, folder, OurTools())
+
+    assert played.text() == path.read_text()

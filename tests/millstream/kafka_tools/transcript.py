@@ -9,7 +9,8 @@
     | $ …                               one that is empty, or begins like one of the marks here
     ! Missing required argument …       a line of stderr
     ? 1                                 the exit status, where it is not 0
-    ~ …                                 all of these once more, where Apache Kafka's broker has other words
+    ~ …                                 all of these once more, where Apache Kafka's broker has other words;
+                                        a ~ alone where nothing comes of it there
 
 A line that ends with spaces has a ¶ behind them.
 
@@ -72,7 +73,8 @@ class Step:
         yield f"{self.mark} {self.text}"
         yield from (f"< {line}" for line in self.stdin)
         yield from self.answer
-        yield from (f"~ {line}".rstrip() for line in self.on_kafka or ())
+        if self.on_kafka is not None:
+            yield from (f"~ {line}" for line in self.on_kafka) if self.on_kafka else ("~",)
 
 
 @dataclass(slots=True)
@@ -119,7 +121,7 @@ def read(path: Path) -> Transcript:
             found.steps[-1].stdin.append(text)
         elif mark == "~":
             step = found.steps[-1]
-            step.on_kafka = [*(step.on_kafka or ()), text]
+            step.on_kafka = [*(step.on_kafka or ()), text] if text else []
         else:
             found.steps[-1].answer.append(line)
     return found
