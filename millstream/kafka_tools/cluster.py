@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from millstream.terminal.session import Session
 
 OPTIONS = Options("The Kafka cluster tool.", [])
-UNREGISTER_BROKER = 64
-"""The API's number."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -91,15 +89,19 @@ async def _tell_endpoints(session: Session) -> None:
 
 async def _unregister(session: Session, broker: int) -> None:
     """Brokers of a cluster of controllers only can be unregistered."""
+    from logd.client.cluster.answers import refusal
+    from logd.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
     cluster = await session.admin.describe_cluster()
     connection = await session.client.connection(cluster.controller_id)
-    if UNREGISTER_BROKER not in connection.versions:
+    if UnregisterBrokerRequest.API_KEY not in connection.versions:
         print("The target cluster does not support the broker unregistration API.")
         return
-    raise JavaError(
-        "org.apache.kafka.common.errors.UnsupportedVersionException",
-        f"Broker {broker} was not unregistered: this client does not speak UnregisterBroker",
-    )
+    request = UnregisterBrokerRequest(broker_id=broker)
+    response: UnregisterBrokerResponse = await session.client.request(request)
+    if response.error_code:
+        raise refusal(response.error_code, f"broker {broker}", str(broker), response.error_message)
+    print(f"Broker {broker} is no longer registered.")
 
 
 app = tool(OPTIONS, main)

@@ -92,6 +92,11 @@ def times(text: str, where: Surroundings) -> str:
     return re.sub(r"(\bMS +\t)\d+ +\t", r"\1MS\t", text)
 
 
+def commit_state(text: str, where: Surroundings) -> str:
+    """A transaction that was just committed may have its markers or not."""
+    return text.replace("PrepareCommit ", "CompleteCommit")
+
+
 def stack_trace(text: str, where: Surroundings) -> str:
     """Java's stacks, and the lines that begin with the exception's class: Kafka's own have no stack, and ours
     say no more than that line.
@@ -150,6 +155,7 @@ RULES: tuple[Callable[[str, Surroundings], str], ...] = (
     port_column,
     measures,
     times,
+    commit_state,
     stack_trace,
     commit_time,
     note,
