@@ -7,4 +7,4 @@ import sys
 
 def log_error(text: str) -> None:
     """A line that the transcripts do not compare: it says what is wrong where the output does not."""
-    print(f"ERROR: {text}", file=sys.stderr)
+    print(f"[error] {text}", file=sys.stderr)

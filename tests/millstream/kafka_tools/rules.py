@@ -125,7 +125,7 @@ def note(text: str, where: Surroundings) -> str:
 
 def log_line(text: str, where: Surroundings) -> str:
     """What ours writes where Java writes its log, which is off here."""
-    return re.sub(r"^(?:ERROR|WARNING): .*\n", "", text, flags=re.MULTILINE)
+    return re.sub(r"^\[error\] .*\n", "", text, flags=re.MULTILINE)
 
 
 def low_watermarks(text: str, where: Surroundings) -> str:
