@@ -126,7 +126,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         _execute(given)
     except JavaError as error:
-        if error.java_class == "java.lang.IllegalArgumentException":
+        if error.java_class == "java.lang.IllegalArgumentException" and not error.from_future:
             raise Ended(1, str(error), usage=True) from None
         print_error(f"Executing consumer group command failed due to {error.caught}")
     return 0
