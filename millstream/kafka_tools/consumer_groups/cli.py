@@ -14,6 +14,7 @@ from millstream.kafka_tools.running import (
     Cluster,
     read_arguments,
     tell,
+    tell_notes,
     tool,
 )
 
@@ -129,6 +130,8 @@ def main(arguments: Sequence[str]) -> int:
         if error.java_class == "java.lang.IllegalArgumentException" and not error.from_future:
             raise Ended(1, str(error), usage=True) from None
         print_error(f"Executing consumer group command failed due to {error.caught}")
+        tell(error.thrown)
+        tell_notes(error)
     return 0
 
 
