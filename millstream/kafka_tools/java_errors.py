@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -31,6 +32,11 @@ class JavaError(Exception):
     def told(self) -> str:
         """As `toString()` tells it: the class, and the message behind it."""
         return self.java_class if self.message is None else f"{self.java_class}: {self.message}"
+
+    @property
+    def thrown(self) -> str:
+        """As `toString()` tells it to whoever caught it: an ExecutionException, if a call ended with it."""
+        return f"java.util.concurrent.ExecutionException: {self.told}" if self.from_future else self.told
 
     @property
     def is_unreachable(self) -> bool:
@@ -65,7 +71,10 @@ def of_answer(error: KafkaError) -> JavaError:
     from millstream.kafka_tools.error_texts import ERROR_TEXTS
 
     name, text = ERROR_TEXTS[error.code.name]
-    return JavaError(f"{COMMON}.{name}", error.said or text)
+    if error.code.name == "UNSUPPORTED_VERSION" and (api := re.match(r"([A-Z_]+): we speak", error.message)):
+        # Our client found so itself, as Java's does.
+        text = f"The node does not support {api[1]}"
+    return JavaError(f"{COMMON}.{name}", text if error.said is None else error.said)
 
 
 def java_error(error: BaseException, call: str) -> JavaError:

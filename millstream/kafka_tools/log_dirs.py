@@ -69,7 +69,7 @@ def _execute(given: Given) -> None:
         print(f"Received log directory information from brokers {_joined(folders)}")
         print(json.dumps(_document(folders, topics), separators=(",", ":"), ensure_ascii=False))
 
-    cluster.run(work, "describeCluster")
+    cluster.run(work, "listNodes")
 
 
 def _split(text: str | None) -> list[str]:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Option, Options
-from millstream.kafka_tools.configs.entities import check_arguments, entity_names, entity_types
+from millstream.kafka_tools.configs.entities import (
+    BROKER,
+    CLIENT,
+    IP,
+    LOGGER,
+    TOPIC,
+    USER,
+    check_arguments,
+    entity_names,
+    entity_types,
+)
 from millstream.kafka_tools.java_errors import JavaError, illegal_argument
 from millstream.kafka_tools.running import (
     COMMAND_CONFIG,
@@ -85,8 +95,10 @@ def main(arguments: Sequence[str]) -> int:
         if is_told and not error.from_future:
             tell(str(error))
         else:
-            tell(f"Error while executing config command with args '{' '.join(arguments)}'")
-            tell(f"{'java.util.concurrent.ExecutionException: ' if error.from_future else ''}{error.told}")
+            line = f"Error while executing config command with args '{' '.join(arguments)}'"
+            tell(line)
+            if not error.message or error.message not in line:
+                tell(error.thrown)
         tell_notes(error)
         return 1
     return 0
@@ -104,7 +116,17 @@ def _execute(given: Given) -> None:
     if given.has("alter") and len(entity_types(given)) != len(entity_names(given)):
         raise illegal_argument("An entity name must be specified for every entity type")
     work = alter if given.has("alter") else describe
-    cluster.run(lambda session: work(session, given), "describeConfigs")
+    cluster.run(lambda session: work(session, given), _first_call(given))
+
+
+def _first_call(given: Given) -> str:
+    """What the admin client asks first."""
+    (type, *_), names = entity_types(given), entity_names(given)
+    if type in (USER, CLIENT, IP):
+        return "describeClientQuotas"
+    if given.has("alter") or (names and given.has("all")):
+        return "describeConfigs"
+    return {TOPIC: "listTopics", BROKER: "listNodes", LOGGER: "listNodes"}.get(type, "findAllBrokers")
 
 
 app = tool(OPTIONS, main)

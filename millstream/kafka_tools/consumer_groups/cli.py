@@ -14,6 +14,7 @@ from millstream.kafka_tools.running import (
     Cluster,
     read_arguments,
     tell,
+    tell_notes,
     tool,
 )
 
@@ -126,9 +127,11 @@ def main(arguments: Sequence[str]) -> int:
     try:
         _execute(given)
     except JavaError as error:
-        if error.java_class == "java.lang.IllegalArgumentException":
+        if error.java_class == "java.lang.IllegalArgumentException" and not error.from_future:
             raise Ended(1, str(error), usage=True) from None
         print_error(f"Executing consumer group command failed due to {error.caught}")
+        tell(error.thrown)
+        tell_notes(error)
     return 0
 
 

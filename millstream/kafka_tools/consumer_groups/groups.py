@@ -14,7 +14,7 @@ from logd.wire.messages.consumer_group_describe import Assignment, DescribedGrou
 from logd.wire.messages.describe_groups import DescribedGroup as ClassicGroup
 from logd.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from millstream.group.assignment import decode_assignment
-from millstream.kafka_tools.java_errors import JavaError, wrapped
+from millstream.kafka_tools.java_errors import illegal_argument, wrapped
 from millstream.kafka_tools.java_order import string_order
 from millstream.terminal.session import Session
 
@@ -123,10 +123,9 @@ def _partitions(assignment: Assignment) -> list[TopicPartition]:
 
 def _classic_group(group: ClassicGroup) -> Group:
     if group.protocol_type not in CONSUMER_TYPES:
-        raise JavaError(
-            "java.lang.IllegalArgumentException",
-            f"GroupId {group.group_id} is not a consumer group ({group.protocol_type}).",
-        )
+        error = illegal_argument(f"GroupId {group.group_id} is not a consumer group ({group.protocol_type}).")
+        error.from_future = True
+        raise error
     members = [
         Member(
             member_id=m.member_id,

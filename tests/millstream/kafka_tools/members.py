@@ -29,15 +29,22 @@ class Members:
         self._bootstrap = bootstrap
         self._members: dict[str, tuple[_Member, threading.Thread]] = {}
 
-    def join(self, group: str, topic: str, client: str, protocol: str = "classic") -> None:
+    def join(
+        self, group: str, topic: str, client: str, protocol: str = "classic", instance: str | None = None
+    ) -> None:
         """Have a member join; it has its partitions when this returns, and commits nothing."""
-        settings = {
+        settings: dict[str, object] = {
             "bootstrap.servers": self._bootstrap,
             "group.id": group,
             "client.id": client,
             "group.protocol": protocol,
             "enable.auto.commit": False,
         }
+        if protocol == "classic":
+            # What a member that joins later has to wait for.
+            settings["heartbeat.interval.ms"] = 100
+        if instance is not None:
+            settings["group.instance.id"] = instance
         member = _Member(Consumer(settings))
         member.consumer.subscribe([topic], on_assign=lambda *_: member.assigned.set())
         thread = threading.Thread(target=member.poll)

@@ -10,12 +10,6 @@ from pathlib import Path
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 USAGE = re.compile(r"^Option +Description *\n-+ +-+ *\n(?:.*\n?)*", re.MULTILINE)
 
-HEAD = re.compile(
-    r"^((java|joptsimple|org\.apache\.kafka|com\.fasterxml)\.[\w.$]+(Exception|Error)\b.*"
-    r"| at \[Source: .*)\n",  # Jackson's second line.
-    re.MULTILINE,
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -98,10 +92,7 @@ def commit_state(text: str, where: Surroundings) -> str:
 
 
 def stack_trace(text: str, where: Surroundings) -> str:
-    """Java's stacks, and the lines that begin with the exception's class: Kafka's own have no stack, and ours
-    say no more than that line.
-    """
-    text = HEAD.sub("", text)
+    """Java's stacks, with the line above that names the exception once more."""
     lines: list[str] = []
     is_within = False
     for line in text.splitlines(keepends=True):
@@ -110,12 +101,20 @@ def stack_trace(text: str, where: Surroundings) -> str:
         )
         if not is_within:
             lines.append(line)
+        elif line.startswith("\tat ") and lines and _is_told(lines[-1], lines[:-1]):
+            lines.pop()
     return "".join(lines)
 
 
 def commit_time(text: str, where: Surroundings) -> str:
     """In records of Kafka's own topics."""
     return re.sub(r'("commitTimestamp":)\d+', r"\1MS", text)
+
+
+def _is_told(line: str, before: list[str]) -> bool:
+    """Whether a line names an exception whose message was told."""
+    found = re.match(r"[\w$.]+(?:Exception|Error)(?:: (.+))?$", line)
+    return found is not None and any((found[1] or "null") in each for each in before)
 
 
 def note(text: str, where: Surroundings) -> str:
@@ -126,6 +125,11 @@ def note(text: str, where: Surroundings) -> str:
 def log_line(text: str, where: Surroundings) -> str:
     """What ours writes where Java writes its log, which is off here."""
     return re.sub(r"^\[error\] .*\n", "", text, flags=re.MULTILINE)
+
+
+def jackson(text: str, where: Surroundings) -> str:
+    """What Jackson throws where the Java tool goes on all the same."""
+    return re.sub(r"^com\.fasterxml\..*\n( at \[Source: .*\n)?", "", text, flags=re.MULTILINE)
 
 
 def low_watermarks(text: str, where: Surroundings) -> str:
@@ -160,6 +164,7 @@ RULES: tuple[Callable[[str, Surroundings], str], ...] = (
     commit_time,
     note,
     log_line,
+    jackson,
     low_watermarks,
     valid_states,
 )

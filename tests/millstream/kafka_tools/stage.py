@@ -2,7 +2,7 @@
 
 & file NAME                     a file of the lines of stdin below it
 & produce TOPIC:PARTITION VALUE…    records, each with the timestamp 1000, 2000, …
-& join GROUP TOPIC CLIENT [PROTOCOL]    a member that stays until it leaves
+& join GROUP TOPIC CLIENT [PROTOCOL [INSTANCE]]    a member that stays until it leaves
 & leave CLIENT
 & commit GROUP TOPIC:PARTITION OFFSET
 & transaction ID TOPIC:PARTITION VALUE…     one that is open until it is ended

@@ -13,6 +13,7 @@ import pytest
 
 from tests.millstream.kafka_tools.players import JavaTools, OurTools, Player
 from tests.millstream.kafka_tools.rules import Surroundings
+from tests.millstream.kafka_tools.settled import Settled
 from tests.millstream.kafka_tools.stage import Stage
 from tests.millstream.kafka_tools.transcript import FOLDER, Transcript, paths, read
 from tests.support import java
@@ -41,7 +42,8 @@ def on_logd(transcript: Transcript, tmp_path: Path, folder: Path, player: Player
 
 def on_kafka(transcript: Transcript, tmp_path: Path, folder: Path, player: Player) -> Transcript:
     with ApacheKafka(tmp_path / "kafka", transcript.settings) as kafka:
-        return Stage(folder, Surroundings(kafka.bootstrap, kafka.data), player).play(transcript)
+        settled = Settled(player, kafka.bootstrap)
+        return Stage(folder, Surroundings(kafka.bootstrap, kafka.data), settled).play(transcript)
 
 
 @each
