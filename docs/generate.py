@@ -14,6 +14,7 @@ from connect.converters.json import JsonConverterConfig
 from connect.runtime import WorkerConfig, connector_class
 from connect.runtime.plugins import GROUP
 from logd.config import reference
+from millstream.kafka_tools.table import KAFKA_TOOLS
 from millstream.main import OWN
 from millstream.main import app as millstream
 from millstream.terminal.command import SHARED
@@ -78,7 +79,14 @@ def command_line() -> Iterator[str]:
         yield f"| {status.value} | {status.name.lower().replace('_', ' ')} |"
     yield ""
     for name in OWN:
-        yield from _command(f"millstream {name}", group.get_command(context, name), 2)
+        if name not in KAFKA_TOOLS:
+            yield from _command(f"millstream {name}", group.get_command(context, name), 2)
+    yield "## Kafka's tools\n"
+    yield "By the names of Kafka's scripts, with their options, output and exit statuses: see"
+    yield "[kafka-tools.md](kafka-tools.md).\n"
+    yield "| command | |\n|---|---|"
+    yield from (f"| `millstream {name}` | {each.help} |" for name, each in KAFKA_TOOLS.items())
+    yield ""
 
 
 def _command(path: str, command: Any, depth: int) -> Iterator[str]:

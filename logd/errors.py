@@ -282,6 +282,8 @@ class KafkaError(MillstreamError):
         super().__init__(code, message)
         self.code = ErrorCode(code)
         self.message = message
+        self.said: str | None = None
+        """The broker's own words, where it sent any and they are known apart from `message`."""
 
     @property
     def retriable(self) -> bool:

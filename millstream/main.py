@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from millstream.kafka_tools.table import KAFKA_TOOLS
+
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
@@ -80,6 +82,10 @@ OWN = {
         "millstream.zookeeper.cli:app", "ZooKeeper servers on this machine, for development and tests."
     ),
     "dump-log": Own("logd.dump_log.cli:app", "Print a log's files as Kafka's DumpLogSegments does."),
+    **{
+        name: Own(f"millstream.kafka_tools.{each.module}:app", each.help)
+        for name, each in KAFKA_TOOLS.items()
+    },
 }
 
 
@@ -122,8 +128,11 @@ class CommandTable(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list in `--help`, for which nothing of this distribution is imported."""
+        lines = self._lines(ctx)
         with formatter.section("Commands"):
-            formatter.write_dl(self._lines(ctx))
+            formatter.write_dl([line for line in lines if line[0] not in KAFKA_TOOLS])
+        with formatter.section("Kafka's tools, with their own options"):
+            formatter.write_dl([line for line in lines if line[0] in KAFKA_TOOLS])
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         """The names that begin so."""

@@ -5,8 +5,8 @@
     key = a long \\
           value
 
-Trailing blanks of a value are dropped, as Kafka does when it parses the value. Left to others: what the keys
-mean.
+Trailing blanks of a value are dropped, as Kafka does when it parses the value, unless they count. Left to
+others: what the keys mean.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
-def parse_properties(text: str) -> dict[str, str]:
-    """The keys and values of a properties file; the last of two equal keys wins, as in Java."""
+def parse_properties(text: str, *, keep_blanks: bool = False) -> dict[str, str]:
+    """The keys and values of a properties file; the last of two equal keys wins, as in Java.
+
+    `keep_blanks`: also those at the end of a value, where values are text for people.
+    """
     properties: dict[str, str] = {}
     for line in _logical_lines(text):
         found = _KEY_END.search(line)
@@ -36,7 +39,8 @@ def parse_properties(text: str) -> dict[str, str]:
         rest = line[end:].lstrip(_BLANKS)
         if rest[:1] in ("=", ":"):
             rest = rest[1:].lstrip(_BLANKS)
-        properties[_unescape(line[:end])] = _unescape(rest).rstrip(_BLANKS)
+        value = _unescape(rest)
+        properties[_unescape(line[:end])] = value if keep_blanks else value.rstrip(_BLANKS)
     return properties
 
 

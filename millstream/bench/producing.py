@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Protocol
 
-from logd.client import BatchProducer
 from logd.errors import MillstreamError
 from logd.records import NewRecord
 from millstream.bench.latencies import Latencies
@@ -19,23 +19,50 @@ TICK_SECONDS = 0.01
 """With --throughput, how often records are handed over."""
 
 
+class Producer(Protocol):
+    """`BatchProducer`, and `TransactionalProducer` with a transaction open."""
+
+    async def send(
+        self, topic: str, partition: int, records: Sequence[NewRecord]
+    ) -> asyncio.Future[int | None]: ...
+
+    async def flush(self) -> None: ...
+
+    def partition_for(self, topic: str, key: bytes | None, partition_count: int) -> int: ...
+
+
+class Window(Latencies):
+    """What was acknowledged within some time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes_sent = 0
+
+
 class ProduceBench:
     """Writes records and notes how long their acknowledgements take.
 
     A record's latency begins before it is handed over, so waiting for the buffer counts, as for Kafka's.
     """
 
-    def __init__(self, producer: BatchProducer, topic: str, partition_count: int) -> None:
+    def __init__(self, producer: Producer, topic: str, partition_count: int) -> None:
         self._producer = producer
         self._topic = topic
         self._count = partition_count
         self.latencies = Latencies()
         self.bytes_sent = 0
+        self._window = Window()
         self.seconds = 0.0
         self.failure: MillstreamError | None = None
 
+    def window(self) -> Window:
+        """A new one, which counts until the next is asked for."""
+        self._window = Window()
+        return self._window
+
     async def run(self, slices: Iterator[list[bytes]], throughput: float, progress: Progress) -> None:
-        """Send all slices, at most `throughput` records a second (0 or less: as fast as it goes).
+        """Send all slices, besides those of earlier runs: at most `throughput` records a second (0 or less:
+        as fast as it goes).
 
         Raises the first error of what was not acknowledged.
         """
@@ -49,7 +76,7 @@ class ProduceBench:
             await self._send(payloads, progress)
             sent += len(payloads)
         await self._producer.flush()
-        self.seconds = time.perf_counter() - began
+        self.seconds += time.perf_counter() - began
         if self.failure is not None:
             raise self.failure
 
@@ -69,8 +96,11 @@ class ProduceBench:
         if (error := future.exception()) is not None:
             self.failure = self.failure or (error if isinstance(error, MillstreamError) else None)
             return
-        self.latencies.note((time.perf_counter() - began) * 1000, len(payloads))
-        self.bytes_sent += sum(map(len, payloads))
+        latency_ms, size = (time.perf_counter() - began) * 1000, sum(map(len, payloads))
+        for counted in (self, self._window):
+            counted.bytes_sent += size
+        for latencies in (self.latencies, self._window):
+            latencies.note(latency_ms, len(payloads))
         progress.advance(len(payloads))
 
 

@@ -30,7 +30,8 @@ _GRACE_SECONDS = 1.0
 class Reading:
     """One run. `limit`: records to print at most; `idle_ms`: end when for so long nothing came (None: never).
 
-    `skip_errors`: what cannot be decoded is told and left out, instead of ending the run.
+    `skip_errors`: what cannot be decoded is told and left out, instead of ending the run; with
+    `counts_skipped` it counts for the limit all the same.
     """
 
     source: Source
@@ -41,6 +42,7 @@ class Reading:
     limit: int | None = None
     idle_ms: int | None = None
     skip_errors: bool = False
+    counts_skipped: bool = False
     printed: int = 0
     skipped: int = 0
     _parts: list[bytes] = field(default_factory=list)
@@ -75,7 +77,9 @@ class Reading:
                     self.tell(text)
 
     def _left(self) -> int | None:
-        return None if self.limit is None else self.limit - self.printed
+        if self.limit is None:
+            return None
+        return self.limit - self.printed - (self.skipped if self.counts_skipped else 0)
 
     async def _print(self, came: list[Fetched]) -> None:
         """Print what came, in a thread, since a pipe may be full: heartbeats go on."""
@@ -148,6 +152,6 @@ class Reading:
                     raise WrongData(
                         f"{text}. Printed before it: {counted(self.printed, 'record')}. Give another "
                         "--key-type or --value-type (bytes takes anything), or --skip-errors"
-                    ) from None
+                    ) from error
                 self.skipped += 1
                 self.tell(text)

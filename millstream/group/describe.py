@@ -13,9 +13,8 @@ from logd.client import (
     OffsetAndMetadata,
     TopicPartition,
 )
-from logd.errors import ErrorCode, KafkaError, MalformedMessage
-from logd.wire import decode_versioned
-from logd.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from logd.errors import ErrorCode, KafkaError
+from millstream.group.assignment import decode_assignment
 from millstream.terminal.output import Row
 from millstream.terminal.session import Session
 from millstream.terminal.status import NotFound
@@ -135,14 +134,4 @@ def member_rows(groups: Iterable[Group]) -> Iterator[Row]:
 
 def assigned(group: GroupDescription, member: GroupMemberDescription) -> list[TopicPartition]:
     """A consumer's partitions; none of what other kinds of groups assign (Connect's tasks, say)."""
-    if group.protocol_type != CONSUMER or not member.assignment:
-        return []
-    try:
-        decoded = decode_versioned(ConsumerProtocolAssignment, member.assignment)
-    except MalformedMessage:
-        return []
-    return sorted(
-        TopicPartition(topic.topic, partition)
-        for topic in decoded.assigned_partitions
-        for partition in topic.partitions
-    )
+    return sorted(decode_assignment(member.assignment)) if group.protocol_type == CONSUMER else []

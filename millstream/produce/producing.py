@@ -31,6 +31,22 @@ class Source(Protocol):
     def __iter__(self) -> Iterator[Chunk]: ...
 
 
+async def chunks(source: Source) -> AsyncIterator[Chunk]:
+    """What the source has, read in a thread, which has ended when this has."""
+    iterator = iter(source)
+    while True:
+        reading = asyncio.ensure_future(asyncio.to_thread(next, iterator, None))
+        try:
+            chunk = await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            source.stop()
+            await asyncio.wait([reading])
+            raise
+        if chunk is None:
+            return
+        yield chunk
+
+
 class Producing:
     """One run: everything of `source` goes to `sender`."""
 
@@ -50,11 +66,11 @@ class Producing:
             await self._send_all(progress)
             await producer.flush()
         except asyncio.CancelledError:
-            await _within(producer.flush(), FLUSH_SECONDS)
+            await within(producer.flush(), FLUSH_SECONDS)
             self._tell(f"interrupted after {counted(self._sender.acknowledged, 'record')} sent")
             raise
         except MillstreamError as error:
-            await _within(producer.flush(), FLUSH_SECONDS)
+            await within(producer.flush(), FLUSH_SECONDS)
             self._raise_with_count(error)
         finally:
             # Its own close would wait for a broker that is away.
@@ -70,13 +86,13 @@ class Producing:
             await self._send_all(progress)
             await producer.commit()
         except BaseException:
-            await _within(producer.abort(), FLUSH_SECONDS)
+            await within(producer.abort(), FLUSH_SECONDS)
             self._tell("the transaction was aborted: nothing was sent")
             raise
         self._tell_skipped()
 
     async def _send_all(self, progress: Progress) -> None:
-        async for chunk in self._chunks():
+        async for chunk in chunks(self._source):
             await self._sender.send(chunk)
             self._handed_over += len(chunk.records)
             progress.advance(chunk.size if self._source.total is not None else len(chunk.records))
@@ -86,21 +102,6 @@ class Producing:
                 raise WrongData(chunk.error)
             self._skipped += 1
             self._tell(chunk.error)
-
-    async def _chunks(self) -> AsyncIterator[Chunk]:
-        """What the source has, read in a thread, which has ended when this has."""
-        iterator = iter(self._source)
-        while True:
-            reading = asyncio.ensure_future(asyncio.to_thread(next, iterator, None))
-            try:
-                chunk = await asyncio.shield(reading)
-            except asyncio.CancelledError:
-                self._source.stop()
-                await asyncio.wait([reading])
-                raise
-            if chunk is None:
-                return
-            yield chunk
 
     def _raise_with_count(self, error: MillstreamError) -> None:
         acknowledged = self._sender.acknowledged
@@ -117,7 +118,7 @@ class Producing:
             )
 
 
-async def _within(work: Coroutine[Any, Any, None], seconds: float) -> None:
+async def within(work: Coroutine[Any, Any, None], seconds: float) -> None:
     """Do it, but not for longer; what goes wrong then is not what ended the run."""
     with suppress(MillstreamError, RuntimeError, TimeoutError):
         await asyncio.wait_for(work, seconds)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from logd.client.admin.base import AdminBase
-from logd.client.cluster.answers import about
-from logd.errors import ErrorCode, KafkaError, error_for
+from logd.client.cluster.answers import refusal
+from logd.errors import ErrorCode, KafkaError
 from logd.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -35,6 +35,7 @@ class ResourceType(IntEnum):
     TOPIC = 2
     BROKER = 4
     BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
     GROUP = 32
 
 
@@ -165,7 +166,7 @@ def _entries_or_error(result: DescribeConfigsResult) -> dict[str, ConfigEntry] |
     if not result.error_code:
         return _entries(result)
     name = result.resource_name
-    return error_for(result.error_code, about(f"configs of topic {name!r}", name, result.error_message))
+    return refusal(result.error_code, f"configs of topic {name!r}", name, result.error_message)
 
 
 def _alterable(key: str, change: str | tuple[ConfigOp, str] | None) -> AlterableConfig:
@@ -182,7 +183,10 @@ def _broker_of(name: str, type: ResourceType) -> int | None:
 
 def _raise_resource(code: int, message: str | None, name: str, type: ResourceType) -> None:
     if code:
-        error = error_for(code, about(f"configs of {type.name.lower()} {name!r}", name, message))
+        error = refusal(code, f"configs of {type.name.lower()} {name!r}", name, message)
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise error
         # A missing topic will not come by asking again: say so at once.
-        missing = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        raise KafkaError(error.code, error.message) if missing else error
+        final = KafkaError(error.code, error.message)
+        final.said = message
+        raise final

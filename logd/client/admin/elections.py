@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from logd.client.admin.base import AdminBase
-from logd.client.cluster.answers import about
+from logd.client.cluster.answers import refusal
 from logd.client.fetcher.offsets import by_topic
 from logd.errors import ErrorCode, KafkaError, error_for
 from logd.topic_partition import TopicPartition
@@ -52,4 +52,4 @@ class ElectionAdmin(AdminBase):
 
 
 def _error(tp: TopicPartition, code: int, message: str | None) -> KafkaError | None:
-    return error_for(code, about(f"partition {tp}", str(tp), message)) if code != ErrorCode.NONE else None
+    return refusal(code, f"partition {tp}", str(tp), message) if code != ErrorCode.NONE else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from logd.client.admin.base import AdminBase
-from logd.client.cluster.answers import about
+from logd.client.cluster.answers import refusal
 from logd.client.fetcher.offsets import by_topic
 from logd.errors import KafkaError, error_for
 from logd.topic_partition import TopicPartition
@@ -57,8 +57,8 @@ class ReassignmentAdmin(AdminBase):
         for topic in response.responses:
             for p in topic.partitions:
                 tp = TopicPartition(topic.name, p.partition_index)
-                text = about(f"partition {tp}", str(tp), p.error_message)
-                found[tp] = error_for(p.error_code, text) if p.error_code else None
+                error = refusal(p.error_code, f"partition {tp}", str(tp), p.error_message)
+                found[tp] = error if p.error_code else None
         return found
 
     async def list_partition_reassignments(

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from logd.client.admin.base import AdminBase
-from logd.client.cluster.answers import about
+from logd.client.cluster.answers import refusal
 from logd.client.cluster.metadata import NO_NODE, BrokerNode, ClusterMetadata, TopicMetadata
 from logd.errors import ErrorCode, KafkaError, RequestTimedOut, error_for
 from logd.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
@@ -97,13 +98,20 @@ class TopicAdmin(AdminBase):
         await self._until_visible(gone, lambda metadata: not any(name in metadata.topics for name in gone))
         _raise_first(errors.values())
 
-    async def create_partitions(self, counts: Mapping[str, int], *, validate_only: bool = False) -> None:
+    async def create_partitions(
+        self,
+        counts: Mapping[str, int],
+        *,
+        assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
+        validate_only: bool = False,
+    ) -> None:
         """Raise topics' partition counts to these totals and wait until metadata shows them.
 
+        `assignments`: by topic, the broker ids of each new partition, where the cluster is not to choose.
         `validate_only`: raise what would be raised, and do nothing.
         """
         request = CreatePartitionsRequest(
-            topics=[CreatePartitionsTopic(name=n, count=c, assignments=None) for n, c in counts.items()],
+            topics=[_grown(name, count, (assignments or {}).get(name)) for name, count in counts.items()],
             timeout_ms=self._timeout_ms,
             validate_only=validate_only,
         )
@@ -172,13 +180,20 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
+def _grown(name: str, count: int, assigned: Sequence[Sequence[int]] | None) -> CreatePartitionsTopic:
+    assignments = None
+    if assigned is not None:
+        assignments = [CreatePartitionsAssignment(broker_ids=list(ids)) for ids in assigned]
+    return CreatePartitionsTopic(name=name, count=count, assignments=assignments)
+
+
 def _has_leaders(topic: TopicMetadata | None) -> bool:
     return topic is not None and all(p.leader != NO_NODE for p in topic.partitions.values())
 
 
 def _topic_errors(results: Iterable[tuple[str | None, int, str | None]]) -> dict[str, KafkaError]:
     return {
-        name or "": error_for(code, about(f"topic {name!r}", name or "", message))
+        name or "": refusal(code, f"topic {name!r}", name or "", message)
         for name, code, message in results
         if code
     }

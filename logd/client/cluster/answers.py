@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from logd.errors import KafkaError, error_for
+
 
 def about(subject: str, name: str, message: str | None) -> str:
     """A broker's ``message`` behind the ``subject`` it is about, unless it has the subject's ``name`` in it:
@@ -14,3 +16,10 @@ def about(subject: str, name: str, message: str | None) -> str:
     return (
         message if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", message) else f"{subject}: {message}"
     )
+
+
+def refusal(code: int, subject: str, name: str, message: str | None) -> KafkaError:
+    """The exception for a broker's refusal, which tells what it is `about`."""
+    error = error_for(code, about(subject, name, message))
+    error.said = message
+    return error

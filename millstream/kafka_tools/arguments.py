@@ -1,0 +1,296 @@
+"""Arguments as most of Kafka's tools read them: by the rules of joptsimple, with its error texts.
+
+`--option value` and `--option=value`, a single dash as good as two, values that begin with a dash, options
+given again and again, and here and there a value that may be left out. An option of former days (`Old`) is
+taken as the one of today, or refused with what to give instead: a note on stderr says so.
+
+argparse is no help here: it takes no value that begins with a dash, and of an option given twice the last
+only. The few tools that read with argparse4j, which is modelled on it, do use it. What the options mean
+together is checked by the tools (`Given.required`, `Given.excluded`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from millstream.kafka_tools.java_errors import JavaError
+from millstream.kafka_tools.java_integers import parse_integer
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option: of the two dashes, the first of its names is what a tool asks for it by."""
+
+    name: str
+    help: str = ""
+    value: str | None = None
+    """What `--help` calls the value; None where there is none."""
+    optional: bool = False
+    """Whether the value may be left out."""
+    required: bool = False
+    """Whether joptsimple itself asks for it."""
+    aliases: tuple[str, ...] = ()
+    available_with: tuple[str, ...] = ()
+    """Options of which one must be there as well."""
+    separator: str | None = None
+    """What stands between several values in one argument."""
+
+    @property
+    def names(self) -> list[str]:
+        """All names, in joptsimple's order: the short ones first."""
+        return sorted((self.name, *self.aliases), key=lambda name: (len(name) > 1, name))
+
+    def __str__(self) -> str:
+        return f"[{', '.join(self.names)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Old:
+    """An option that Kafka's tools no longer have: refused, unless it `means` one of today or is ignored."""
+
+    instead: str
+    """What to give today."""
+    means: str | None = None
+    """The option that it is taken as."""
+    is_ignored: bool = False
+    has_value: bool = True
+    """Whether a value goes with it, where it is ignored."""
+
+
+class Ended(Exception):
+    """The tool ends: `message` goes to stderr (None: all is said), and with it the usage if `usage`."""
+
+    def __init__(self, status: int, message: str | None = None, *, usage: bool = False) -> None:
+        super().__init__(status, message)
+        self.status = status
+        self.message = message
+        self.usage = usage
+
+
+ZOOKEEPER = Old("--bootstrap-server HOST:PORT, the address of a broker")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of a tool."""
+
+    purpose: str
+    """What `--help` begins with."""
+    options: Sequence[Option]
+    abbreviations: bool = False
+    """Whether a name may be cut short where that is unambiguous."""
+    old: Mapping[str, Old] = field(default_factory=dict)
+
+    def parse(self, arguments: Sequence[str], tell: Callable[[str], None]) -> Given:
+        """What is given; JavaError where joptsimple would throw. `tell` is given notes on old options."""
+        return _Reading(self, arguments, tell).read()
+
+    def usage(self) -> str:
+        """The table of options, in joptsimple's columns."""
+        from millstream.kafka_tools.usage import usage
+
+        return usage(self.options)
+
+    def find(self, name: str) -> Option | None:
+        """The option of that name."""
+        for option in self.options:
+            if name in option.names:
+                return option
+        if self.abbreviations:
+            near = [
+                option for option in self.options for each in option.names if name and each.startswith(name)
+            ]
+            if len(near) == 1:
+                return near[0]
+        return None
+
+
+class Given:
+    """What was given: options with their values, and arguments that are none."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._values: dict[str, list[str]] = {}
+        self.others: list[str] = []
+        self.order: list[str] = []
+        """The options as they came, each time one is given."""
+
+    def add(self, option: Option, value: str | None) -> None:
+        """One more."""
+        self.order.append(option.name)
+        values = self._values.setdefault(option.name, [])
+        if value is not None:
+            values += [value] if option.separator is None else value.split(option.separator)
+
+    def has(self, *names: str) -> bool:
+        """Whether any of the options is given."""
+        return any(name in self._values for name in names)
+
+    def count(self, *names: str) -> int:
+        """How many of the options are given."""
+        return sum(name in self._values for name in names)
+
+    def texts(self, name: str) -> list[str]:
+        """All values of an option."""
+        return self._values.get(name, [])
+
+    def text(self, name: str) -> str | None:
+        """The one value of an option; None where it has none, JavaError where it has several."""
+        values = self.texts(name)
+        if len(values) > 1:
+            shown = "/".join(self._option(name).names)
+            raise option_error(
+                "MultipleArgumentsForOption",
+                f"Found multiple arguments for option {shown}, but you asked for only one",
+            )
+        return values[0] if values else None
+
+    def integer(self, name: str, bits: int = 32) -> int | None:
+        """The one value, a whole number of so many bits."""
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            return parse_integer(text, bits)
+        except ValueError:
+            shown = "/".join(self._option(name).names)
+            raise option_error(
+                "OptionArgumentConversion", f"Cannot parse argument '{text}' of option {shown}"
+            ) from None
+
+    def required(self, *names: str) -> None:
+        """End with Java's words unless all of them are given."""
+        for name in names:
+            if not self.has(name):
+                self.usage(f'Missing required argument "{self._option(name)}"')
+
+    def excluded(self, name: str, *others: str) -> None:
+        """End with Java's words if an option is given and another one that does not go with it."""
+        for other in others:
+            if self.has(name) and self.has(other):
+                self.usage(
+                    f'Option "{self._option(name)}" can\'t be used with option "{self._option(other)}"'
+                )
+
+    def usage(self, message: str) -> NoReturn:
+        """End with a message and the usage."""
+        raise Ended(1, message, usage=True)
+
+    def _option(self, name: str) -> Option:
+        found = self._options.find(name)
+        assert found is not None, name
+        return found
+
+
+class _Reading:
+    """One reading of arguments."""
+
+    def __init__(self, options: Options, arguments: Sequence[str], tell: Callable[[str], None]) -> None:
+        self._options = options
+        self._rest = list(arguments)
+        self._tell = tell
+        self._given = Given(options)
+
+    def read(self) -> Given:
+        while self._rest:
+            argument = self._rest.pop(0)
+            if argument == "--":
+                self._given.others += self._rest
+                break
+            if argument.startswith("--"):
+                self._long(argument[2:])
+            elif argument.startswith("-") and argument != "-":
+                self._short(argument[1:])
+            else:
+                self._given.others.append(argument)
+        self._check()
+        return self._given
+
+    def _check(self) -> None:
+        known = sorted(self._options.options, key=lambda option: option.names)
+        missing = [option for option in known if option.required and not self._given.has(option.name)]
+        if missing and not self._given.has("help", "version"):
+            shown = ", ".join("/".join(option.names) for option in missing)
+            raise option_error("MissingRequiredOptions", f"Missing required option(s) [{shown}]")
+        alone = [
+            option
+            for option in known
+            if option.available_with
+            and self._given.has(option.name)
+            and not self._given.has(*option.available_with)
+        ]
+        if alone and not self._given.has("help", "version"):
+            shown = ", ".join("/".join(option.names) for option in alone)
+            raise option_error(
+                "UnavailableOption",
+                f"Option(s) [{shown}] are unavailable given other options on the command line",
+            )
+
+    def _long(self, text: str) -> None:
+        name, _, value = text.partition("=")
+        if (option := self._known(name)) is None:
+            raise unrecognized(name)
+        self._take(option, value)
+
+    def _short(self, text: str) -> None:
+        name, _, value = text.partition("=")
+        if (option := self._known(name)) is not None:
+            return self._take(option, value)
+        for at, letter in enumerate(text):
+            if (option := self._options.find(letter)) is None:
+                raise unrecognized(letter)
+            self._take(option, text[at + 1 :] if option.value is not None else "")
+            if option.value is not None:
+                break
+
+    def _known(self, name: str) -> Option | None:
+        if (found := self._options.find(name)) is not None:
+            return found
+        if (old := self._options.old.get(name)) is None:
+            return None
+        if old.is_ignored:
+            self._tell(f"note: --{name} is no more: {old.instead}")
+            return Option(name, value="ignored" if old.has_value else None)
+        if old.means is None:
+            raise unrecognized(name, f"note: --{name} is no more: give {old.instead}")
+        self._tell(f"note: --{name} is {old.instead} today")
+        return self._options.find(old.means)
+
+    def _take(self, option: Option, value: str) -> None:
+        if option.value is None:
+            return self._add(option, None)
+        if value:
+            return self._add(option, value)
+        if option.optional:
+            follows = self._rest and not (self._rest[0].startswith("-") and self._rest[0] != "-")
+            return self._add(option, self._rest.pop(0) if follows else None)
+        if not self._rest:
+            shown = "/".join(option.names)
+            raise option_error("OptionMissingRequiredArgument", f"Option {shown} requires an argument")
+        self._add(option, self._rest.pop(0))
+
+    def _add(self, option: Option, value: str | None) -> None:
+        if option.name not in self._options.old:
+            self._given.add(option, value)
+
+
+def option_error(name: str, message: str) -> JavaError:
+    """One of joptsimple's exceptions, without the end of its class's name."""
+    return JavaError(f"joptsimple.{name}Exception", message)
+
+
+def unrecognized(name: str, note: str | None = None) -> JavaError:
+    """There is no such option."""
+    error = option_error("UnrecognizedOption", f"{name} is not a recognized option")
+    if note is not None:
+        error.add_note(note)
+    return error
+
+
+def names(options: Sequence[Option]) -> Iterator[str]:
+    """Every name, with its dashes."""
+    for option in options:
+        for name in option.names:
+            yield f"--{name}" if len(name) > 1 else f"-{name}"

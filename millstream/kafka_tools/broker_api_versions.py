@@ -1,0 +1,85 @@
+"""`kafka-broker-api-versions`: the versions of each API that brokers answer, beside Java's client's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from millstream.kafka_tools.arguments import Old, Option, Options
+from millstream.kafka_tools.java_apis import APIS, Api
+from millstream.kafka_tools.java_errors import JavaError
+from millstream.kafka_tools.running import HELP, VERSION, Cluster, read_arguments, tell, tell_notes, tool
+
+if TYPE_CHECKING:
+    from logd.client import BrokerNode
+    from millstream.terminal.session import Session
+
+OPTIONS = Options(
+    "This tool helps to retrieve broker version information.",
+    [
+        Option(
+            "bootstrap-server", "REQUIRED: The server to connect to.", "server(s) to use for bootstrapping"
+        ),
+        Option(
+            "command-config", "A file with properties of the admin client.", "command config property file"
+        ),
+        HELP,
+        VERSION,
+    ],
+    old={"broker-list": Old("--bootstrap-server", "bootstrap-server")},
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Ask every broker."""
+    try:
+        given = read_arguments(OPTIONS, arguments)
+        given.required("bootstrap-server")
+        cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
+        cluster.run(_tell_versions, "awaitBrokers")
+    except JavaError as error:
+        tell(str(error))
+        tell_notes(error)
+        return 1
+    return 0
+
+
+async def _tell_versions(session: Session) -> None:
+    from logd.errors import MillstreamError
+
+    for broker in (await session.admin.describe_cluster()).brokers:
+        try:
+            found = (await session.client.connection(broker.node_id)).versions
+        except MillstreamError as error:
+            print(f"{_node(broker)} -> ERROR: {error}")
+        else:
+            print(f"{_node(broker)} -> (")
+            print(*_lines(found), sep=",\n")
+            print(")")
+
+
+def _node(broker: BrokerNode) -> str:
+    return f"{broker.host}:{broker.port} (id: {broker.node_id} rack: {broker.rack or 'null'} isFenced: false)"
+
+
+def _lines(found: Mapping[int, tuple[int, int]]) -> Iterator[str]:
+    wanted = {key for key, api in APIS.items() if api.of_clients}
+    for key in sorted(wanted | found.keys()):
+        api = APIS.get(key)
+        name = f"{api.name if api else 'UNKNOWN'}({key})"
+        yield f"\t{name}: {_versions(found[key], api) if key in found else 'UNSUPPORTED'}"
+
+
+def _versions(found: tuple[int, int], api: Api | None) -> str:
+    lowest, highest = found
+    shown = str(lowest) if lowest == highest else f"{lowest} to {highest}"
+    if api is None:
+        return shown
+    if highest < api.lowest:
+        return f"{shown} [unusable: node too old]"
+    if lowest > api.highest:
+        return f"{shown} [unusable: node too new]"
+    return f"{shown} [usable: {min(highest, api.highest)}]"
+
+
+app = tool(OPTIONS, main)

@@ -1,0 +1,127 @@
+"""What `kafka-configs --alter` does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from millstream.kafka_tools.arguments import Given
+from millstream.kafka_tools.configs.entities import (
+    CLIENT,
+    DEFAULT,
+    IP,
+    LOGGER,
+    USER,
+    entity_names,
+    entity_types,
+)
+from millstream.kafka_tools.configs.quotas import IP_QUOTAS, QUOTAS, alter_quotas, invalid_configuration
+from millstream.kafka_tools.configs.resources import TYPES, read_entries
+from millstream.kafka_tools.configs.scram import MECHANISMS, alter_credentials
+from millstream.kafka_tools.java_errors import illegal_argument
+from millstream.kafka_tools.running import read_client_properties
+from millstream.terminal.session import Session
+
+OUTSIDE_BRACKETS = r"(?=[^\]]*(?:\[|$))"
+KEY = re.compile(r"[a-zA-Z0-9._-]*")
+
+
+async def alter(session: Session, given: Given) -> None:
+    """Add and delete settings of an entity."""
+    types, names = entity_types(given), entity_names(given)
+    added = _added(given)
+    deleted = [key.strip() for key in given.texts("delete-config")]
+    if types[0] == IP:
+        if unknown := [key for key in (*added, *deleted) if key not in IP_QUOTAS]:
+            raise illegal_argument(
+                f"Only connection quota configs can be added for '{IP}' using --bootstrap-server. Unexpected "
+                f"config names: {','.join(unknown)}"
+            )
+        await alter_quotas(session, types, names, added, deleted)
+    elif types[0] in (USER, CLIENT):
+        await _alter_client(session, types, names, added, deleted)
+    else:
+        await _alter_resource(session, types[0], names[0], added, deleted)
+    if names[0] == DEFAULT:
+        print(f"Completed updating default config for {types[0]} in the cluster.")
+    else:
+        print(f"Completed updating config for {types[0][:-1]} {names[0]}.")
+
+
+def _added(given: Given) -> dict[str, str]:
+    found = dict(read_client_properties(given.text("add-config-file")))
+    if (text := given.text("add-config")) is not None:
+        parts = re.split("," + OUTSIDE_BRACKETS, text)
+        # As Java's split, which leaves out what is empty at the end.
+        while len(parts) > 1 and not parts[-1]:
+            parts.pop()
+        pairs = [re.split(r"\s*=\s*" + OUTSIDE_BRACKETS, part) for part in parts]
+        if any(len(pair) != 2 for pair in pairs):
+            raise illegal_argument(
+                "requirement failed: Invalid entity config: all configs to be added must be in the format "
+                '"key=val" or  "key=[val1,val2]" to group values which contain commas.'
+            )
+        found |= {key.strip(): re.sub(r"\[?\]?", "", value).strip() for key, value in pairs}
+    for key in found:
+        if KEY.fullmatch(key) is None:
+            raise illegal_argument(f"Invalid character found for config key: {key}")
+    return found
+
+
+async def _alter_resource(
+    session: Session, type: str, name: str, added: Mapping[str, str], deleted: Sequence[str]
+) -> None:
+    there = {entry.name for entry in await read_entries(session, type, name, everything=False)}
+    if type == LOGGER:
+        if unknown := [key for key in (*deleted, *added) if key not in there]:
+            raise invalid_configuration(f"Invalid broker logger(s): {','.join(unknown)}")
+    elif missing := [key for key in deleted if key not in there]:
+        raise invalid_configuration(f"Invalid config(s): {','.join(missing)}")
+    changes: dict[str, str | None] = {**dict.fromkeys(deleted), **added}
+    await session.admin.incremental_alter_configs(name, changes, TYPES[type])
+
+
+async def _alter_client(
+    session: Session,
+    types: Sequence[str],
+    names: Sequence[str],
+    added: Mapping[str, str],
+    deleted: Sequence[str],
+) -> None:
+    """Quotas of users and clients, or credentials of a user."""
+    if types[0] == CLIENT or len(types) == 2:
+        _check_only(CLIENT, "quota", QUOTAS, added, deleted)
+    else:
+        _check_only(USER, "quota and SCRAM credential", {*QUOTAS, *MECHANISMS}, added, deleted)
+        _check_credentials(names, added, deleted)
+    if any(key in QUOTAS for key in (*added, *deleted)):
+        await alter_quotas(session, types, names, added, deleted)
+    else:
+        await alter_credentials(session, names[0], added, deleted)
+
+
+def _check_only(
+    type: str, what: str, known: Iterable[str], added: Iterable[str], deleted: Iterable[str]
+) -> None:
+    for verb, keys, shown in (("added", added, "Set"), ("deleted", deleted, "ArrayBuffer")):
+        if unknown := [key for key in keys if key not in known]:
+            raise illegal_argument(
+                f"Only {what} configs can be {verb} for '{type}' using --bootstrap-server. Unexpected config "
+                f"names: {shown}({', '.join(unknown)})"
+            )
+
+
+def _check_credentials(names: Sequence[str], added: Iterable[str], deleted: Iterable[str]) -> None:
+    keys = {*added, *deleted}
+    if not keys & MECHANISMS.keys():
+        return
+    if DEFAULT in names:
+        raise illegal_argument(
+            "The use of --entity-default or --user-defaults is not allowed with User SCRAM Credentials using "
+            "--bootstrap-server."
+        )
+    if keys & set(QUOTAS):
+        raise illegal_argument(
+            f"Cannot alter both quota and SCRAM credential configs simultaneously for '{USER}' using "
+            "--bootstrap-server."
+        )

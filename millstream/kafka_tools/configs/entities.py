@@ -1,0 +1,150 @@
+"""What the settings belong to: entities as the arguments name them, by type and name or by a flag each."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+
+from millstream.kafka_tools.arguments import Given
+from millstream.kafka_tools.java_errors import illegal_argument
+from millstream.kafka_tools.java_integers import parse_integer
+
+TOPIC, CLIENT, USER, BROKER, LOGGER, IP, METRICS, GROUP = (
+    "topics",
+    "clients",
+    "users",
+    "brokers",
+    "broker-loggers",
+    "ips",
+    "client-metrics",
+    "groups",
+)
+KNOWN = (TOPIC, CLIENT, USER, BROKER, IP, METRICS, GROUP, LOGGER)
+FLAGS = {
+    "topic": TOPIC,
+    "client": CLIENT,
+    "user": USER,
+    "broker": BROKER,
+    "broker-logger": LOGGER,
+    "ip": IP,
+    "client-metrics": METRICS,
+    "group": GROUP,
+}
+DEFAULTS = {"client-defaults": CLIENT, "user-defaults": USER, "broker-defaults": BROKER, "ip-defaults": IP}
+DEFAULT = ""
+"""The name of what holds for all of a type."""
+WITH_DEFAULTS = {USER, CLIENT, BROKER, IP}
+
+
+def entity_types(given: Given) -> list[str]:
+    """The types, in the order of the arguments and then of the flags."""
+    flags = [type for flag, type in (FLAGS | DEFAULTS).items() if given.has(flag)]
+    return [*given.texts("entity-type"), *flags]
+
+
+def entity_names(given: Given) -> list[str]:
+    """The names that belong to the types."""
+    names = iter(given.texts("entity-name"))
+    listed = [
+        next(names) if option == "entity-name" else DEFAULT
+        for option in given.order
+        if option in ("entity-name", "entity-default")
+    ]
+    flags = [given.text(flag) or DEFAULT for flag in FLAGS if given.has(flag)]
+    return [*listed, *flags, *(DEFAULT for flag in DEFAULTS if given.has(flag))]
+
+
+def check_arguments(given: Given) -> None:
+    """Java's checks, in their order: usage for the actions, IllegalArgumentException for all else."""
+    if given.count("alter", "describe") != 1:
+        given.usage("Command must include exactly one action: --describe, --alter")
+    given.excluded("alter", "describe")
+    given.excluded("describe", "alter", "add-config", "delete-config")
+    types = entity_types(given)
+    if twice := [type for at, type in enumerate(types) if type in types[:at]]:
+        raise illegal_argument(f"Duplicate entity type(s) specified: {','.join(twice)}")
+    if not given.has("bootstrap-server", "bootstrap-controller"):
+        raise illegal_argument("Either --bootstrap-server or --bootstrap-controller must be specified.")
+    _check_types(given, types)
+    if given.count("bootstrap-server", "bootstrap-controller") == 2:
+        raise illegal_argument("Only one of --bootstrap-server or --bootstrap-controller can be specified")
+    _check_names(given, types)
+    if given.has("describe"):
+        _check_describe(given, types)
+    else:
+        _check_alter(given, types)
+
+
+def _check_types(given: Given, types: Sequence[str]) -> None:
+    for type in types:
+        if type not in KNOWN:
+            raise illegal_argument(
+                f"Invalid entity type {type}, the entity type must be one of {', '.join(KNOWN)} with a "
+                "--bootstrap-server or --bootstrap-controller argument"
+            )
+    if not types:
+        raise illegal_argument("At least one entity type must be specified")
+    if len(types) > 1 and set(types) != {USER, CLIENT}:
+        raise illegal_argument(f"Only '{USER}' and '{CLIENT}' entity types may be specified together")
+    if given.has("entity-name", "entity-type", "entity-default") and given.has(*FLAGS, *DEFAULTS):
+        raise illegal_argument(
+            "--entity-{type,name,default} should not be used in conjunction with specific entity flags"
+        )
+
+
+def _check_names(given: Given, types: Sequence[str]) -> None:
+    if not any(entity_names(given)):
+        return
+
+    def named(*options: str) -> list[str]:
+        return [given.text(option) or "" for option in options if given.has(option)]
+
+    if {BROKER, LOGGER} & set(types):
+        for broker in named("entity-name", "broker", "broker-logger"):
+            try:
+                parse_integer(broker)
+            except ValueError:
+                raise illegal_argument(
+                    f"The entity name for {types[0]} must be a valid integer broker id, but it is: {broker}"
+                ) from None
+    if IP in types:
+        for address in named("entity-name", "ip"):
+            if not _is_address(address):
+                raise illegal_argument(
+                    f"The entity name for {types[0]} must be a valid IP or resolvable host, but it is: "
+                    f"{address}"
+                )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        socket.getaddrinfo(text, None)
+    except (OSError, UnicodeError):
+        return not text
+    return True
+
+
+def _check_describe(given: Given, types: Sequence[str]) -> None:
+    if given.has("entity-default") and not WITH_DEFAULTS & set(types):
+        raise illegal_argument(f"--entity-default must not be specified with --describe of {','.join(types)}")
+    if LOGGER in types and not any(entity_names(given)):
+        raise illegal_argument(f"An entity name must be specified with --describe of {','.join(types)}")
+
+
+def _check_alter(given: Given, types: Sequence[str]) -> None:
+    names = entity_names(given)
+    if WITH_DEFAULTS & set(types):
+        if not names:
+            raise illegal_argument(
+                "An entity-name or default entity must be specified with --alter of users, clients, brokers "
+                "or ips"
+            )
+    elif not any(names):
+        raise illegal_argument(f"An entity name must be specified with --alter of {','.join(types)}")
+    if given.count("add-config", "add-config-file") == 2:
+        raise illegal_argument("Only one of --add-config or --add-config-file must be specified")
+    if not given.has("add-config", "add-config-file", "delete-config"):
+        raise illegal_argument(
+            "At least one of --add-config, --add-config-file, or --delete-config must be specified with "
+            "--alter"
+        )

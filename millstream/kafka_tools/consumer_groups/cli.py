@@ -1,0 +1,245 @@
+"""The arguments of `kafka-consumer-groups`, and which action they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from millstream.kafka_tools.arguments import ZOOKEEPER, Ended, Given, Old, Option, Options
+from millstream.kafka_tools.java_errors import JavaError
+from millstream.kafka_tools.java_order import hash_order, string_hash
+from millstream.kafka_tools.running import (
+    COMMAND_CONFIG,
+    HELP,
+    VERSION,
+    Cluster,
+    read_arguments,
+    tell,
+    tell_notes,
+    tool,
+)
+
+OPTIONS = Options(
+    "This tool helps to list all consumer groups, describe a consumer group, delete consumer group info, or "
+    "reset consumer group offsets.",
+    [
+        Option(
+            "bootstrap-server",
+            "REQUIRED for all options except for --validate-regex: brokers to ask.",
+            "server to connect to",
+        ),
+        Option("group", "The group to act on; may be given again and again.", "consumer group"),
+        Option(
+            "topic",
+            "The topic whose offsets are to be deleted or reset, with its partitions: topic1:0,1,2.",
+            "topic",
+        ),
+        Option("all-topics", "Reset the offsets of all topics that the group has offsets of."),
+        Option("list", "List all groups of consumers."),
+        Option("describe", "Describe groups, with the offsets that are not read yet."),
+        Option("all-groups", "Act on all groups."),
+        Option("delete", "Delete groups with their offsets."),
+        Option("timeout", "How long a call may take.", "timeout (ms)"),
+        COMMAND_CONFIG,
+        Option("reset-offsets", "Set the offsets of groups that have no members."),
+        Option("delete-offsets", "Delete a group's offsets of topics."),
+        Option("dry-run", "Only show to which offsets they would be reset."),
+        Option("execute", "Reset the offsets."),
+        Option("export", "Print the offsets as CSV."),
+        Option("to-offset", "Reset to an offset.", "offset"),
+        Option("from-file", "Reset to the offsets of a CSV file.", "path to CSV file"),
+        Option("to-datetime", "Reset to the offset of a time: YYYY-MM-DDThh:mm:ss.sss.", "datetime"),
+        Option("by-duration", "Reset to the offset of so long ago: PnDTnHnMnS.", "duration"),
+        Option("to-earliest", "Reset to the first offset."),
+        Option("to-latest", "Reset to the last offset."),
+        Option("to-current", "Reset to the current offset."),
+        Option("shift-by", "Shift the current offset.", "number-of-offsets"),
+        Option("members", "Describe the group's members.", available_with=("describe",)),
+        Option("verbose", "Describe with more details.", available_with=("describe",)),
+        Option(
+            "offsets",
+            "Describe the group's offsets, which is what is described anyway.",
+            available_with=("describe",),
+        ),
+        Option(
+            "state",
+            "Describe the group's state; list groups with their states, or those in some states.",
+            "String",
+            optional=True,
+            available_with=("describe", "list"),
+        ),
+        Option(
+            "type",
+            "List groups with their types, or those of some types.",
+            "String",
+            optional=True,
+            available_with=("list",),
+        ),
+        Option("validate-regex", "Say whether an expression is one of RE2's.", "regex"),
+        HELP,
+        VERSION,
+    ],
+    old={
+        "zookeeper": ZOOKEEPER,
+        "broker-list": Old("--bootstrap-server", "bootstrap-server"),
+        "new-consumer": Old("there are no other ones", is_ignored=True, has_value=False),
+    },
+)
+
+ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
+GROUPS = ("group", "all-groups")
+SCENARIOS = (
+    "to-offset",
+    "shift-by",
+    "to-datetime",
+    "by-duration",
+    "to-earliest",
+    "to-latest",
+    "to-current",
+    "from-file",
+)
+CALLS = {
+    "list": "findAllBrokers",
+    "describe": "describeConsumerGroups(api=FIND_COORDINATOR)",
+    "delete": "deleteConsumerGroups(api=FIND_COORDINATOR)",
+    "reset-offsets": "describeConsumerGroups(api=FIND_COORDINATOR)",
+    "delete-offsets": "deleteConsumerGroupOffsets(api=FIND_COORDINATOR)",
+}
+"""What the admin client asks first."""
+NO_BROKERS = (
+    "java.util.concurrent.ExecutionException: org.apache.kafka.common.KafkaException: Failed to find brokers "
+    "to send ListGroups"
+)
+NO_ACTION = (
+    "WARN: No action will be performed as the --execute option is missing. In a future major release, the "
+    "default behavior of this command will be to prompt the user before executing the reset rather than "
+    "doing a dry run. You should add the --dry-run option explicitly if you are scripting this command and "
+    "want to keep the current default behavior without prompting."
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Read the arguments and carry out the one action among them."""
+    given = read_arguments(OPTIONS, arguments)
+    _check(given)
+    if given.count(*ACTIONS) != 1:
+        named = ", ".join(f"--{action}" for action in ACTIONS)
+        given.usage(f"Command must include exactly one action: {named}")
+    try:
+        _execute(given)
+    except JavaError as error:
+        if error.java_class == "java.lang.IllegalArgumentException" and not error.from_future:
+            raise Ended(1, str(error), usage=True) from None
+        print_error(f"Executing consumer group command failed due to {error.caught}")
+        tell(error.thrown)
+        tell_notes(error)
+    return 0
+
+
+def print_error(message: str) -> None:
+    """As the Java tool tells what it could not do; its exit status is 0 all the same."""
+    print(f"\nError: {message}")
+
+
+def options_order(names: Iterable[str]) -> list[str]:
+    """Options in the order of the sets that the Java tool has them in."""
+    return hash_order(names, lambda name: (31 + string_hash(name)) & 0xFFFFFFFF)
+
+
+def _shown(names: Iterable[str]) -> str:
+    return ", ".join(f"[{name}]" for name in names)
+
+
+def _check(given: Given) -> None:
+    if not given.has("validate-regex"):
+        given.required("bootstrap-server")
+    _check_describe(given)
+    if given.has("delete"):
+        _needs_groups(given, "delete")
+        if given.has("topic"):
+            given.usage("The consumer does not support topic-specific offset deletion from a consumer group.")
+    if given.has("delete-offsets") and given.count("group", "topic") < 2:
+        needed = _shown(options_order(("group", "topic")))
+        given.usage(f"Option [delete-offsets] takes the following options: {needed}")
+    _check_reset(given)
+    given.excluded("group", "all-groups", *options_order(("list",)))
+    given.excluded("topic", *options_order(("list", "describe")))
+
+
+def _needs_groups(given: Given, action: str) -> None:
+    if not given.has(*GROUPS):
+        given.usage(f"Option [{action}] takes one of these options: {_shown(options_order(GROUPS))}")
+
+
+def _check_describe(given: Given) -> None:
+    if not given.has("describe"):
+        return
+    _needs_groups(given, "describe")
+    what = ("members", "offsets", "state")
+    if given.count(*what) > 1:
+        given.usage(f"Option [describe] takes at most one of these options: {_shown(what)}")
+    if given.text("state") is not None:
+        given.usage("Option [describe] does not take a value for [state]")
+
+
+def _check_reset(given: Given) -> None:
+    if not given.has("reset-offsets"):
+        return
+    if given.count("dry-run", "execute") == 2:
+        given.usage("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+    if not given.has("dry-run", "execute"):
+        tell(NO_ACTION)
+    _needs_groups(given, "reset-offsets")
+    for scenario in (
+        "to-offset",
+        "to-datetime",
+        "by-duration",
+        "to-earliest",
+        "to-latest",
+        "to-current",
+        "shift-by",
+        "from-file",
+    ):
+        given.excluded(scenario, *options_order(each for each in SCENARIOS if each != scenario))
+
+
+def _execute(given: Given) -> None:
+    if given.has("validate-regex"):
+        from millstream.kafka_tools.consumer_groups.regex import validate
+
+        validate(given.text("validate-regex") or "")
+        return
+    from millstream.kafka_tools.consumer_groups.delete import delete_groups, delete_offsets, tell_unreachable
+    from millstream.kafka_tools.consumer_groups.describe import describe_groups, list_groups
+    from millstream.kafka_tools.consumer_groups.reset import reset_offsets
+
+    work = {
+        "list": list_groups,
+        "describe": describe_groups,
+        "delete": delete_groups,
+        "reset-offsets": reset_offsets,
+        "delete-offsets": delete_offsets,
+    }
+    (action,) = (name for name in ACTIONS if given.has(name))
+    cluster = _cluster(given)
+    try:
+        cluster.run(lambda session: work[action](session, given), CALLS[action])
+    except JavaError as error:
+        if not error.is_unreachable:
+            raise
+        if action == "list" or given.has("all-groups"):
+            raise JavaError("java.lang.RuntimeException", NO_BROKERS) from None
+        if action != "delete":
+            raise
+        tell_unreachable(given, error)
+
+
+def _cluster(given: Given) -> Cluster:
+    try:
+        return Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
+    except JavaError as error:
+        if error.java_class.startswith("java.nio"):
+            raise JavaError("java.lang.RuntimeException", error.told) from None
+        raise
+
+
+app = tool(OPTIONS, main)

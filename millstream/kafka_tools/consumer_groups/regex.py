@@ -1,0 +1,31 @@
+"""Whether an expression is one that brokers take in subscriptions (KIP-848): one of RE2's."""
+
+from __future__ import annotations
+
+DESCRIPTIONS = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "trailing \\": "trailing backslash at end of expression",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+}
+"""What RE2/J says, by what RE2 does."""
+
+
+def validate(expression: str) -> None:
+    """Print whether it is."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        re2.compile(expression, options)
+    except re2.error as error:
+        (text,) = error.args
+        said = text.decode() if isinstance(text, bytes) else str(text)
+        why = said.partition(": ")[0]
+        print(f"The regular expression `{expression}` is invalid: {DESCRIPTIONS.get(why, why)}.")
+    else:
+        print(f"The regular expression `{expression}` is valid.")

@@ -1,0 +1,213 @@
+"""`kafka-consumer-groups --reset-offsets`: where each offset is to go, and setting them."""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from logd.client import TopicPartition
+from logd.errors import ErrorCode, KafkaError
+from millstream.kafka_tools.arguments import Ended, Given
+from millstream.kafka_tools.consumer_groups.cli import SCENARIOS, options_order, print_error
+from millstream.kafka_tools.consumer_groups.groups import (
+    committed_offsets,
+    list_names,
+    log_offsets,
+    read_group,
+)
+from millstream.kafka_tools.consumer_groups.topics import parse_topic_partitions
+from millstream.kafka_tools.java_errors import JavaError, illegal_argument, unwrapped, wrapped
+from millstream.kafka_tools.java_order import copied, partition_order, string_order
+from millstream.kafka_tools.java_times import date_time_ms, duration_ms
+from millstream.kafka_tools.running import tell
+from millstream.terminal.session import Session
+
+INACTIVE = ("Empty", "Dead")
+UNQUOTED = 24
+"""How long a field of CSV is at most without quotes."""
+Offsets = Mapping[TopicPartition, int]
+
+
+async def reset_offsets(session: Session, given: Given) -> None:
+    """Reset groups' offsets, or only plan it; print where they go."""
+    names = await list_names(session) if given.has("all-groups") else given.texts("group")
+    planned: dict[str, Offsets] = {}
+    for name in string_order(names, copied(len(set(names)))):
+        state = await _state(session, name)
+        if state in INACTIVE:
+            planned[name] = await _reset(session, given, name)
+        else:
+            print_error(
+                f"Assignments can only be reset if the group '{name}' is inactive, but the current state is "
+                f"{state}."
+            )
+            planned[name] = {}
+    if given.has("export"):
+        print(_exported(planned, with_groups=len(given.texts("group")) != 1))
+    else:
+        _print(planned)
+
+
+async def _state(session: Session, name: str) -> str:
+    with wrapped("describeGroups"):
+        try:
+            return (await read_group(session, name)).state
+        except KafkaError as error:
+            if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
+                return "Dead"
+            raise
+
+
+async def _reset(session: Session, given: Given, group: str) -> Offsets:
+    with unwrapped("describeTopics"):
+        tps = await _partitions(session, given, group)
+    planned = await _plan(session, given, group, tps)
+    if given.has("execute") and not given.has("dry-run"):
+        with unwrapped("alterConsumerGroupOffsets"):
+            await session.admin.alter_group_offsets(group, planned)
+    return planned
+
+
+async def _partitions(session: Session, given: Given, group: str) -> Collection[TopicPartition]:
+    if given.has("all-topics"):
+        return list(await committed_offsets(session, group))
+    topics = given.texts("topic")
+    if not topics and not given.has("from-file"):
+        given.usage("One of the reset scopes should be defined: --all-topics, --topic.")
+    tps = [tp for topic in topics if ":" in topic for tp in parse_topic_partitions(topic)]
+    whole = [topic for topic in topics if ":" not in topic]
+    described = await session.admin.describe_topics(whole) if whole else {}
+    tps += [TopicPartition(name, p) for name, topic in described.items() for p in topic.partitions]
+    return tps
+
+
+async def _plan(session: Session, given: Given, group: str, tps: Collection[TopicPartition]) -> Offsets:
+    """In Java's order of the scenarios, of which one is given."""
+    if (offset := given.integer("to-offset", 64)) is not None:
+        return await _within_log(session, dict.fromkeys(tps, offset))
+    if given.has("to-earliest"):
+        return await log_offsets(session, tps, "earliest")
+    if given.has("to-latest"):
+        return await log_offsets(session, tps, "latest")
+    if given.has("shift-by"):
+        return await _within_log(session, await _shifted(session, given, group, tps))
+    if (text := given.text("to-datetime")) is not None:
+        return await _at(session, tps, date_time_ms(text))
+    if (text := given.text("by-duration")) is not None:
+        return await _at(session, tps, time.time_ns() // 1_000_000 - duration_ms(text))
+    if (path := given.text("from-file")) is not None:
+        return await _from_file(session, given, group, Path(path))
+    if given.has("to-current"):
+        return await _current(session, group, tps)
+    scenarios = ", ".join(f"[{name}]" for name in options_order(SCENARIOS))
+    raise Ended(
+        1, f"Option '[reset-offsets]' requires one of the following scenarios: [{scenarios}]", usage=True
+    )
+
+
+async def _shifted(
+    session: Session, given: Given, group: str, tps: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    committed = await committed_offsets(session, group)
+    shifted = {}
+    for tp in tps:
+        shift = given.integer("shift-by", 64) or 0
+        if tp not in committed:
+            raise illegal_argument(
+                f"Cannot shift offset for partition {tp} since there is no current committed offset"
+            )
+        shifted[tp] = committed[tp].offset + shift
+    return shifted
+
+
+async def _current(session: Session, group: str, tps: Iterable[TopicPartition]) -> Offsets:
+    """What is committed; the end of the log where nothing is."""
+    committed = await committed_offsets(session, group)
+    there = {tp: committed[tp].offset for tp in tps if tp in committed}
+    return there | await log_offsets(session, [tp for tp in tps if tp not in committed], "latest")
+
+
+async def _at(session: Session, tps: Iterable[TopicPartition], timestamp_ms: int) -> Offsets:
+    """The offsets of a time; the end of the log where no record is as young."""
+    found = await log_offsets(session, tps, timestamp_ms)
+    without = partition_order(tp for tp, offset in found.items() if offset < 0)
+    for tp in without:
+        print(
+            f"\nWarn: Partition {tp.partition} from topic {tp.topic} is empty. Falling back to latest known "
+            "offset."
+        )
+    return found | await log_offsets(session, without, "latest")
+
+
+async def _within_log(session: Session, wanted: Offsets) -> Offsets:
+    first = await log_offsets(session, wanted, "earliest")
+    end = await log_offsets(session, wanted, "latest")
+    planned = {}
+    for tp, offset in wanted.items():
+        planned[tp] = min(max(offset, first[tp]), end[tp])
+        if offset != planned[tp]:
+            which = "higher than latest" if offset > end[tp] else "lower than earliest"
+            tell(
+                f"note: New offset ({offset}) is {which} offset for topic partition {tp}. "
+                f"Value will be set to {planned[tp]}"
+            )
+    return planned
+
+
+async def _from_file(session: Session, given: Given, group: str, path: Path) -> Offsets:
+    if not path.exists():
+        raise JavaError("java.lang.RuntimeException", f"java.io.IOException: Unable to read file {path}")
+    plans = _read_plans(path.read_text(), given)
+    if group not in plans:
+        print_error(f"No reset plan for group {group} found")
+        return {}
+    return await _within_log(session, plans[group])
+
+
+def _read_plans(text: str, given: Given) -> dict[str, dict[TopicPartition, int]]:
+    """Lines of topic,partition,offset for the one group that is named, or with the group before these."""
+    rows = [row for row in csv.reader(text.splitlines()) if row]
+    groups = given.texts("group")
+    if len(groups) == 1 and rows and len(rows[0]) == 3:
+        rows = [[groups[0], *row] for row in rows]
+    plans: dict[str, dict[TopicPartition, int]] = {}
+    for row in rows:
+        try:
+            group, topic, partition, offset = row
+            plans.setdefault(group, {})[TopicPartition(topic, int(partition))] = int(offset)
+        except ValueError:
+            shown = ",".join(row)
+            raise JavaError(
+                "java.lang.RuntimeException", f"{shown}: not [group,]topic,partition,offset"
+            ) from None
+    return plans
+
+
+def _exported(planned: Mapping[str, Offsets], *, with_groups: bool) -> str:
+    lines = []
+    for name in string_order(planned):
+        for tp in partition_order(planned[name]):
+            row = [tp.topic, str(tp.partition), str(planned[name][tp])]
+            lines.append(",".join(map(_quoted, [name, *row] if with_groups else row)) + "\n")
+    return "".join(lines)
+
+
+def _quoted(text: str) -> str:
+    """As Jackson writes a field: what is long is quoted without a look at it."""
+    if len(text) > UNQUOTED or set(text) & set(',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _print(planned: Mapping[str, Offsets]) -> None:
+    rows = [
+        (name, tp.topic, str(tp.partition), str(planned[name][tp]))
+        for name in string_order(planned)
+        for tp in partition_order(planned[name])
+    ]
+    titles = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")] if planned else []
+    for group, topic, partition, offset in (*titles, *rows):
+        print(f"\n{group:<30} {topic:<30} {partition:<10} {offset:<15}", end="")
+    print()

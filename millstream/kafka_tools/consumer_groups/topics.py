@@ -1,0 +1,24 @@
+"""`topic:0,1`: partitions of a topic, as `kafka-consumer-groups` takes them."""
+
+from __future__ import annotations
+
+from logd.client import TopicPartition
+from millstream.kafka_tools.java_errors import illegal_argument
+from millstream.kafka_tools.java_integers import parse_integer
+
+
+def parse_topic_partitions(text: str) -> list[TopicPartition]:
+    """The partitions; JavaError for what does not have this form."""
+    parts = text.rstrip(":").split(":")
+    if len(parts) != 2:
+        raise illegal_argument(f"Invalid topic arg '{text}', expected topic name and partitions")
+    topic, partitions = parts
+    found = []
+    for partition in partitions.split(","):
+        try:
+            found.append(TopicPartition(topic, parse_integer(partition)))
+        except ValueError:
+            raise illegal_argument(
+                f"Invalid partition '{partition}' specified in topic arg '{text}''"
+            ) from None
+    return found

@@ -1,0 +1,199 @@
+"""`kafka-consumer-perf-test`: how fast records are read, in ConsumerPerformance's words and columns."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Option, Options, option_error
+from millstream.kafka_tools.java_errors import JavaError, illegal_argument
+from millstream.kafka_tools.running import (
+    HELP,
+    VERSION,
+    Cluster,
+    read_client_properties,
+    read_or_usage,
+    tell,
+    tell_notes,
+    tool,
+)
+
+if TYPE_CHECKING:
+    from logd.client import Consumer
+    from millstream.bench.consuming import ConsumeBench
+    from millstream.terminal.session import Session
+
+OPTIONS = Options(
+    "This tool is used to verify the consumer performance.",
+    [
+        Option("bootstrap-server", "REQUIRED: The servers to connect to.", "server to connect to"),
+        Option("topic", "REQUIRED: The topic to read.", "topic"),
+        Option("group", "The group to read as.", "gid"),
+        Option("fetch-size", "Bytes that a fetch brings of a partition.", "size"),
+        Option("from-latest", "Begin at the end where the group has no offset."),
+        Option("socket-buffer-size", "Has no effect: the system sizes the buffers.", "size"),
+        Option("consumer.config", "A file with properties of the consumer.", "config file"),
+        Option("print-metrics", "Print the consumer's metrics."),
+        Option("show-detailed-stats", "Print a line for each reporting interval."),
+        Option("timeout", "ms without a record that end it.", "milliseconds", optional=True),
+        Option("messages", "REQUIRED: How many records to read.", "count"),
+        Option("reporting-interval", "ms between two lines.", "interval_ms"),
+        Option("date-format", "The form of times, by java.text.SimpleDateFormat.", "date format"),
+        Option("hide-header", "Print no header."),
+        HELP,
+        VERSION,
+    ],
+    old={
+        "broker-list": Old("--bootstrap-server", "bootstrap-server"),
+        "command-config": Old("--consumer.config", "consumer.config"),
+        "num-records": Old("--messages", "messages"),
+        "zookeeper": ZOOKEEPER,
+    },
+)
+FETCH_SIZE = 1024 * 1024
+TIMEOUT_MS = 10_000
+REPORTING_MS = 5_000
+DATE_FORMAT = "yyyy-MM-dd HH:mm:ss:SSS"
+MB = 1024 * 1024
+COLUMNS = (
+    "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, "
+    "fetch.MB.sec, fetch.nMsg.sec"
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Read, and say how fast that was."""
+    given = read_or_usage(OPTIONS, arguments)
+    given.required("topic", "messages")
+    if not given.has("hide-header"):
+        first = "time, threadId" if given.has("show-detailed-stats") else "start.time, end.time"
+        print(f"{first}, {COLUMNS}")
+    try:
+        run = _Run(given)
+        cluster = Cluster.create(given.text("bootstrap-server") or "", None, run.properties)
+        cluster.run(run.all, "poll")
+    except JavaError as error:
+        tell(str(error))
+        tell_notes(error)
+        return 1
+    return 0
+
+
+class _Run:
+    """A measurement, and what is told of it; JavaError for an option that cannot be read."""
+
+    def __init__(self, given: Given) -> None:
+        from millstream.kafka_tools.java_dates import date_pattern
+
+        self._given = given
+        self.properties = _properties(given)
+        self._wanted = given.integer("messages", 64) or 0
+        self._timeout_ms = given.integer("timeout", 64) or TIMEOUT_MS
+        self._interval = _interval_ms(given) / 1000
+        self._date_format = date_pattern(given.text("date-format") or DATE_FORMAT)
+        self._began = self._reported_at = time.time()
+        self._reported = (0, 0)
+        self._rebalance_told = False
+
+    async def all(self, session: Session) -> None:
+        """Read, and print what was measured."""
+        from logd.client import Consumer
+        from logd.client.properties import ClientProperties
+        from millstream.bench.consuming import ConsumeBench
+        from millstream.kafka_tools.metrics_table import print_metrics
+        from millstream.terminal.progress import Progress
+
+        bench = ConsumeBench()
+        settings = ClientProperties.layered(self.properties, "").consumer()
+        group = self._given.text("group") or f"perf-consumer-{random.randrange(100_000)}"
+        self._began = self._reported_at = bench.began_at = time.time()
+        async with Consumer(session.client, group, **settings) as consumer:
+            await self._join(consumer, bench)
+            progress = Progress(lambda done: self._look(bench))
+            await bench.run(consumer, self._wanted, self._timeout_ms, progress)
+            if bench.records < self._wanted:
+                # What was waited for in vain counts, as in Java.
+                bench.ended_at = time.time()
+                print(
+                    "WARNING: Exiting before consuming the expected number of messages: timeout "
+                    f"({self._timeout_ms} ms) exceeded. You can use the --timeout option to increase the "
+                    "timeout."
+                )
+        if not self._given.has("show-detailed-stats"):
+            self._tell_total(bench)
+        if self._given.has("print-metrics"):
+            print_metrics(session.client.metrics)
+
+    async def _join(self, consumer: Consumer, bench: ConsumeBench) -> None:
+        await consumer.subscribe([self._given.text("topic") or ""])
+        await consumer.wait_assigned()
+        bench.assigned_at = time.time()
+
+    def _look(self, bench: ConsumeBench) -> None:
+        """A line about what came since the last one, when it is time."""
+        now = time.time()
+        if now - self._reported_at < self._interval:
+            return
+        records, size = self._reported
+        if self._given.has("show-detailed-stats"):
+            seconds = now - self._reported_at
+            rebalance = 0.0 if self._rebalance_told else bench.assigned_at - bench.began_at
+            rates = _rates(bench.bytes_read - size, bench.records - records, seconds)
+            fetching = _rates(bench.bytes_read - size, bench.records - records, seconds - rebalance)
+            print(
+                f"{self._shown(now)}, 0, {bench.bytes_read / MB:.4f}, {rates[0]:.4f}, {bench.records}, "
+                f"{rates[1]:.4f}, {rebalance * 1000:.0f}, {(seconds - rebalance) * 1000:.0f}, "
+                f"{fetching[0]:.4f}, {fetching[1]:.4f}"
+            )
+        self._rebalance_told = True
+        self._reported_at, self._reported = now, (bench.records, bench.bytes_read)
+
+    def _tell_total(self, bench: ConsumeBench) -> None:
+        seconds, rebalance = bench.ended_at - bench.began_at, bench.assigned_at - bench.began_at
+        rates = _rates(bench.bytes_read, bench.records, seconds)
+        fetching = _rates(bench.bytes_read, bench.records, seconds - rebalance)
+        print(
+            f"{self._shown(bench.began_at)}, {self._shown(bench.ended_at)}, {bench.bytes_read / MB:.4f}, "
+            f"{rates[0]:.4f}, {bench.records}, {rates[1]:.4f}, {rebalance * 1000:.0f}, "
+            f"{(seconds - rebalance) * 1000:.0f}, {fetching[0]:.4f}, {fetching[1]:.4f}"
+        )
+
+    def _shown(self, seconds: float) -> str:
+        from millstream.kafka_tools.java_dates import formatted
+
+        return formatted(seconds, self._date_format)
+
+
+def _rates(size: int, records: int, seconds: float) -> tuple[float, float]:
+    """MB and records a second."""
+    seconds = max(seconds, 0.001)
+    return size / MB / seconds, records / seconds
+
+
+def _interval_ms(given: Given) -> int:
+    text = given.text("reporting-interval")
+    if text is None:
+        return REPORTING_MS
+    if not text.isdigit():
+        raise option_error(
+            "OptionArgumentConversion", f"Cannot parse argument '{text}' of option reporting-interval"
+        )
+    if int(text) == 0:
+        raise illegal_argument("Reporting interval must be greater than 0.")
+    return int(text)
+
+
+def _properties(given: Given) -> dict[str, str]:
+    for name in ("fetch-size", "socket-buffer-size"):
+        given.integer(name)
+    return {
+        "client.id": "perf-consumer-client",
+        **read_client_properties(given.text("consumer.config")),
+        "max.partition.fetch.bytes": given.text("fetch-size") or str(FETCH_SIZE),
+        "auto.offset.reset": "latest" if given.has("from-latest") else "earliest",
+    }
+
+
+app = tool(OPTIONS, main)

@@ -1,0 +1,122 @@
+"""`kafka-delete-records`: delete the records before offsets, as DeleteRecordsCommand does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Option, Options
+from millstream.kafka_tools.java_errors import JavaError, admin_operation, command_failed
+from millstream.kafka_tools.running import (
+    COMMAND_CONFIG,
+    HELP,
+    VERSION,
+    Cluster,
+    read_arguments,
+    tell,
+    tell_notes,
+    tool,
+)
+
+if TYPE_CHECKING:
+    from logd.client import TopicPartition
+    from millstream.terminal.session import Session
+
+OPTIONS = Options(
+    "This tool helps to delete records of the given partitions down to the specified offset.",
+    [
+        Option(
+            "bootstrap-server", "REQUIRED: The server to connect to.", "server(s) to use for bootstrapping"
+        ),
+        Option(
+            "offset-json-file",
+            "REQUIRED: A file with the offset of each partition: "
+            '{"partitions": [{"topic": "foo", "partition": 1, "offset": 1}], "version":1}',
+            "Offset json file path",
+        ),
+        COMMAND_CONFIG,
+        HELP,
+        VERSION,
+    ],
+    old={"zookeeper": ZOOKEEPER},
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Read the arguments, and delete the records."""
+    try:
+        given = read_arguments(OPTIONS, arguments)
+        given.required("bootstrap-server", "offset-json-file")
+        _execute(given)
+    except JavaError as error:
+        tell(error.caught)
+        tell_notes(error)
+        return 1
+    return 0
+
+
+def _execute(given: Given) -> None:
+    cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
+    path = Path(given.text("offset-json-file") or "")
+    if not path.exists():
+        raise JavaError("java.io.IOException", f"Unable to read file {path}")
+    before = _offsets(path.read_text())
+    print("Executing records delete operation")
+
+    async def work(session: Session) -> None:
+        print("Records delete operation completed:")
+        await _delete(session, before)
+
+    try:
+        cluster.run(work, "deleteRecords(api=METADATA)")
+    except JavaError as error:
+        # No broker was reached: Java's client says so of each partition.
+        print("Records delete operation completed:")
+        for tp in sorted(before):
+            print(f"partition: {tp}\terror: {error.told}")
+
+
+def _offsets(text: str) -> dict[TopicPartition, int]:
+    from logd.client import TopicPartition
+    from millstream.kafka_tools.java_order import partition_order
+    from millstream.kafka_tools.json_document import parse_json
+
+    document = parse_json(text, "The input string is not a valid JSON")
+    version = document.get("version")
+    if version is not None and version.integer() != 1:
+        raise admin_operation(f"Not supported version field value {version}")
+    if (partitions := document.get("partitions")) is None:
+        raise admin_operation("Missing partitions field")
+    found: dict[TopicPartition, list[int]] = {}
+    for each in partitions.elements():
+        tp = TopicPartition(each.field("topic").text(), each.field("partition").integer())
+        found.setdefault(tp, []).append(each.field("offset").integer(64))
+    if twice := [tp for tp in partition_order(found) if len(found[tp]) > 1]:
+        raise command_failed(
+            f"Offset json file contains duplicate topic partitions: {','.join(map(str, twice))}"
+        )
+    return {tp: offsets[0] for tp, offsets in found.items()}
+
+
+async def _delete(session: Session, before: Mapping[TopicPartition, int]) -> None:
+    """Each partition on its own: what goes wrong with one is told in its line."""
+    import asyncio
+
+    from logd.errors import MillstreamError
+    from millstream.kafka_tools.java_errors import java_error
+
+    tps = sorted(before)
+    answers = await asyncio.gather(
+        *(session.admin.delete_records({tp: before[tp]}) for tp in tps), return_exceptions=True
+    )
+    for tp, answer in zip(tps, answers, strict=True):
+        if isinstance(answer, dict):
+            print(f"partition: {tp}\tlow_watermark: {answer[tp]}")
+        elif isinstance(answer, (MillstreamError, TimeoutError, ConnectionError)):
+            print(f"partition: {tp}\terror: {java_error(answer, 'deleteRecords').told}")
+        else:
+            raise answer
+
+
+app = tool(OPTIONS, main)

@@ -1,0 +1,129 @@
+"""Errors as the Java tools name them: by the exception's class, with Kafka's text for the code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from logd.errors import KafkaError
+
+COMMON = "org.apache.kafka.common"
+TOOLS = "org.apache.kafka.tools"
+NO_NODE = "Timed out waiting for a node assignment"
+
+
+class JavaError(Exception):
+    """What a Java tool throws. `java_class`: its class's whole name; `str()` is what `getMessage()` gives."""
+
+    def __init__(self, java_class: str, message: str | None) -> None:
+        super().__init__(java_class, message)
+        self.java_class = java_class
+        self.message = message
+        self.from_future = False
+        """Whether a call of the admin client ended with it: who waited for that got it wrapped."""
+
+    def __str__(self) -> str:
+        return "null" if self.message is None else self.message
+
+    @property
+    def told(self) -> str:
+        """As `toString()` tells it: the class, and the message behind it."""
+        return self.java_class if self.message is None else f"{self.java_class}: {self.message}"
+
+    @property
+    def thrown(self) -> str:
+        """As `toString()` tells it to whoever caught it: an ExecutionException, if a call ended with it."""
+        return f"java.util.concurrent.ExecutionException: {self.told}" if self.from_future else self.told
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Whether it says that no broker answered."""
+        return self.from_future and (self.message or "").startswith(NO_NODE)
+
+    @property
+    def caught(self) -> str:
+        """What `getMessage()` gives whoever caught it: an ExecutionException tells its cause's class, too."""
+        return self.told if self.from_future else str(self)
+
+
+def illegal_argument(message: str) -> JavaError:
+    """An IllegalArgumentException."""
+    return JavaError("java.lang.IllegalArgumentException", message)
+
+
+def terse(message: str) -> JavaError:
+    """The tools' TerseException, which is told without its stack."""
+    return JavaError(f"{TOOLS}.TerseException", message)
+
+
+def timed_out(message: str) -> JavaError:
+    """The TimeoutException of Kafka's clients."""
+    return JavaError(f"{COMMON}.errors.TimeoutException", message)
+
+
+def of_answer(error: KafkaError) -> JavaError:
+    """A broker's answer as the exception that Kafka's clients make of it: with the broker's words, or with
+    the code's.
+    """
+    from millstream.kafka_tools.error_texts import ERROR_TEXTS
+
+    name, text = ERROR_TEXTS[error.code.name]
+    if error.code.name == "UNSUPPORTED_VERSION" and (api := re.match(r"([A-Z_]+): we speak", error.message)):
+        # Our client found so itself, as Java's does.
+        text = f"The node does not support {api[1]}"
+    return JavaError(f"{COMMON}.{name}", text if error.said is None else error.said)
+
+
+def java_error(error: BaseException, call: str) -> JavaError:
+    """An error of our client as the exception that Java's would throw in the admin client's `call`."""
+    from logd.errors import AuthenticationFailed, ConfigError, ConnectionClosed, KafkaError, RequestTimedOut
+
+    if isinstance(error, JavaError):
+        return error
+    if isinstance(error, KafkaError):
+        return of_answer(error)
+    if isinstance(error, AuthenticationFailed):
+        return JavaError(f"{COMMON}.errors.SaslAuthenticationException", str(error))
+    if isinstance(error, (ConnectionClosed, RequestTimedOut, TimeoutError, ConnectionError)):
+        return timed_out(f"{NO_NODE}. Call: {call}")
+    if isinstance(error, ConfigError):
+        return JavaError(f"{COMMON}.config.ConfigException", str(error))
+    return JavaError(f"{COMMON}.KafkaException", str(error))
+
+
+def admin_operation(message: str) -> JavaError:
+    """The tools' AdminOperationException."""
+    return JavaError(f"{TOOLS}.AdminOperationException", message)
+
+
+def command_failed(message: str) -> JavaError:
+    """The tools' AdminCommandFailedException."""
+    return JavaError(f"{TOOLS}.AdminCommandFailedException", message)
+
+
+@contextmanager
+def wrapped(call: str) -> Iterator[None]:
+    """Have what the admin client's `call` fails with be a RuntimeException, as tools make one of it that
+    catch the ExecutionException themselves.
+    """
+    from logd.errors import MillstreamError
+
+    try:
+        yield
+    except (MillstreamError, TimeoutError, ConnectionError) as error:
+        text = f"java.util.concurrent.ExecutionException: {java_error(error, call).told}"
+        raise JavaError("java.lang.RuntimeException", text) from error
+
+
+@contextmanager
+def unwrapped(call: str) -> Iterator[None]:
+    """Have what the admin client's `call` fails with be thrown as itself, without the ExecutionException."""
+    from logd.errors import MillstreamError
+
+    try:
+        yield
+    except (MillstreamError, TimeoutError, ConnectionError) as error:
+        raise java_error(error, call) from error

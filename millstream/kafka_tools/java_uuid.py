@@ -1,0 +1,35 @@
+"""Ids of topics as Kafka writes them: 16 bytes in base64."""
+
+from __future__ import annotations
+
+import base64
+import re
+
+from millstream.kafka_tools.java_errors import illegal_argument
+
+LONGEST = 24
+SIZE = 16
+
+
+def shown_uuid(value: bytes) -> str:
+    """22 letters."""
+    return base64.urlsafe_b64encode(value).decode().rstrip("=")
+
+
+def parse_uuid(text: str) -> bytes:
+    """The 16 bytes; JavaError where there are not so many."""
+    if len(text) > LONGEST:
+        raise illegal_argument(
+            f"Input string with prefix `{text[:LONGEST]}` is too long to be decoded as a base64 UUID"
+        )
+    if (wrong := re.search(r"[^\w-]", text, re.ASCII)) is not None:
+        raise illegal_argument(f"Illegal base64 character {ord(wrong[0]):x}")
+    if len(text) % 4 == 1:
+        raise illegal_argument("Last unit does not have enough valid bits")
+    found = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if len(found) != SIZE:
+        raise illegal_argument(
+            f"Input string `{text}` decoded as {len(found)} bytes, which is not equal to the expected 16 "
+            "bytes of a base64-encoded UUID"
+        )
+    return found

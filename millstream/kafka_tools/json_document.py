@@ -1,0 +1,60 @@
+"""JSON as Kafka's tools read it, with the words they have for what does not fit."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from millstream.kafka_tools.java_errors import JavaError, admin_operation
+
+
+def parse_json(text: str, invalid: str) -> JsonValue:
+    """The document; JavaError saying `invalid` where it is none."""
+    try:
+        return JsonValue(json.loads(text))
+    except json.JSONDecodeError:
+        raise admin_operation(invalid) from None
+
+
+class JsonValue:
+    """A value of a document; what is not of the kind asked for is Jackson's JsonMappingException."""
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+
+    def get(self, name: str) -> JsonValue | None:
+        """An object's field; None where it has no such one."""
+        if not isinstance(self.node, dict):
+            raise _mapping(f"Expected JSON object, received {self}")
+        return JsonValue(self.node[name]) if name in self.node else None
+
+    def field(self, name: str) -> JsonValue:
+        """An object's field, which must be there."""
+        if (found := self.get(name)) is None:
+            raise _mapping(f"No such field exists: `{name}`")
+        return found
+
+    def elements(self) -> list[JsonValue]:
+        """Those of an array."""
+        if not isinstance(self.node, list):
+            raise _mapping(f"Expected JSON array, received {self}")
+        return [JsonValue(each) for each in self.node]
+
+    def text(self) -> str:
+        """A string."""
+        if not isinstance(self.node, str):
+            raise _mapping(f"Expected `String` value, received {self}")
+        return self.node
+
+    def integer(self, bits: int = 32) -> int:
+        """A whole number of so many bits."""
+        if type(self.node) is not int or not -(1 << (bits - 1)) <= self.node < 1 << (bits - 1):
+            raise _mapping(f"Expected `{'Integer' if bits == 32 else 'Long'}` value, received {self}")
+        return self.node
+
+    def __str__(self) -> str:
+        return json.dumps(self.node, separators=(",", ":"), ensure_ascii=False)
+
+
+def _mapping(message: str) -> JavaError:
+    return JavaError("com.fasterxml.jackson.databind.JsonMappingException", message)

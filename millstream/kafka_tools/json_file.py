@@ -1,0 +1,15 @@
+"""Files of JSON that the tools are given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from millstream.kafka_tools.java_errors import JavaError
+
+
+def read_file(file: str) -> str:
+    """The text; JavaError for a file that cannot be read."""
+    try:
+        return Path(file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise JavaError("java.io.IOException", f"Unable to read file {file}") from None

@@ -1,0 +1,178 @@
+"""`kafka-leader-election`: elections of partitions' leaders, as LeaderElectionCommand has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Old, Option, Options, option_error
+from millstream.kafka_tools.java_errors import (
+    JavaError,
+    admin_operation,
+    command_failed,
+    java_error,
+    of_answer,
+)
+from millstream.kafka_tools.json_document import parse_json
+from millstream.kafka_tools.json_file import read_file
+from millstream.kafka_tools.running import HELP, VERSION, Cluster, read_arguments, tell, tell_notes, tool
+
+if TYPE_CHECKING:
+    from logd.client import TopicPartition
+    from logd.errors import KafkaError
+    from millstream.terminal.session import Session
+
+OPTIONS = Options(
+    "This tool attempts to elect a new leader for a set of topic partitions. The type of elections supported "
+    "are preferred replicas and unclean replicas.",
+    [
+        Option("bootstrap-server", "REQUIRED: The brokers to connect to.", "host:port"),
+        Option("admin.config", "A file with properties of the admin client.", "config file"),
+        Option(
+            "path-to-json-file",
+            'A file with the partitions: {"partitions": [{"topic": "foo", "partition": 1}]}.',
+            "Path to JSON file",
+        ),
+        Option("topic", "The topic of the partition.", "topic name"),
+        Option("partition", "The partition; needed with --topic.", "partition id"),
+        Option("all-topic-partitions", "Wherever an election is needed."),
+        Option(
+            "election-type",
+            "REQUIRED: preferred, the first replica if it is in sync; or unclean, any replica where none is.",
+            "election type",
+        ),
+        HELP,
+        VERSION,
+    ],
+    old={
+        "zookeeper": ZOOKEEPER,
+        "command-config": Old("--admin.config", "admin.config"),
+        "broker-list": Old("--bootstrap-server", "bootstrap-server"),
+        "preferred-replica-election": Old("--election-type preferred", None, has_value=False),
+    },
+)
+WHICH = ("topic", "all-topic-partitions", "path-to-json-file")
+TYPES = ("PREFERRED", "UNCLEAN")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Have leaders elected; 1 where a partition got none."""
+    try:
+        given = read_arguments(OPTIONS, _with_type(arguments))
+        kind = _checked_type(given)
+        partitions = _partitions(given)
+        cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("admin.config"))
+
+        async def work(session: Session) -> None:
+            await _elect(session, kind, partitions)
+
+        cluster.run(work, "electLeaders")
+    except JavaError as error:
+        tell(str(error))
+        tell_notes(error)
+        return 1
+    return 0
+
+
+def _with_type(arguments: Sequence[str]) -> list[str]:
+    """`--preferred-replica-election`, of kafka-preferred-replica-election.sh, as today's option."""
+    found: list[str] = []
+    for argument in arguments:
+        if argument == "--preferred-replica-election":
+            tell("note: --preferred-replica-election is --election-type preferred today")
+            found += ["--election-type", "preferred"]
+        else:
+            found.append(argument)
+    return found
+
+
+def _checked_type(given: Given) -> str:
+    """The type of election; JavaError for options that are missing, or do not go together."""
+    if missing := [name for name in ("bootstrap-server", "election-type") if not given.has(name)]:
+        raise command_failed(f"Missing required option(s): {', '.join(missing)}")
+    if given.count(*WHICH) != 1:
+        raise command_failed(f"One and only one of the following options is required: {', '.join(WHICH)}")
+    if given.has("topic") and not given.has("partition"):
+        raise command_failed("Missing required option(s): partition")
+    if given.has("partition") and not given.has("topic"):
+        raise command_failed("Option partition is only allowed if topic is used")
+    kind = given.text("election-type") or ""
+    if kind.upper() not in TYPES:
+        raise option_error(
+            "OptionArgumentConversion", f"Cannot parse argument '{kind}' of option election-type"
+        )
+    return kind.upper()
+
+
+def _partitions(given: Given) -> list[TopicPartition] | None:
+    """None: all that need it."""
+    from logd.client import TopicPartition
+
+    if (file := given.text("path-to-json-file")) is not None:
+        return _of_file(file)
+    topic, partition = given.text("topic"), given.integer("partition")
+    return None if topic is None or partition is None else [TopicPartition(topic, partition)]
+
+
+def _of_file(file: str) -> list[TopicPartition]:
+    from logd.client import TopicPartition
+
+    try:
+        text = read_file(file)
+    except JavaError as error:
+        raise JavaError("java.lang.RuntimeException", error.told) from None
+    listed = parse_json(text, "Replica election data is empty").get("partitions")
+    if listed is None:
+        raise admin_operation('Replica election data is missing "partitions" field')
+    found = [
+        TopicPartition(each.field("topic").text(), each.field("partition").integer())
+        for each in listed.elements()
+    ]
+    if twice := {str(tp) for tp in found if found.count(tp) > 1}:
+        shown = f"[{', '.join(sorted(twice))}]"
+        raise admin_operation(f"Replica election data contains duplicate partitions: {shown}")
+    return found
+
+
+async def _elect(session: Session, kind: str, partitions: list[TopicPartition] | None) -> None:
+    from logd.client import ElectionType
+    from logd.errors import ErrorCode, KafkaError, RequestTimedOut
+
+    try:
+        results = await session.admin.elect_leaders(ElectionType[kind], partitions)
+    except RequestTimedOut:
+        raise _failed("Timeout waiting for election results") from None
+    except KafkaError as error:
+        if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            raise _failed("Not authorized to perform leader election") from None
+        raise java_error(error, "electLeaders") from error
+    _tell(kind, results)
+
+
+def _failed(message: str) -> JavaError:
+    print(message)
+    return command_failed(message)
+
+
+def _tell(kind: str, results: dict[TopicPartition, KafkaError | None]) -> None:
+    """What became of each partition; JavaError where some have no leader."""
+    from logd.errors import ErrorCode
+    from millstream.kafka_tools.java_order import hash_order, partition_hash
+
+    order = hash_order(results, partition_hash)
+    done = [str(tp) for tp in order if results[tp] is None]
+    errors = {tp: error for tp in order if (error := results[tp]) is not None}
+    failed = {tp: error for tp, error in errors.items() if error.code is not ErrorCode.ELECTION_NOT_NEEDED}
+    idle = [str(tp) for tp in errors if tp not in failed]
+    if done:
+        print(f"Successfully completed leader election ({kind}) for partitions {', '.join(done)}")
+    if idle:
+        print(f"Valid replica already elected for partitions {', '.join(idle)}")
+    for tp, error in failed.items():
+        told = of_answer(error).told
+        print(f"Error completing leader election ({kind}) for partition: {tp}: {told}")
+    if failed:
+        raise command_failed(f"{len(failed)} replica(s) could not be elected")
+
+
+app = tool(OPTIONS, main)

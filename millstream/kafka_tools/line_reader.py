@@ -1,0 +1,162 @@
+"""Lines of stdin as records, as Kafka's LineMessageReader has them, by the same properties."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+
+from logd.records import Headers, NewRecord
+from millstream.data_types.data_type import WrongData
+from millstream.kafka_tools.java_errors import COMMON, JavaError
+from millstream.produce.pipe import Pipe
+from millstream.produce.source import STDIN, Chunk
+from millstream.produce.splitter import Splitter
+
+_SEPARATORS = {
+    "headers.delimiter": "\t",
+    "headers.separator": ",",
+    "headers.key.separator": ":",
+}
+"""They must differ from one another; with their defaults."""
+_UNLIKE_NULL = ("key.separator", "headers.separator", "headers.delimiter", "headers.key.separator")
+
+
+class LineReader:
+    """`headers⇥key⇥value`; which of them a line has, and what stands between them, the properties say."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        given = {**_SEPARATORS, "key.separator": "\t", **properties}
+        _check(given)
+        self._parse_key = _is_true(given, "parse.key")
+        self._parse_headers = _is_true(given, "parse.headers")
+        self._ignore = _is_true(given, "ignore.error")
+        self._key_separator = given["key.separator"].encode()
+        self._headers_delimiter = given["headers.delimiter"].encode()
+        self._headers_separator = re.compile(given["headers.separator"].encode())
+        self._header_separator = given["headers.key.separator"].encode()
+        null = given.get("null.marker")
+        self._null = None if null is None else null.encode()
+
+    def record(self, line: bytes, number: int, now_ms: int) -> NewRecord:
+        """The record of a line; WrongData, in Java's words, for what is missing in it."""
+        if not (self._parse_key or self._parse_headers):
+            return now_ms, None, self._value(line), ()
+        text, rest = self._cut(
+            self._parse_headers, line, line, number, self._headers_delimiter, "headers delimiter"
+        )
+        key, value = self._cut(self._parse_key, rest, line, number, self._key_separator, "key separator")
+        headers = () if text is None or text == self._null else self._headers(text, number)
+        return now_ms, None if key is None else self._value(key), self._value(value), headers
+
+    def _value(self, text: bytes) -> bytes | None:
+        return None if text == self._null else text
+
+    def _cut(
+        self, enabled: bool, text: bytes, line: bytes, number: int, separator: bytes, name: str
+    ) -> tuple[bytes | None, bytes]:
+        """What stands before the separator (None where there is none), and what stands behind it."""
+        if not enabled:
+            return None, text
+        before, found, behind = text.partition(separator)
+        if found:
+            return before, behind
+        if self._ignore:
+            return None, text
+        raise WrongData(f"No {name} found on line number {number}: '{_shown(line)}'")
+
+    def _headers(self, text: bytes, number: int) -> Headers:
+        pairs = self._headers_separator.split(text)
+        while len(pairs) > 1 and not pairs[-1]:
+            pairs.pop()
+        return tuple(self._header(pair, number) for pair in pairs)
+
+    def _header(self, pair: bytes, number: int) -> tuple[str, bytes | None]:
+        name, found, value = pair.partition(self._header_separator)
+        if not found:
+            if self._ignore:
+                return _shown(pair), None
+            raise WrongData(f"No header key separator found in pair '{_shown(pair)}' on line number {number}")
+        if name == self._null:
+            raise WrongData(
+                f"Header keys should not be equal to the null marker '{_shown(name)}' as they can't be null"
+            )
+        return _shown(name), self._value(value)
+
+
+class StdinSource:
+    """Chunks of stdin's lines, with a prompt for each read where somebody types them.
+
+    Iterate in a thread: it waits for input. `stop` ends the iteration from another one.
+    """
+
+    def __init__(self, reader: LineReader) -> None:
+        self._reader = reader
+        self._pipe = Pipe(STDIN)
+        self._number = 0
+        self._prompts = sys.stdin.isatty() and sys.stdout.isatty()
+
+    @property
+    def total(self) -> int | None:
+        """Nobody is shown how far it has come."""
+        return None
+
+    def stop(self) -> None:
+        """Have the iteration end, also while it waits."""
+        self._pipe.stop()
+
+    def __iter__(self) -> Iterator[Chunk]:
+        splitter = Splitter(b"\n")
+        try:
+            while data := self._read():
+                if lines := splitter.feed(data):
+                    yield (chunk := self._chunk(lines))
+                    if chunk.error is not None:
+                        return
+            if lines := splitter.finish():
+                yield self._chunk(lines)
+        finally:
+            self._pipe.close()
+
+    def _read(self) -> bytes:
+        if self._prompts:
+            print(">", end="", flush=True)
+        return self._pipe.read()
+
+    def _chunk(self, lines: list[bytes]) -> Chunk:
+        """The records up to the first line at fault. A carriage return ends a line, too."""
+        now_ms, first, longest = time.time_ns() // 1_000_000, self._number + 1, 0
+        records: list[NewRecord] = []
+        try:
+            for line in lines:
+                for part in line.removesuffix(b"\r").split(b"\r"):
+                    self._number += 1
+                    longest = max(longest, len(part))
+                    records.append(self._reader.record(part, self._number, now_ms))
+        except WrongData as error:
+            return Chunk("stdin", first, records, 0, longest, str(error))
+        return Chunk("stdin", first, records, 0, longest)
+
+
+def _check(given: Mapping[str, str]) -> None:
+    """KafkaException for separators that could not be told from one another."""
+    for one, other in combinations(_SEPARATORS, 2):
+        if given[one] == given[other]:
+            raise _kafka_error(f"{one} and {other} may not be equal")
+    for name in _UNLIKE_NULL:
+        if given[name] == given.get("null.marker"):
+            raise _kafka_error(f"null.marker and {name} may not be equal")
+
+
+def _kafka_error(message: str) -> JavaError:
+    return JavaError(f"{COMMON}.KafkaException", message)
+
+
+def _is_true(given: Mapping[str, str], key: str) -> bool:
+    return given.get(key, "").strip().lower() == "true"
+
+
+def _shown(text: bytes) -> str:
+    return text.decode("utf-8", "replace")

@@ -1,0 +1,117 @@
+"""`kafka-log-dirs`: brokers' log folders as JSON, as LogDirsCommand prints them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from millstream.kafka_tools.arguments import ZOOKEEPER, Given, Option, Options
+from millstream.kafka_tools.java_errors import JavaError, terse
+from millstream.kafka_tools.java_integers import integer_or_java_error
+from millstream.kafka_tools.running import (
+    COMMAND_CONFIG,
+    HELP,
+    VERSION,
+    Cluster,
+    read_arguments,
+    tell,
+    tell_notes,
+    tool,
+)
+
+if TYPE_CHECKING:
+    from logd.client import LogDir
+    from millstream.terminal.session import Session
+
+OPTIONS = Options(
+    "This tool helps to query log directory usage on the specified brokers.",
+    [
+        Option("bootstrap-server", "REQUIRED: the brokers to ask.", "The server(s) to use for bootstrapping"),
+        COMMAND_CONFIG,
+        Option("describe", "Describe the brokers' log directories."),
+        Option("topic-list", "Only these topics: topic1,topic2.", "Topic list"),
+        Option("broker-list", "Only these brokers: 0,1,2.", "Broker list"),
+        HELP,
+        VERSION,
+    ],
+    old={"zookeeper": ZOOKEEPER},
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Read the arguments, and print the folders."""
+    try:
+        given = read_arguments(OPTIONS, arguments)
+        given.required("bootstrap-server", "describe")
+        _execute(given)
+    except JavaError as error:
+        tell(error.caught)
+        tell_notes(error)
+        return 1
+    return 0
+
+
+def _execute(given: Given) -> None:
+    cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
+    topics = set(_split(given.text("topic-list")))
+
+    async def work(session: Session) -> None:
+        known = (await session.client.metadata((), refresh=True)).brokers
+        wanted = {integer_or_java_error(each) for each in _split(given.text("broker-list"))}
+        if missing := wanted - set(known):
+            raise terse(
+                f"ERROR: The given brokers do not exist from --broker-list: {_joined(missing)}. "
+                f"Current existent brokers: {_joined(known)}"
+            )
+        print("Querying brokers for log directories information")
+        folders = await session.admin.describe_log_dirs(wanted or set(known))
+        print(f"Received log directory information from brokers {_joined(folders)}")
+        print(json.dumps(_document(folders, topics), separators=(",", ":"), ensure_ascii=False))
+
+    cluster.run(work, "listNodes")
+
+
+def _split(text: str | None) -> list[str]:
+    return [each for each in (text or "").split(",") if each]
+
+
+def _joined(brokers: Collection[int]) -> str:
+    from millstream.kafka_tools.java_order import integer_order
+
+    return ",".join(map(str, integer_order(brokers)))
+
+
+def _document(found: Mapping[int, Sequence[LogDir]], topics: Collection[str]) -> dict[str, Any]:
+    """What is printed, its keys in Java's order."""
+    from millstream.kafka_tools.java_order import integer_order, string_order
+
+    brokers = []
+    for broker in integer_order(found):
+        folders = {folder.path: folder for folder in found[broker]}
+        paths = string_order(folders, len(folders))
+        brokers.append({"broker": broker, "logDirs": [_folder(folders[path], topics) for path in paths]})
+    return {"brokers": brokers, "version": 1}
+
+
+def _folder(folder: LogDir, topics: Collection[str]) -> dict[str, Any]:
+    from millstream.kafka_tools.java_errors import of_answer
+    from millstream.kafka_tools.java_order import hash_order, partition_hash
+
+    chosen = [tp for tp in folder.replicas if not topics or tp.topic in topics]
+    return {
+        "partitions": [
+            {
+                "partition": str(tp),
+                "size": folder.replicas[tp].size,
+                "offsetLag": folder.replicas[tp].offset_lag,
+                "isFuture": folder.replicas[tp].is_future,
+            }
+            for tp in hash_order(chosen, partition_hash)
+        ],
+        "error": None if folder.error is None else of_answer(folder.error).java_class,
+        "logDir": folder.path,
+    }
+
+
+app = tool(OPTIONS, main)

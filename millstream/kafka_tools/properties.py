@@ -1,0 +1,53 @@
+"""Properties as the tools put them together: `key=value` options, over files, over defaults."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from millstream.kafka_tools.arguments import Given
+from millstream.kafka_tools.java_errors import JavaError
+
+_HOST_AND_PORT = re.compile(r"(?:[\w\-%.]*://)?\[?[\w\-%.:]*\]?:[0-9]+", re.ASCII)
+
+
+def key_values(texts: Iterable[str]) -> dict[str, str]:
+    """`key=value` each; a key alone has an empty value."""
+    pairs = (text.partition("=") for text in texts)
+    return {key: value for key, _, value in pairs}
+
+
+def read_texts(file: str | None, option: str) -> dict[str, str]:
+    """The properties of a reader or a formatter, in which blanks count; JavaError for a file not there."""
+    from logd.config.properties import parse_properties, read_text
+
+    if file is None:
+        return {}
+    if not Path(file).exists():
+        raise JavaError("java.nio.file.NoSuchFileException", file)
+    return parse_properties(read_text(Path(file), option), keep_blanks=True)
+
+
+def merge(properties: dict[str, str], key: str, given: str | None, default: str | None) -> None:
+    """An option over its property, and the option's default where neither is given."""
+    if given is not None:
+        properties[key] = given
+    elif key not in properties and default is not None:
+        properties[key] = default
+
+
+def tell_without_effect(properties: Mapping[str, str], *effective: str) -> None:
+    """Name those that a person gave and that have no effect, in the log."""
+    from logd.client.properties import CLIENT, ClientProperties
+
+    ClientProperties.layered(properties, "").tell_rest((*CLIENT, "bootstrap.servers", *effective))
+
+
+def check_servers(given: Given, name: str = "bootstrap-server") -> None:
+    """End with Java's words unless the option has servers of the form host:port."""
+    text = given.text(name)
+    if text is None or not text.strip():
+        given.usage("Error while validating the bootstrap address\n")
+    if not all(_HOST_AND_PORT.fullmatch(each) for each in text.split(",")):
+        given.usage("Please provide valid host:port like host1:9091,host2:9092\n")

@@ -1,0 +1,201 @@
+"""The actions of `kafka-reassign-partitions`: list, generate, execute, verify, cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from logd.client import OngoingReassignment, TopicPartition
+from logd.errors import KafkaError
+from millstream.kafka_tools.arguments import Given
+from millstream.kafka_tools.java_errors import COMMON, JavaError, admin_operation, command_failed, of_answer
+from millstream.kafka_tools.reassign_partitions.plan import (
+    Assignment,
+    checked_moves,
+    formatted,
+    propose,
+    read_brokers,
+    read_moves,
+    read_topics,
+)
+from millstream.kafka_tools.reassign_partitions.throttles import clear_throttles, set_throttle
+from millstream.terminal.session import Session
+
+UNKNOWN = f"{COMMON}.errors.UnknownTopicOrPartitionException"
+IS_UNDER_WAY = (
+    "Cannot execute because there is an existing partition assignment.  Use --additional to override this "
+    "and create a new partition assignment in addition to the existing one. The --additional flag can also "
+    "be used to change the throttle by resubmitting the current reassignment."
+)
+RUN_VERIFY = (
+    "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle "
+    "is removed."
+)
+
+
+class Terse(Exception):
+    """What ends the tool with a line on stdout, and nothing before it."""
+
+
+async def list_moves(session: Session, given: Given) -> None:
+    """The moves under way."""
+    found = await session.admin.list_partition_reassignments()
+    if not found:
+        print("No partition reassignments found.")
+        return
+    print("Current partition reassignments:")
+    for tp, move in sorted(found.items()):
+        adding = f" adding: {_joined(move.adding)}." if move.adding else ""
+        removing = f" removing: {_joined(move.removing)}." if move.removing else ""
+        print(f"{tp}: replicas: {_joined(move.replicas)}.{adding}{removing}")
+
+
+async def generate(session: Session, given: Given) -> None:
+    """Propose where the partitions of some topics could be."""
+    wanted = read_brokers(given.text("broker-list") or "")
+    topics = read_topics(given.text("topics-to-move-json-file") or "")
+    current = await _assignment(session, topics)
+    known = (await session.admin.describe_cluster()).brokers
+    brokers = [broker for broker in known if broker.node_id in wanted]
+    rack_aware = not given.has("disable-rack-aware")
+    if rack_aware and any(b.rack for b in brokers) and not all(b.rack for b in brokers):
+        raise admin_operation(
+            "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "
+            "assignment without rack information."
+        )
+    proposed = propose(current, brokers, rack_aware=rack_aware)
+    print(f"Current partition replica assignment\n{formatted(current)}\n")
+    print(f"Proposed partition reassignment configuration\n{formatted(proposed)}")
+
+
+async def execute(session: Session, given: Given) -> None:
+    """Begin moves."""
+    proposed = checked_moves(given.text("reassignment-json-file") or "")
+    under_way = await session.admin.list_partition_reassignments()
+    if under_way and not given.has("additional"):
+        raise Terse(IS_UNDER_WAY)
+    known = {broker.node_id for broker in (await session.admin.describe_cluster()).brokers}
+    wanted = dict.fromkeys(node for replicas in proposed.values() for node in replicas)
+    if unknown := [node for node in wanted if node not in known]:
+        raise command_failed(f"Unknown broker id {unknown[0]}")
+    current = await _assignment_of(session, proposed)
+    print(f"Current partition replica assignment\n\n{formatted(current)}\n")
+    print("Save this to use as the --reassignment-json-file option during rollback")
+    await _throttle(session, given, under_way, proposed, current)
+    if given.has("disallow-replication-factor-change"):
+        _check_factors(proposed, current)
+    await _alter(session, proposed, "Error reassigning partition(s):")
+    listed = ",".join(str(tp) for tp in sorted(proposed))
+    print(f"Successfully started partition reassignment{_s(proposed)} for {listed}")
+
+
+async def verify(session: Session, given: Given) -> None:
+    """Tell which moves are done; when all are, the throttles go."""
+    moves = read_moves(given.text("reassignment-json-file") or "")
+    under_way = await session.admin.list_partition_reassignments()
+    topics = {tp.topic for tp, _ in moves}
+    known = (await session.client.metadata(topics, refresh=True, allow_missing=True)).topics
+    print("Status of partition reassignment:")
+    for tp, target in sorted(moves):
+        partition = known[tp.topic].partitions.get(tp.partition) if tp.topic in known else None
+        current = list(partition.replicas) if partition is not None else []
+        if tp in under_way:
+            print(f"Reassignment of partition {tp} is still in progress.")
+        elif current == target:
+            print(f"Reassignment of partition {tp} is completed.")
+        else:
+            print(
+                f"There is no active reassignment of partition {tp}, but replica set is {_joined(current)} "
+                f"rather than {_joined(target)}."
+            )
+    # What would stand here is told of moves between log folders.
+    print()
+    if not under_way and not given.has("preserve-throttles"):
+        await clear_throttles(session, moves)
+
+
+async def cancel(session: Session, given: Given) -> None:
+    """Stop moves under way."""
+    moves = read_moves(given.text("reassignment-json-file") or "")
+    found = await session.admin.list_partition_reassignments([tp for tp, _ in moves])
+    active = {tp: None for tp, move in found.items() if move.adding or move.removing}
+    if active:
+        await _alter(session, active, f"Error cancelling partition reassignment{_s(active)} for:")
+        listed = ",".join(str(tp) for tp in sorted(active))
+        print(f"Successfully cancelled partition reassignment{_s(active)} for: {listed}")
+    else:
+        print("None of the specified partition reassignments are active.")
+    print("None of the specified partition moves are active.", end="")
+    if not given.has("preserve-throttles"):
+        await clear_throttles(session, moves)
+
+
+async def _throttle(
+    session: Session,
+    given: Given,
+    under_way: Mapping[TopicPartition, OngoingReassignment],
+    proposed: Assignment,
+    current: Assignment,
+) -> None:
+    rate = given.integer("throttle", 64)
+    folders_rate = given.integer("replica-alter-log-dirs-throttle", 64)
+    if rate is not None or folders_rate is not None:
+        print(RUN_VERIFY)
+    if rate is not None and rate >= 0:
+        await set_throttle(session, under_way, proposed, current, rate)
+    if folders_rate is not None and folders_rate >= 0:
+        # No replica moves between folders, so there is no broker to throttle.
+        print(f"The replica-alter-dir throttle limit was set to {folders_rate} B/s")
+
+
+async def _alter(
+    session: Session, moves: Mapping[TopicPartition, Sequence[int] | None], failure: str
+) -> None:
+    results = await session.admin.alter_partition_reassignments(moves)
+    failed: dict[TopicPartition, KafkaError] = {
+        tp: error for tp, error in sorted(results.items()) if error is not None
+    }
+    if failed:
+        raise Terse("\n".join([failure, *(f"{tp}: {of_answer(error)}" for tp, error in failed.items())]))
+
+
+def _check_factors(proposed: Assignment, current: Assignment) -> None:
+    """Brokers check it themselves from Kafka 4.1 on; here it is checked for older ones as well."""
+    changed = [tp for tp in sorted(proposed) if len(proposed[tp]) != len(current[tp])]
+    if changed:
+        raise Terse(
+            "Error reassigning partition(s):\n"
+            + "\n".join(
+                f"{tp}: The replication factor is changed from {len(current[tp])} to {len(proposed[tp])}"
+                for tp in changed
+            )
+        )
+
+
+async def _assignment(session: Session, topics: Iterable[str]) -> Assignment:
+    """The replicas of topics' partitions."""
+    wanted = list(topics)
+    known = (await session.client.metadata(wanted, refresh=True, allow_missing=True)).topics
+    for topic in wanted:
+        if topic not in known:
+            raise JavaError(UNKNOWN, f"Topic {topic} not found.")
+    return {
+        TopicPartition(topic, number): list(partition.replicas)
+        for topic in wanted
+        for number, partition in known[topic].partitions.items()
+    }
+
+
+async def _assignment_of(session: Session, tps: Iterable[TopicPartition]) -> Assignment:
+    wanted = list(tps)
+    found = await _assignment(session, dict.fromkeys(tp.topic for tp in wanted))
+    if missing := [str(tp) for tp in wanted if tp not in found]:
+        raise JavaError(UNKNOWN, f"Unable to find partition: {', '.join(missing)}")
+    return {tp: found[tp] for tp in wanted}
+
+
+def _joined(nodes: Iterable[int]) -> str:
+    return ",".join(map(str, nodes))
+
+
+def _s(many: Mapping[TopicPartition, object]) -> str:
+    return "" if len(many) == 1 else "s"

@@ -1,0 +1,143 @@
+"""What moves where: the JSON that `kafka-reassign-partitions` reads and prints, and the plan it proposes."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, zip_longest
+from typing import TypeAlias, TypeVar
+
+from logd.client import BrokerNode, TopicPartition
+from millstream.kafka_tools.java_errors import JavaError, admin_operation, command_failed
+from millstream.kafka_tools.java_integers import integer_or_java_error
+from millstream.kafka_tools.json_document import JsonValue, parse_json
+from millstream.kafka_tools.json_file import read_file
+
+T = TypeVar("T")
+
+Assignment: TypeAlias = Mapping[TopicPartition, Sequence[int]]
+ANY = "any"
+"""A replica's log folder, where the broker is to choose."""
+VERSION = 1
+
+
+def read_moves(file: str) -> list[tuple[TopicPartition, list[int]]]:
+    """The partitions of a --reassignment-json-file; JavaError for what cannot be read."""
+    found = []
+    for each in _listed(file, "partitions"):
+        tp = TopicPartition(each.field("topic").text(), each.field("partition").integer())
+        replicas = [one.integer() for one in each.field("replicas").elements()]
+        given = each.get("log_dirs")
+        folders = [ANY] * len(replicas) if given is None else [one.text() for one in given.elements()]
+        if len(folders) != len(replicas):
+            raise command_failed(
+                f"Size of replicas list {replicas} is different from size of log dirs list "
+                f"[{', '.join(folders)}] for partition {tp}"
+            )
+        if any(folder != ANY for folder in folders):
+            raise command_failed(
+                f"log_dirs of {tp}: replicas are not moved between log folders here: give {ANY} for each"
+            )
+        found.append((tp, replicas))
+    return found
+
+
+def checked_moves(file: str) -> dict[TopicPartition, list[int]]:
+    """The same, for `--execute`: each partition once, with replicas that differ."""
+    moves = read_moves(file)
+    if not moves:
+        raise command_failed("Partition reassignment list cannot be empty")
+    if not all(replicas for _, replicas in moves):
+        raise command_failed("Partition replica list cannot be empty")
+    if twice := _twice(tp for tp, _ in moves):
+        listed = ",".join(map(str, twice))
+        raise command_failed(f"Partition reassignment contains duplicate topic partitions: {listed}")
+    found = {tp: _twice(replicas) for tp, replicas in moves}
+    if any(found.values()):
+        listed = ". ".join(
+            f"{tp} contains multiple entries for {','.join(map(str, each))}"
+            for tp, each in found.items()
+            if each
+        )
+        raise command_failed(f"Partition replica lists may not contain duplicate entries: {listed}")
+    return dict(moves)
+
+
+def read_topics(file: str) -> list[str]:
+    """The topics of a --topics-to-move-json-file."""
+    found = [each.field("topic").text() for each in _listed(file, "topics")]
+    if twice := _twice(found):
+        raise command_failed(
+            f"List of topics to reassign contains duplicate entries: [{', '.join(map(str, twice))}]"
+        )
+    return found
+
+
+def read_brokers(text: str) -> list[int]:
+    """The brokers of a --broker-list."""
+    found = [integer_or_java_error(each) for each in text.split(",")]
+    if twice := _twice(found):
+        listed = ", ".join(map(str, twice))
+        raise command_failed(f"Broker list contains duplicate entries: [{listed}]")
+    return found
+
+
+def formatted(assignment: Assignment) -> str:
+    """As JSON, of which `--execute` takes what `--generate` proposes."""
+    partitions = [
+        {
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "replicas": list(replicas),
+            "log_dirs": [ANY] * len(replicas),
+        }
+        for tp, replicas in sorted(assignment.items())
+    ]
+    return json.dumps(
+        {"version": VERSION, "partitions": partitions}, separators=(",", ":"), ensure_ascii=False
+    )
+
+
+def propose(current: Assignment, brokers: Sequence[BrokerNode], *, rack_aware: bool) -> Assignment:
+    """Replicas spread evenly over brokers, and over their racks, each topic from a broker by chance."""
+    racks: dict[str | None, list[int]] = {}
+    for broker in brokers:
+        racks.setdefault(broker.rack if rack_aware else None, []).append(broker.node_id)
+    striped = [node for node in chain(*zip_longest(*racks.values())) if node is not None]
+    found: dict[TopicPartition, list[int]] = {}
+    for topic in sorted({tp.topic for tp in current}):
+        parts = sorted(tp for tp in current if tp.topic == topic)
+        factor = len(current[parts[0]])
+        _check_room(factor, striped)
+        first = random.randrange(len(striped))
+        for at, tp in enumerate(parts):
+            found[tp] = [striped[(first + at + n) % len(striped)] for n in range(factor)]
+    return found
+
+
+def _check_room(factor: int, brokers: Sequence[int]) -> None:
+    invalid = "org.apache.kafka.common.errors.InvalidReplicationFactorException"
+    if not brokers:
+        raise JavaError(invalid, "All brokers are currently fenced.")
+    if factor > len(brokers):
+        raise JavaError(
+            invalid,
+            f"The target replication factor of {factor} cannot be reached because only {len(brokers)} "
+            "broker(s) are registered.",
+        )
+
+
+def _listed(file: str, name: str) -> list[JsonValue]:
+    """The list of that name in a file of version 1."""
+    read = parse_json(read_file(file), "The input string is not a valid JSON")
+    found = read.get("version")
+    if found is not None and (version := found.integer()) != VERSION:
+        raise admin_operation(f"Not supported version field value {version}")
+    listed = read.get(name)
+    return [] if listed is None else listed.elements()
+
+
+def _twice(values: Iterable[T]) -> list[T]:
+    listed = list(values)
+    return [value for value in dict.fromkeys(listed) if listed.count(value) > 1]

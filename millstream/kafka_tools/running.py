@@ -1,0 +1,190 @@
+"""A tool as a subcommand of `millstream`, from its raw arguments to its exit status.
+
+    OPTIONS = Options("…", [BOOTSTRAP_SERVER, …])
+
+    def main(arguments: Sequence[str]) -> int: …
+
+    app = tool(OPTIONS, main)
+
+`main` reads the arguments, by `read_arguments`; it does its work with `Cluster.run`. What it raises ends the
+tool as in Java: `Ended` with its status, a JavaError as an exception that nobody caught, told without stack.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+from typer.core import TyperCommand
+
+from millstream.kafka_tools.arguments import Ended, Given, Option, Options
+from millstream.kafka_tools.java_errors import COMMON, JavaError, java_error
+
+if TYPE_CHECKING:
+    from millstream.terminal.servers import Servers
+    from millstream.terminal.session import Session
+
+T = TypeVar("T")
+Main = Callable[[Sequence[str]], int]
+
+HELP = Option("help", "Print usage information.")
+VERSION = Option("version", "Display Kafka version.")
+COMMAND_CONFIG = Option(
+    "command-config", "A file with properties of the admin client.", "command config property file"
+)
+VERSION_SHOWN = "4.1.0"
+"""The version of the Java tools that these are held to."""
+
+
+class _Unparsed(TyperCommand):
+    """A command whose arguments typer does not look at."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.args = list(args)
+        return []
+
+
+def tool(options: Options, main: Main) -> typer.Typer:
+    """The app of a tool."""
+    app = typer.Typer(add_completion=False)
+
+    @app.command(cls=_Unparsed, add_help_option=False, help=options.purpose)
+    def call(context: typer.Context) -> None:
+        raise typer.Exit(run(options, main, context.args))
+
+    return app
+
+
+def run(options: Options, main: Main, arguments: Sequence[str]) -> int:
+    """Run a tool to its end; the exit status."""
+    try:
+        return main(arguments)
+    except Ended as end:
+        if end.message is not None:
+            tell(end.message)
+        if end.usage:
+            tell(options.usage())
+        return end.status
+    except JavaError as error:
+        tell(f'Exception in thread "main" {error.told}')
+        tell_notes(error)
+        return 1
+    except BrokenPipeError:
+        # Whoever read our output has enough, as in `… | head`: Python must not try to flush the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (OSError, UnicodeError) as error:
+        # A file that cannot be read, say.
+        tell(str(error) or type(error).__name__)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def tell(text: str) -> None:
+    """A line on stderr."""
+    print(text, file=sys.stderr)
+
+
+def tell_notes(error: BaseException) -> None:
+    """What there is to say besides what the Java tools say."""
+    for note in getattr(error, "__notes__", ()):
+        tell(note)
+
+
+def read_arguments(options: Options, arguments: Sequence[str], bare: str | None = None) -> Given:
+    """The options as they are given; `--help` and `--version` are answered, and no arguments at all as
+    `--help`, with `bare` before the usage.
+    """
+    given = options.parse(arguments, tell)
+    if not arguments:
+        given.usage(bare or options.purpose)
+    if given.has("help"):
+        given.usage(options.purpose)
+    if given.has("version"):
+        print(VERSION_SHOWN)
+        raise Ended(0)
+    return given
+
+
+def read_or_usage(options: Options, arguments: Sequence[str]) -> Given:
+    """The same, of the tools that answer joptsimple's errors with their usage."""
+    try:
+        return read_arguments(options, arguments)
+    except JavaError as error:
+        tell_notes(error)
+        raise Ended(1, str(error), usage=True) from None
+
+
+class Cluster:
+    """The cluster that a tool is to talk to, as an admin client of Java's that has asked nothing yet."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+
+    @classmethod
+    def create(cls, bootstrap: str, file: str | None, properties: Mapping[str, str] | None = None) -> Cluster:
+        """JavaError for settings that no client can be made with.
+
+        `file` is that of `--command-config`; `properties` are over it.
+        """
+        from logd.errors import MillstreamError
+        from millstream.terminal.servers import Servers
+
+        # Java's clients skip what is empty between the commas.
+        named = ",".join(server for each in bootstrap.split(",") if (server := each.strip()))
+        servers = Servers(named, {**read_client_properties(file), **(properties or {})})
+        try:
+            servers.client()
+        except (MillstreamError, ValueError) as error:
+            raise JavaError(f"{COMMON}.KafkaException", "Failed to create new KafkaAdminClient") from error
+        return cls(servers)
+
+    def run(self, work: Callable[[Session], Awaitable[T]], call: str = "listTopics", **arguments: Any) -> T:
+        """Connect, and do the work; JavaError for whatever a Java client would throw.
+
+        `call`: the admin client's call that is the first to wait for a broker. `arguments` are the Client's.
+        """
+        import logging
+
+        from logd.errors import MillstreamError
+        from millstream.terminal.command import run_loop
+        from millstream.terminal.output import Format
+        from millstream.terminal.session import Session
+
+        logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
+
+        timeout = self._servers.properties.get("default.api.timeout.ms")
+        if timeout is not None and timeout.strip().isdecimal():
+            # As long as Java's client waits for a broker; ours does not wait a minute if nobody says so.
+            arguments = {"connect_timeout_ms": int(timeout), **arguments}
+
+        async def main() -> T:
+            async with self._servers.client(**arguments) as client:
+                return await work(Session(Format.TABLE, client, self._servers))
+
+        try:
+            return run_loop(main())
+        except (MillstreamError, TimeoutError, ConnectionError) as error:
+            told = java_error(error, call)
+            told.from_future = True
+            raise told from error
+
+
+def read_client_properties(file: str | None) -> dict[str, str]:
+    """The properties of `--command-config` and its like; JavaError where the file is not there."""
+    from logd.config.properties import read_properties
+    from logd.errors import ConfigError
+
+    if file is None:
+        return {}
+    if not Path(file).exists():
+        raise JavaError("java.nio.file.NoSuchFileException", file)
+    try:
+        return read_properties(Path(file), "--command-config")
+    except ConfigError as error:
+        raise java_error(error, "") from None

@@ -1,0 +1,1 @@
+"""`kafka-topics`: topics and their partitions, as Kafka's TopicCommand has them."""

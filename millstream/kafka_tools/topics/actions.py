@@ -1,0 +1,95 @@
+"""What `kafka-topics` does to a cluster, but for describing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from logd.client import NewTopic
+from logd.errors import ErrorCode, KafkaError
+from millstream.kafka_tools.arguments import Given
+from millstream.kafka_tools.assignments import parse_replica_assignment
+from millstream.kafka_tools.java_errors import illegal_argument
+from millstream.kafka_tools.topic_config import parse_topic_config
+from millstream.kafka_tools.topic_filter import chosen
+from millstream.terminal.session import Session
+
+COLLISION = (
+    "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could "
+    "collide. To avoid issues it is best to use either, but not both."
+)
+
+
+def _wanted(given: Given) -> NewTopic:
+    """The topic that the options describe, in the order in which Java reads them."""
+    name = given.text("topic") or ""
+    partitions, factor = given.integer("partitions"), given.integer("replication-factor")
+    assignments = parse_replica_assignment(given.text("replica-assignment") or "")
+    config = parse_topic_config(given.texts("config"))
+    return NewTopic(
+        name,
+        -1 if partitions is None else partitions,
+        -1 if factor is None else factor,
+        config,
+        dict(enumerate(assignments)),
+    )
+
+
+async def create_topic(session: Session, given: Given) -> None:
+    """Create a topic."""
+    topic = _wanted(given)
+    if "." in topic.name or "_" in topic.name:
+        print(COLLISION)
+    if given.has("replication-factor") and not 1 <= topic.replication_factor <= 32767:
+        raise illegal_argument("The replication factor must be between 1 and 32767 inclusive")
+    if given.has("partitions") and topic.num_partitions < 1:
+        raise illegal_argument("The partitions must be greater than 0")
+    try:
+        await session.admin.create_topics([topic])
+    except KafkaError as error:
+        if error.code is ErrorCode.TOPIC_ALREADY_EXISTS and given.has("if-not-exists"):
+            return
+        raise
+    print(f"Created topic {topic.name}.")
+
+
+async def list_topics(session: Session, given: Given) -> None:
+    """Print topics' names."""
+    print("\n".join(await find_topics(session, given)))
+
+
+async def alter_topics(session: Session, given: Given) -> None:
+    """Give topics more partitions."""
+    wanted = _wanted(given)
+    names = await _existing(session, given)
+    described = await session.admin.describe_topics(names) if names else {}
+    assignments = {
+        name: [list(brokers) for _, brokers in sorted(wanted.assignments.items())][topic.partition_count :]
+        for name, topic in described.items()
+        if wanted.assignments
+    }
+    if names:
+        counts = dict.fromkeys(names, wanted.num_partitions)
+        await session.admin.create_partitions(counts, assignments=assignments)
+
+
+async def delete_topics(session: Session, given: Given) -> None:
+    """Delete topics."""
+    await session.admin.delete_topics(await _existing(session, given))
+
+
+async def find_topics(session: Session, given: Given) -> list[str]:
+    """The names of the topics that `--topic` admits, all where it is not given."""
+    names = await session.admin.list_topics()
+    return chosen(names, given.text("topic"), exclude_internal=given.has("exclude-internal"))
+
+
+async def _existing(session: Session, given: Given) -> Sequence[str]:
+    names = await find_topics(session, given)
+    check_exists(given, names)
+    return names
+
+
+def check_exists(given: Given, names: Sequence[str]) -> None:
+    """JavaError where a topic is named and there is none, unless that is fine."""
+    if given.text("topic") and not given.has("if-exists") and not names:
+        raise illegal_argument(f"Topic '{given.text('topic')}' does not exist as expected")

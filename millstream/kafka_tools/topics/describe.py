@@ -1,0 +1,220 @@
+"""What `kafka-topics --describe` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from logd.client import ConfigEntry, OngoingReassignment, TopicPartition
+from logd.errors import ErrorCode, KafkaError
+from logd.wire import Message
+from logd.wire.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    TopicRequest,
+)
+from millstream.kafka_tools.arguments import Given
+from millstream.kafka_tools.java_errors import illegal_argument
+from millstream.kafka_tools.java_order import string_order
+from millstream.kafka_tools.java_uuid import parse_uuid, shown_uuid
+from millstream.kafka_tools.topics.actions import check_exists, find_topics
+from millstream.terminal.session import Session
+
+DEFAULT = 5
+"""The source of a setting that nobody has set."""
+NO_LEADER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition; `eligible` and `last_eligible` are None where the broker knows nothing of KIP-966."""
+
+    index: int
+    leader: int
+    replicas: Sequence[int]
+    isr: Sequence[int]
+    eligible: Sequence[int] | None = None
+    last_eligible: Sequence[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic with its partitions, in order."""
+
+    name: str
+    topic_id: bytes
+    partitions: Sequence[Partition]
+
+
+async def describe_topics(session: Session, given: Given) -> None:
+    """Print topics with their partitions."""
+    names = await _names(session, given)
+    topics = {topic.name: topic for topic in await _describe(session, names, given)}
+    configs = await session.admin.describe_topics_configs(topics)
+    live = set((await session.client.metadata((), refresh=True)).brokers)
+    moves = await _moves(session, topics.values())
+    for name in string_order(topics, len(topics)):
+        config = configs[name]
+        if isinstance(config, KafkaError):
+            raise config
+        for line in _lines(topics[name], config, moves, _Wanted(given, live)):
+            print(line)
+
+
+async def _names(session: Session, given: Given) -> Sequence[str]:
+    text = given.text("topic-id")
+    topic_id = None if text is None else parse_uuid(text)
+    if topic_id is None or not any(topic_id):
+        names = await find_topics(session, given)
+        check_exists(given, names)
+        return names
+    topics = await session.admin.list_topics()
+    internal = not given.has("exclude-internal")
+    found = [name for name, t in topics.items() if t.topic_id == topic_id and (internal or not t.is_internal)]
+    if not found and not given.has("if-exists"):
+        raise illegal_argument(f"TopicId '{shown_uuid(topic_id)}' does not exist as expected")
+    return found
+
+
+async def _describe(session: Session, names: Sequence[str], given: Given) -> list[Topic]:
+    """By DescribeTopicPartitions, page by page; by metadata where the broker does not know it."""
+    limit = given.integer("partition-size-limit-per-response")
+    if not names:
+        return []
+    try:
+        return await _pages(session, sorted(names), 2000 if limit is None else limit)
+    except KafkaError as error:
+        if error.code is not ErrorCode.UNSUPPORTED_VERSION:
+            raise
+    return [
+        Topic(
+            name,
+            topic.topic_id,
+            [
+                Partition(p.partition, p.leader, p.replicas, p.isr)
+                for _, p in sorted(topic.partitions.items())
+            ],
+        )
+        for name, topic in (await session.admin.describe_topics(names)).items()
+    ]
+
+
+async def _pages(session: Session, names: Sequence[str], limit: int) -> list[Topic]:
+    found: dict[str, tuple[bytes, list[Partition]]] = {}
+    cursor: Cursor | None = None
+    while True:
+        rest = [name for name in names if cursor is None or name >= cursor.topic_name]
+        request: Message = DescribeTopicPartitionsRequest(
+            topics=[TopicRequest(name=name) for name in rest],
+            response_partition_limit=limit,
+            cursor=cursor,
+        )
+        answer: DescribeTopicPartitionsResponse = await session.client.request(request)
+        for topic in answer.topics:
+            _, partitions = found.setdefault(topic.name or "", (topic.topic_id, []))
+            partitions += _partitions(topic)
+        if (cursor := answer.next_cursor) is None:
+            return [Topic(name, topic_id, partitions) for name, (topic_id, partitions) in found.items()]
+
+
+def _partitions(topic: DescribeTopicPartitionsResponseTopic) -> Iterator[Partition]:
+    if topic.error_code:
+        raise KafkaError(topic.error_code)
+    return map(_partition, topic.partitions)
+
+
+def _partition(p: DescribeTopicPartitionsResponsePartition) -> Partition:
+    return Partition(
+        p.partition_index,
+        p.leader_id,
+        p.replica_nodes,
+        p.isr_nodes,
+        p.eligible_leader_replicas,
+        p.last_known_elr,
+    )
+
+
+async def _moves(session: Session, topics: Iterable[Topic]) -> Mapping[TopicPartition, OngoingReassignment]:
+    tps = [TopicPartition(topic.name, p.index) for topic in topics for p in topic.partitions]
+    try:
+        return await session.admin.list_partition_reassignments(tps)
+    except KafkaError as error:
+        if error.code in (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
+            return {}
+        raise
+
+
+class _Wanted:
+    """What of topics is asked for."""
+
+    def __init__(self, given: Given, live: set[int]) -> None:
+        self._given = given
+        self._live = live
+        self.overridden = given.has("topics-with-overrides")
+        self.topics = not given.has(
+            "unavailable-partitions",
+            "under-replicated-partitions",
+            "under-min-isr-partitions",
+            "at-min-isr-partitions",
+        )
+
+    def admits(self, p: Partition, factor: int, min_isr: int) -> bool:
+        """Whether a partition is shown."""
+        has = self._given.has
+        return (
+            self.topics
+            or (has("under-replicated-partitions") and len(p.isr) < factor)
+            or (has("unavailable-partitions") and p.leader not in self._live)
+            or (has("under-min-isr-partitions") and (p.leader == NO_LEADER or len(p.isr) < min_isr))
+            or (has("at-min-isr-partitions") and len(p.isr) == min_isr)
+        )
+
+
+def _lines(
+    topic: Topic,
+    config: Mapping[str, ConfigEntry],
+    moves: Mapping[TopicPartition, OngoingReassignment],
+    wanted: _Wanted,
+) -> Iterator[str]:
+    own = [config[key] for key in string_order(config) if config[key].source != DEFAULT]
+    factors = [_factor(p, moves.get(TopicPartition(topic.name, p.index))) for p in topic.partitions]
+    if wanted.topics and (own or not wanted.overridden):
+        topic_id = f"\tTopicId: {shown_uuid(topic.topic_id)}" if any(topic.topic_id) else ""
+        yield (
+            f"Topic: {topic.name}{topic_id}\tPartitionCount: {len(topic.partitions)}"
+            f"\tReplicationFactor: {factors[0]}\tConfigs: {','.join(f'{e.name}={e.value}' for e in own)}"
+        )
+    if wanted.overridden:
+        return
+    min_isr = int(config["min.insync.replicas"].value or 1)
+    for p, factor in zip(topic.partitions, factors, strict=True):
+        if wanted.admits(p, factor, min_isr):
+            yield _line(topic.name, p, moves.get(TopicPartition(topic.name, p.index)))
+
+
+def _factor(p: Partition, move: OngoingReassignment | None) -> int:
+    """How many replicas there are to be; a move that has ended meanwhile counts no more."""
+    if move is None or not {*move.adding, *move.removing} & {*p.replicas}:
+        return len(p.replicas)
+    return len(move.replicas) - len(move.adding)
+
+
+def _line(name: str, p: Partition, move: OngoingReassignment | None) -> str:
+    fields = {
+        "Topic": name,
+        "Partition": str(p.index),
+        "Leader": "none" if p.leader == NO_LEADER else str(p.leader),
+        "Replicas": _joined(p.replicas),
+        "Isr": _joined(p.isr),
+    }
+    if move is not None:
+        fields |= {"Adding Replicas": _joined(move.adding), "Removing Replicas": _joined(move.removing)}
+    fields |= {"Elr": _joined(p.eligible), "LastKnownElr": _joined(p.last_eligible)}
+    return "".join(f"\t{key}: {value}" for key, value in fields.items())
+
+
+def _joined(brokers: Sequence[int] | None) -> str:
+    return "N/A" if brokers is None else ",".join(map(str, brokers))

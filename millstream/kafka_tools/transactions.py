@@ -1,0 +1,288 @@
+"""`kafka-transactions`: transactions and their producers, as TransactionsCommand has them.
+
+What it asks is the work of `millstream.txn`; forceTerminateTransaction fences the id's producer.
+"""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from millstream.kafka_tools.arguments import Ended, Options
+from millstream.kafka_tools.java_errors import JavaError, java_error
+from millstream.kafka_tools.running import VERSION_SHOWN, Cluster, tool
+
+if TYPE_CHECKING:
+    from logd.client import ActiveProducer, TopicPartition
+    from millstream.kafka_tools.argparse4j import Parser
+    from millstream.terminal.session import Session
+
+OPTIONS = Options(
+    "This tool is used to analyze the transactional state of producers in the cluster. It can be used to "
+    "detect and recover from hanging transactions.",
+    [],
+)
+NEEDS_PRODUCER = (
+    "The transaction to abort must be identified either with --start-offset (for brokers on 3.0 or above) or "
+    "with --producer-id, --producer-epoch, and --coordinator-epoch (for older brokers)"
+)
+NEEDS_SCOPE = (
+    "The `find-hanging` command requires either --topic or --broker-id to limit the scope of the search"
+)
+
+Work = Callable[["Session", Namespace], Awaitable[None]]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Carry out the command."""
+    given = _parser().read(arguments)
+    if given.version:
+        print(VERSION_SHOWN)
+        return 0
+    _check(given)
+    try:
+        cluster = Cluster.create(given.bootstrap_server, given.command_config)
+    except JavaError as error:
+        if error.java_class.endswith("NoSuchFileException"):
+            raise _ended("Failed to load admin client properties", error) from None
+        raise
+    cluster.run(lambda session: _WORK[given.command](session, given))
+    return 0
+
+
+def _parser() -> Parser:
+    from millstream.kafka_tools.argparse4j import Parser, integer, long, short
+
+    parser = Parser("kafka-transactions.sh", OPTIONS.purpose)
+    parser.add_argument("-v", "--version", action="store_true", help="Tell the version, and end.")
+    parser.add_argument("--command-config", metavar="FILE", help="Properties of the admin client.")
+    parser.require("--bootstrap-server", metavar="host:port", help="Brokers to connect to.")
+    commands = parser.add_subparsers(dest="command", title="commands", metavar="COMMAND")
+
+    add = commands.add_parser("list", help="List transactions.").add_argument
+    add("--duration-filter", type=long, help="Only those that run longer, in ms; below 0: all.")
+    add("--transactional-id-pattern", help="Only ids that this regular expression matches.")
+    describe = commands.add_parser("describe", help="Describe the transaction of an id.")
+    describe.require("--transactional-id", help="The id.")
+    producers = commands.add_parser("describe-producers", help="Describe a partition's producers.")
+    producers.add_argument("--broker-id", type=integer, help="Ask this broker instead of the leader.")
+    producers.require("--topic", help="The topic.")
+    producers.require("--partition", type=integer, help="The partition's number.")
+    abort = commands.add_parser("abort", help="Abort a transaction that hangs.")
+    abort.require("--topic", help="The topic.")
+    abort.require("--partition", type=integer, help="The partition's number.")
+    abort.add_argument("--start-offset", type=long, help="Where the transaction begins.")
+    abort.add_argument("--producer-id", type=long, help="For brokers before 3.0.")
+    abort.add_argument("--producer-epoch", type=short, help="With --producer-id.")
+    abort.add_argument("--coordinator-epoch", type=integer, help="With --producer-id.")
+    add = commands.add_parser("find-hanging", help="Find transactions that hang.").add_argument
+    add("--broker-id", type=integer, help="Search what this broker holds.")
+    add("--max-transaction-timeout", type=integer, default=15, help="In minutes: look at those idle longer.")
+    add("--topic", help="Search this topic.")
+    add("--partition", type=integer, help="Search this partition of the topic.")
+    force = commands.add_parser("forceTerminateTransaction", help="Abort an id's transaction.")
+    force.require("--transactionalId", help="The id.")
+    return parser
+
+
+def _check(given: Namespace) -> None:
+    """End with Java's words for options that are missing."""
+    if given.command == "find-hanging":
+        if given.topic is None and given.broker_id is None:
+            raise Ended(1, NEEDS_SCOPE)
+        if given.partition is not None and given.topic is None:
+            raise Ended(1, "The --partition argument requires --topic to be provided")
+    if given.command == "abort" and given.start_offset is None:
+        if given.producer_id is None:
+            raise Ended(1, NEEDS_PRODUCER)
+        for name in ("producer_epoch", "coordinator_epoch"):
+            if getattr(given, name) is None:
+                raise Ended(1, f"Missing required argument --{name.replace('_', '-')}")
+
+
+async def _list(session: Session, given: Namespace) -> None:
+    from logd.errors import MillstreamError
+    from millstream.kafka_tools.pretty_table import print_table
+    from millstream.txn.cli import LISTED
+
+    longer = -1 if given.duration_filter is None else given.duration_filter
+    try:
+        found = await session.admin.list_transactions(
+            longer_than_ms=longer, transactional_id_pattern=given.transactional_id_pattern
+        )
+    except MillstreamError as error:
+        raise _ended("Failed to list transactions", error) from None
+    rows = [(one.transactional_id, one.coordinator, one.producer_id, one.state) for one in found]
+    print_table(tuple(LISTED.values()), rows)
+
+
+async def _describe(session: Session, given: Namespace) -> None:
+    from logd.errors import ErrorCode, KafkaError, MillstreamError
+    from millstream.kafka_tools.pretty_table import print_table
+    from millstream.txn.cli import DESCRIBED, UNKNOWN
+
+    name = given.transactional_id
+    try:
+        found = (await session.admin.describe_transactions([name]))[name]
+    except MillstreamError as error:
+        cause: Exception = error
+        if isinstance(error, KafkaError) and error.code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            text = (
+                f"DescribeTransactions request for transactionalId `{name}` failed because the ID could not "
+                "be found"
+            )
+            cause = JavaError("org.apache.kafka.common.errors.TransactionalIdNotFoundException", text)
+        raise _ended(f"Failed to describe transaction state of transactional-id `{name}`", cause) from None
+    began = found.start_time_ms
+    row = (
+        found.coordinator,
+        name,
+        found.producer_id,
+        found.producer_epoch,
+        found.state,
+        found.timeout_ms,
+        UNKNOWN if began < 0 else began,
+        UNKNOWN if began < 0 else _now_ms() - began,
+        ",".join(map(str, found.partitions)),
+    )
+    print_table(tuple(DESCRIBED.values()), [row])
+
+
+async def _describe_producers(session: Session, given: Namespace) -> None:
+    from logd.client import TopicPartition
+    from millstream.kafka_tools.pretty_table import print_table
+    from millstream.txn.cli import PRODUCERS, UNKNOWN
+
+    tp = TopicPartition(given.topic, given.partition)
+    place = "leader" if given.broker_id is None else f"broker {given.broker_id}"
+    found = await _producers(
+        session, tp, given.broker_id, f"Failed to describe producers for partition {tp} on {place}"
+    )
+    print_table(
+        tuple(PRODUCERS.values()),
+        [
+            (
+                one.producer_id,
+                one.producer_epoch,
+                one.coordinator_epoch,
+                one.last_sequence,
+                one.last_timestamp_ms,
+                UNKNOWN if one.transaction_start_offset < 0 else one.transaction_start_offset,
+            )
+            for one in found
+        ],
+    )
+
+
+async def _producers(
+    session: Session, tp: TopicPartition, broker: int | None, failure: str
+) -> list[ActiveProducer]:
+    from logd.errors import MillstreamError
+
+    try:
+        return (await session.admin.describe_producers([tp], node=broker))[tp]
+    except MillstreamError as error:
+        raise _ended(failure, error) from None
+
+
+async def _abort(session: Session, given: Namespace) -> None:
+    from logd.client import TopicPartition
+    from logd.errors import MillstreamError
+
+    tp = TopicPartition(given.topic, given.partition)
+    if given.start_offset is None:
+        named = (given.producer_id, given.producer_epoch, given.coordinator_epoch)
+    else:
+        failure = f"Failed to validate producer state for partition {tp}"
+        found = [
+            one
+            for one in await _producers(session, tp, None, failure)
+            if one.transaction_start_offset == given.start_offset
+        ]
+        if not found:
+            raise Ended(
+                1,
+                f"Could not find any open transactions starting at offset {given.start_offset} on "
+                f"partition {tp}",
+            )
+        named = (found[0].producer_id, found[0].producer_epoch, found[0].coordinator_epoch)
+    # A producer's first transaction has no coordinator epoch yet; 0 is not above any coordinator's epoch.
+    epoch = max(named[2], 0)
+    try:
+        await session.admin.abort_transaction(tp, *named[:2], epoch)
+    except MillstreamError as error:
+        spec = (
+            f"AbortTransactionSpec(topicPartition={tp}, producerId={named[0]}, producerEpoch={named[1]}, "
+            f"coordinatorEpoch={epoch})"
+        )
+        raise _ended(f"Failed to abort transaction {spec}", error) from None
+
+
+async def _find_hanging(session: Session, given: Namespace) -> None:
+    from logd.errors import MillstreamError
+    from millstream.kafka_tools.pretty_table import print_table
+    from millstream.txn.cli import HANGING, MINUTE_MS
+    from millstream.txn.hanging import find_hanging
+
+    now_ms = _now_ms()
+    try:
+        found = await find_hanging(
+            session.client,
+            topic=given.topic,
+            partition=given.partition,
+            broker_id=given.broker_id,
+            idle_ms=given.max_transaction_timeout * MINUTE_MS,
+            now_ms=now_ms,
+        )
+    except MillstreamError as error:
+        raise _ended("Failed to find hanging transactions", error) from None
+    rows = [
+        (
+            tp.topic,
+            tp.partition,
+            one.producer_id,
+            one.producer_epoch,
+            one.coordinator_epoch,
+            one.transaction_start_offset,
+            one.last_timestamp_ms,
+            (now_ms - one.last_timestamp_ms) // MINUTE_MS,
+        )
+        for tp, one in found
+    ]
+    print_table(tuple(HANGING.values()), rows)
+
+
+async def _force_terminate(session: Session, given: Namespace) -> None:
+    """A producer that begins with the id ends what the one before it left open (KIP-939)."""
+    from logd.client import TransactionalProducer
+    from logd.errors import MillstreamError
+
+    name = given.transactionalId
+    try:
+        async with TransactionalProducer(session.client, name):
+            pass
+    except MillstreamError as error:
+        raise _ended(f"Failed to force terminate transactionalId `{name}`", error) from None
+
+
+def _ended(message: str, error: Exception) -> Ended:
+    told = java_error(error, "listTopics")
+    return Ended(1, f"{message}: {told}. Enable debug logging for additional detail.")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+_WORK: dict[str, Work] = {
+    "list": _list,
+    "describe": _describe,
+    "describe-producers": _describe_producers,
+    "abort": _abort,
+    "find-hanging": _find_hanging,
+    "forceTerminateTransaction": _force_terminate,
+}
+
+app = tool(OPTIONS, main)

@@ -1,0 +1,66 @@
+"""What is imitated of Java: the order of a HashMap, texts of errors, numbers, times."""
+
+from __future__ import annotations
+
+import pytest
+
+from logd.errors import ErrorCode
+from logd.topic_partition import TopicPartition
+from millstream.kafka_tools.error_texts import ERROR_TEXTS
+from millstream.kafka_tools.java_errors import JavaError
+from millstream.kafka_tools.java_numbers import shown_double
+from millstream.kafka_tools.java_order import copied, partition_hash, string_hash
+from millstream.kafka_tools.java_times import date_time_ms, duration_ms
+from tests.support import java
+from tests.support.depth import deep
+
+NAMES = ["", "a", "b", "topic-17", "ein längerer Name", "𝄞"]
+TPS = [TopicPartition(name, partition) for name in NAMES for partition in (0, 1, 17, 1000)]
+
+
+def test_every_code_has_its_exception() -> None:
+    assert ERROR_TEXTS.keys() == {code.name for code in ErrorCode} - {"NONE"}
+
+
+@deep
+@java.needs_javac
+def test_java_says_the_same() -> None:
+    sections = java.run_sections("JavaFacts")
+
+    texts = [line.split("\t") for line in sections["errors"].splitlines()]
+    assert {name: (kind, text) for name, kind, text in texts} == ERROR_TEXTS
+    names = [name.split("\t") for name in sections["strings"].splitlines()]
+    assert {name: int(value) & 0xFFFFFFFF for name, value in names} == {n: string_hash(n) for n in NAMES}
+    assert [int(line) & 0xFFFFFFFF for line in sections["partitions"].splitlines()] == [
+        partition_hash(tp) for tp in TPS
+    ]
+    doubles = [line.split("\t") for line in sections["doubles"].splitlines()]
+    assert {text: shown_double(float(text)) for text, _ in doubles} == dict(doubles)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("0", "0.0"), ("12.5", "12.5"), ("1e7", "1.0E7"), ("0.0001", "1.0E-4")]
+)
+def test_doubles(text: str, shown: str) -> None:
+    assert shown_double(float(text)) == shown
+
+
+def test_a_copied_map_is_as_large_as_its_entries_need() -> None:
+    assert [copied(count) for count in (1, 2, 3, 12)] == [2, 3, 5, 17]
+
+
+def test_times() -> None:
+    assert date_time_ms("2013-01-31T12:00:00.500") == 1359633600500
+    assert date_time_ms("2013-01-31T12:00:00.500+01:00") == 1359630000500
+    assert date_time_ms("2013-01-31T12:00:00.500-0130") == 1359639000500
+    for wrong in ("2013-01-31T12:00:00", "2013-01-31T25:00:00.000", "2013-01-31 12:00:00.000"):
+        with pytest.raises(JavaError):
+            date_time_ms(wrong)
+
+
+def test_durations() -> None:
+    assert duration_ms("P1DT2H3M4.5S") == 93784500
+    assert duration_ms("-PT1H") == -3600000
+    for wrong in ("P", "PT", "1H", "P1H"):
+        with pytest.raises(JavaError, match="Text cannot be parsed to a Duration"):
+            duration_ms(wrong)

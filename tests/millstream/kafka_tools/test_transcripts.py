@@ -1,0 +1,132 @@
+"""Kafka's tools against logd and Apache Kafka, line by line as the Java tools answer.
+
+The golden transcripts are what the Java tools say; with REWRITE=1 the test that asks them writes them anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.millstream.kafka_tools.players import JavaTools, OurTools, Player
+from tests.millstream.kafka_tools.rules import Surroundings
+from tests.millstream.kafka_tools.settled import Settled
+from tests.millstream.kafka_tools.stage import Stage
+from tests.millstream.kafka_tools.transcript import FOLDER, Transcript, paths, read
+from tests.support import java
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.depth import deep
+from tests.support.logd_process import LogdProcess
+
+each = pytest.mark.parametrize("path", paths(), ids=lambda path: path.stem)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("files")
+
+
+@pytest.fixture(scope="module")
+def java_tools(folder: Path) -> Iterator[JavaTools]:
+    with JavaTools(folder) as tools:
+        yield tools
+
+
+def on_logd(transcript: Transcript, tmp_path: Path, folder: Path, player: Player) -> Transcript:
+    with LogdProcess(tmp_path / "logd", transcript.settings) as logd:
+        return Stage(folder, Surroundings(logd.bootstrap, logd.folder / "data"), player).play(transcript)
+
+
+def on_kafka(transcript: Transcript, tmp_path: Path, folder: Path, player: Player) -> Transcript:
+    with ApacheKafka(tmp_path / "kafka", transcript.settings) as kafka:
+        settled = Settled(player, kafka.bootstrap)
+        return Stage(folder, Surroundings(kafka.bootstrap, kafka.data), settled).play(transcript)
+
+
+@each
+def test_ours(path: Path, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    golden = read(path)
+
+    played = on_logd(golden, tmp_path, folder, OurTools())
+
+    assert played.answers(of_kafka=False) == golden.answers(of_kafka=False)
+
+
+@deep
+@java.needs_javac
+@each
+def test_the_golden_answers_are_javas(
+    path: Path, tmp_path: Path, folder: Path, java_tools: JavaTools
+) -> None:
+    golden = read(path)
+
+    played = on_logd(golden, tmp_path, folder, java_tools)
+
+    if os.environ.get("REWRITE"):
+        path.write_text(played.text())
+    assert played.answers(of_kafka=False) == read(path).answers(of_kafka=False)
+
+
+@deep
+@java.needs_javac
+@each
+def test_the_golden_answers_are_javas_on_apache_kafka(
+    path: Path, tmp_path: Path, folder: Path, java_tools: JavaTools
+) -> None:
+    golden = read(path)
+
+    played = on_kafka(golden, tmp_path, folder, java_tools)
+
+    if os.environ.get("REWRITE"):
+        for step, there in zip(golden.steps, played.steps, strict=True):
+            step.on_kafka = there.answer if there.answer != step.answer else None
+        path.write_text(golden.text())
+    assert played.answers(of_kafka=False) == read(path).answers(of_kafka=True)
+
+
+@deep
+@java.needs_kafka
+@each
+def test_ours_on_apache_kafka(
+    path: Path, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    golden = read(path)
+
+    played = on_kafka(golden, tmp_path, folder, OurTools())
+
+    assert played.answers(of_kafka=False) == golden.answers(of_kafka=True)
+
+
+of_kafka_alone = pytest.mark.parametrize("path", paths(FOLDER / "apache-kafka"), ids=lambda path: path.stem)
+"""Transcripts of what logd has none of."""
+
+
+@deep
+@java.needs_javac
+@of_kafka_alone
+def test_the_golden_answers_are_javas_where_logd_has_none(
+    path: Path, tmp_path: Path, folder: Path, java_tools: JavaTools
+) -> None:
+    played = on_kafka(read(path), tmp_path, folder, java_tools)
+
+    if os.environ.get("REWRITE"):
+        path.write_text(played.text())
+    assert played.text() == path.read_text()
+
+
+@deep
+@java.needs_kafka
+@of_kafka_alone
+def test_ours_where_logd_has_none(
+    path: Path, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+
+    played = on_kafka(read(path), tmp_path, folder, OurTools())
+
+    assert played.text() == path.read_text()

@@ -1,0 +1,132 @@
+"""Transcripts: what Kafka's tools are asked and what they answer, as text.
+
+    % num.partitions=2                  a setting of the broker, at the top
+    # prose
+    & produce a:0 one two               something done to the cluster meanwhile (`stage.py`)
+    $ kafka-topics --bootstrap-server localhost:9092 --create --topic a
+    < a line of stdin
+    Created topic a.                    a line of stdout
+    | $ …                               one that is empty, or begins like one of the marks here
+    ! Missing required argument …       a line of stderr
+    ? 1                                 the exit status, where it is not 0
+    ~ …                                 all of these once more, where Apache Kafka's broker has other words;
+                                        a ~ alone where nothing comes of it there
+
+A line that ends with spaces has a ¶ behind them.
+
+The golden files are what the Java tools answer: `REWRITE=1` has the test that asks them write them anew. What
+cannot be the same twice is evened out by `rules.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "transcripts"
+MARKS = "%#&$<!?|~"
+END = "¶"
+"""Behind a line that ends with spaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a tool ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    def lines(self) -> Iterator[str]:
+        """As they stand in a transcript."""
+        for line in self.stdout.splitlines():
+            shown = _shown(line)
+            yield shown if shown and shown[0] not in MARKS else f"| {shown}".rstrip()
+        for line in self.stderr.splitlines():
+            yield f"! {_shown(line)}".rstrip()
+        if self.status != 0:
+            yield f"? {self.status}"
+
+
+def _shown(line: str) -> str:
+    return line if line == line.rstrip() else line + END
+
+
+@dataclass(slots=True)
+class Step:
+    """A line that something is done by."""
+
+    mark: str
+    """`$` for a tool, `&` for a direction."""
+    text: str
+    before: list[str]
+    """Prose and empty lines above."""
+    stdin: list[str] = field(default_factory=list)
+    answer: list[str] = field(default_factory=list)
+    on_kafka: list[str] | None = None
+    """The answer where the broker is Apache Kafka's, if that is another."""
+
+    def lines(self) -> Iterator[str]:
+        """All of it, as it stands in the transcript."""
+        yield from self.before
+        yield f"{self.mark} {self.text}"
+        yield from (f"< {line}" for line in self.stdin)
+        yield from self.answer
+        if self.on_kafka is not None:
+            yield from (f"~ {line}" for line in self.on_kafka) if self.on_kafka else ("~",)
+
+
+@dataclass(slots=True)
+class Transcript:
+    """A file of them."""
+
+    path: Path
+    head: list[str]
+    steps: list[Step]
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Those of the broker."""
+        pairs = (line.removeprefix("% ").partition("=") for line in self.head if "=" in line)
+        return {key: value for key, _, value in pairs}
+
+    def answers(self, *, of_kafka: bool) -> list[str]:
+        """What is asked, with what is answered by a broker of Apache Kafka or by logd."""
+        lines: list[str] = []
+        for step in self.steps:
+            is_other = of_kafka and step.on_kafka is not None
+            lines += [f"{step.mark} {step.text}", *((step.on_kafka or ()) if is_other else step.answer)]
+        return lines
+
+    def text(self) -> str:
+        """The file's content."""
+        return "\n".join([*self.head, *(line for step in self.steps for line in step.lines()), ""])
+
+
+def read(path: Path) -> Transcript:
+    """A transcript from its file."""
+    found = Transcript(path, [], [])
+    before: list[str] = []
+    for line in path.read_text().splitlines():
+        mark, text = line[:1], line[2:]
+        if mark == "%":
+            found.head.append(line)
+        elif mark in ("", "#"):
+            before.append(line)
+        elif mark in ("$", "&"):
+            found.steps.append(Step(mark, text, before))
+            before = []
+        elif mark == "<":
+            found.steps[-1].stdin.append(text)
+        elif mark == "~":
+            step = found.steps[-1]
+            step.on_kafka = [*(step.on_kafka or ()), text] if text else []
+        else:
+            found.steps[-1].answer.append(line)
+    return found
+
+
+def paths(folder: Path = FOLDER) -> Sequence[Path]:
+    """All transcripts of a folder."""
+    return sorted(folder.glob("*.txt"))
