@@ -16,23 +16,30 @@ from xdist.scheduler import LoadScopeScheduling
 TESTS = Path(__file__).parent.parent
 SPARK = ("plugins/spark/", "millstream/demo/test_demo.py", "interop/test_any_kafka.py")
 """What starts Spark, by the beginnings of paths."""
-SHARDS = {"faults/test_model.py": 4, "logd/wire/test_messages.py": 4}
+SHARDS = {
+    "faults/test_model.py": 4,
+    "logd/wire/test_messages.py": 4,
+    "millstream/kafka_tools/test_transcripts.py": 3,
+}
 """Files in several groups, each test by its name's checksum."""
 SECONDS = {
     "spark": 300,
     "interop/test_truncated_logs.py": 100,
     "millstream/test_records_exchange.py": 100,
+    "millstream/kafka_tools/test_transcripts.py": 80,
     "faults/test_model.py": 50,
     "logd/client/test_session_histories.py": 50,
     "logd/client/test_transaction_oracle.py": 50,
     "logd/storage/test_kafka_folders.py": 50,
     "faults/exactly_once/test_exactly_once.py": 50,
+    "docs/test_commands_run.py": 30,
     "faults/test_crash_points.py": 30,
     "interop/transactions/test_copying.py": 30,
     "interop/test_kafka_takes_over.py": 20,
     "millstream/test_apache_kafka.py": 20,
     "interop/test_other_languages.py": 20,
     "logd/client/test_transaction_histories.py": 20,
+    "millstream/kafka_tools/test_exchange.py": 20,
     "millstream/test_records.py": 20,
     "mirror/test_late_batches.py": 20,
     "connect/integration/test_kills.py": 10,
@@ -60,6 +67,7 @@ SECONDS = {
     "mirror/test_links.py": 10,
     "millstream/testing/test_faults.py": 10,
     "millstream/testing/test_plugin.py": 10,
+    "millstream/zookeeper/test_zookeeper.py": 10,
     "mirror/test_quarantine.py": 10,
     "streams/test_kills.py": 10,
     "connect/integration/test_worker.py": 5,

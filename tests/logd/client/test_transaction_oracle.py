@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 from collections import defaultdict
 from pathlib import Path
@@ -46,6 +47,11 @@ TABLES = {
 UNBEGUN = "unbegun"
 """Java's initTransactions has failed and is to be called again: so may be our `start`, whatever it raised, or
 a new producer of the same id begins."""
+RACE = re.compile(
+    r"^(\d InitProducerId (?:CLUSTER|TRANSACTIONAL_ID)_AUTHORIZATION_FAILED )fatal$", re.MULTILINE
+)
+"""Java's initTransactions raises before its sender has taken the failure back: an abort at once may still
+find that it is fatal, as a busy machine shows."""
 DIFFERENCES: dict[tuple[str, str, str], tuple[set[str], str]] = {
     ("FindCoordinator", UNBEGUN, "abortable"): (
         {"GROUP_AUTHORIZATION_FAILED", "TRANSACTION_ABORTABLE"},
@@ -161,7 +167,7 @@ def test_kafka_does_so_still() -> None:
             assert process.returncode == 0
             return printed.decode()
 
-    printed = run(ask())
+    printed = RACE.sub(rf"\1{UNBEGUN}", run(ask()))
     if os.environ.get("REWRITE"):
         GOLDEN.write_text(printed, encoding="utf-8")
     assert printed == GOLDEN.read_text(encoding="utf-8")

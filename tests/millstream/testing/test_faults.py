@@ -65,7 +65,7 @@ def test_dropped_connections_are_made_again(broker: Broker) -> None:
     broker.faults.drop_connections()
     client.produce("orders", "b")
     assert client.flush(60) == 0
-    assert texts(broker) == ["a", "b"]
+    assert texts(broker) == ["a", "b"], f"{broker.records('orders')}\n{broker.report()}\n{broker.requests()}"
 
 
 def test_a_moved_coordinator_is_looked_for(broker: Broker) -> None:
