@@ -59,7 +59,7 @@ def to_run() -> list[tuple[Block, str]]:
     ]
 
 
-@sample(6)
+@sample(4)
 @pytest.mark.parametrize(("block", "line"), to_run(), ids=lambda each: getattr(each, "place", each))
 def test_it_runs(here: Stage, block: Block, line: str) -> None:
     if "flights-table" in line and (shutil.which("java") is None or find_spec("pyspark") is None):

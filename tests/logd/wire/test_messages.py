@@ -162,6 +162,7 @@ def kio_bytes(message: Message, version: int) -> bytes:
     return out.getvalue()
 
 
+@depth.sample(200)
 @pytest.mark.parametrize(("cls", "version"), CASES)
 @settings(max_examples=depth.times(8), database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())

@@ -18,7 +18,7 @@ from tests.millstream.kafka_tools.stage import Stage
 from tests.millstream.kafka_tools.transcript import FOLDER, Transcript, paths, read
 from tests.support import java
 from tests.support.apache_kafka import ApacheKafka
-from tests.support.depth import deep
+from tests.support.depth import deep, sample
 from tests.support.logd_process import LogdProcess
 
 each = pytest.mark.parametrize("path", paths(), ids=lambda path: path.stem)
@@ -46,6 +46,7 @@ def on_kafka(transcript: Transcript, tmp_path: Path, folder: Path, player: Playe
         return Stage(folder, Surroundings(kafka.bootstrap, kafka.data), settled).play(transcript)
 
 
+@sample(6)
 @each
 def test_ours(path: Path, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)

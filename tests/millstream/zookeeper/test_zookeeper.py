@@ -100,6 +100,7 @@ def test_an_ensemble_goes_on_without_its_leader(tmp_path: Path) -> None:
             assert client.get("/a")[0] == b"2"
 
 
+@deep
 def test_a_server_that_dies_is_told_of(tmp_path: Path) -> None:
     with started("--folder", tmp_path) as (process, _):
         (pid,) = children(process.pid)
