@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from millstream.config.kind import Kind
 from millstream.terminal.command import command
 from millstream.terminal.completion import complete_groups, complete_topics
 from millstream.terminal.session import Session
@@ -15,15 +15,6 @@ from millstream.terminal.status import UsageError
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 COLUMNS = ("key", "value", "source", "default", "read_only", "sensitive")
-
-
-class Kind(StrEnum):
-    """What settings belong to; Kafka's entity types."""
-
-    TOPIC = "topic"
-    BROKER = "broker"
-    GROUP = "group"
-    BROKER_LOGGER = "broker-logger"
 
 
 def _complete_names(context: typer.Context, incomplete: str) -> list[str]:

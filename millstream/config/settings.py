@@ -14,7 +14,7 @@ from millstream.terminal.session import Session
 from millstream.terminal.status import NotFound, UsageError
 
 if TYPE_CHECKING:
-    from millstream.config.cli import Kind
+    from millstream.config.kind import Kind
 
 Changes = Mapping[str, str | tuple[ConfigOp, str] | None]
 

@@ -19,8 +19,9 @@ from millstream.consume.positions import parse_start, parse_time
 from millstream.consume.reading import Reading
 from millstream.data_types import options as type_options
 from millstream.data_types.escapes import unescaped
-from millstream.data_types.find import SchemaOptions, find_type
+from millstream.data_types.find import find_type
 from millstream.data_types.names import TypeName
+from millstream.data_types.schema_options import SchemaOptions
 from millstream.terminal.command import command
 from millstream.terminal.output import Format
 from millstream.terminal.progress import Progress

@@ -17,8 +17,8 @@ import msgspec
 from logd.errors import ConfigError
 from millstream.data_types.avro_values import value_maker
 from millstream.data_types.data_type import DataType, JsonValue, WrongData
-from millstream.data_types.find import SchemaOptions
 from millstream.data_types.registry import Registry, framed, unframed
+from millstream.data_types.schema_options import SchemaOptions
 from millstream.terminal.status import UsageError
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from logd.errors import ConfigError
 from millstream.data_types.data_type import DataType, JsonValue, WrongData
-from millstream.data_types.find import SchemaOptions
 from millstream.data_types.registered_file import RegisteredFile, indexes_read, indexes_written
 from millstream.data_types.registry import Registry, framed, unframed
+from millstream.data_types.schema_options import SchemaOptions
 from millstream.terminal.status import NotFound, UsageError
 
 

@@ -16,8 +16,9 @@ from logd.records import Headers
 from millstream.data_types import options as type_options
 from millstream.data_types.data_type import DataType, WrongData
 from millstream.data_types.escapes import unescaped
-from millstream.data_types.find import SchemaOptions, find_type
+from millstream.data_types.find import find_type
 from millstream.data_types.names import TypeName
+from millstream.data_types.schema_options import SchemaOptions
 from millstream.produce import options
 from millstream.produce.json_format import JsonFormat
 from millstream.produce.line_format import LineFormat, parse_header

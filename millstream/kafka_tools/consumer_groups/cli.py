@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from millstream.kafka_tools.arguments import ZOOKEEPER, Ended, Given, Old, Option, Options
+from millstream.kafka_tools.consumer_groups.terms import SCENARIOS, options_order, print_error
 from millstream.kafka_tools.java_errors import JavaError
-from millstream.kafka_tools.java_order import hash_order, string_hash
 from millstream.kafka_tools.running import (
     COMMAND_CONFIG,
     HELP,
@@ -87,16 +87,6 @@ OPTIONS = Options(
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
 GROUPS = ("group", "all-groups")
-SCENARIOS = (
-    "to-offset",
-    "shift-by",
-    "to-datetime",
-    "by-duration",
-    "to-earliest",
-    "to-latest",
-    "to-current",
-    "from-file",
-)
 CALLS = {
     "list": "findAllBrokers",
     "describe": "describeConsumerGroups(api=FIND_COORDINATOR)",
@@ -133,16 +123,6 @@ def main(arguments: Sequence[str]) -> int:
         tell(error.thrown)
         tell_notes(error)
     return 0
-
-
-def print_error(message: str) -> None:
-    """As the Java tool tells what it could not do; its exit status is 0 all the same."""
-    print(f"\nError: {message}")
-
-
-def options_order(names: Iterable[str]) -> list[str]:
-    """Options in the order of the sets that the Java tool has them in."""
-    return hash_order(names, lambda name: (31 + string_hash(name)) & 0xFFFFFFFF)
 
 
 def _shown(names: Iterable[str]) -> str:

@@ -15,8 +15,8 @@ from logd.wire.messages.offset_delete import (
     OffsetDeleteResponse,
 )
 from millstream.kafka_tools.arguments import Given
-from millstream.kafka_tools.consumer_groups.cli import print_error
 from millstream.kafka_tools.consumer_groups.groups import list_names
+from millstream.kafka_tools.consumer_groups.terms import print_error
 from millstream.kafka_tools.consumer_groups.topics import parse_topic_partitions
 from millstream.kafka_tools.java_errors import JavaError, of_answer
 from millstream.kafka_tools.java_order import string_order

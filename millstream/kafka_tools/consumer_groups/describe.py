@@ -7,7 +7,6 @@ from itertools import groupby
 
 from logd.client import TopicPartition
 from millstream.kafka_tools.arguments import Given
-from millstream.kafka_tools.consumer_groups.cli import print_error
 from millstream.kafka_tools.consumer_groups.groups import (
     Group,
     Member,
@@ -17,6 +16,7 @@ from millstream.kafka_tools.consumer_groups.groups import (
     log_offsets,
     read_groups,
 )
+from millstream.kafka_tools.consumer_groups.terms import print_error
 from millstream.kafka_tools.java_errors import JavaError, illegal_argument
 from millstream.kafka_tools.java_order import partition_order
 from millstream.kafka_tools.running import tell

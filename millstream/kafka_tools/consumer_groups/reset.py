@@ -10,13 +10,13 @@ from pathlib import Path
 from logd.client import TopicPartition
 from logd.errors import ErrorCode, KafkaError
 from millstream.kafka_tools.arguments import Ended, Given
-from millstream.kafka_tools.consumer_groups.cli import SCENARIOS, options_order, print_error
 from millstream.kafka_tools.consumer_groups.groups import (
     committed_offsets,
     list_names,
     log_offsets,
     read_group,
 )
+from millstream.kafka_tools.consumer_groups.terms import SCENARIOS, options_order, print_error
 from millstream.kafka_tools.consumer_groups.topics import parse_topic_partitions
 from millstream.kafka_tools.java_errors import JavaError, illegal_argument, unwrapped, wrapped
 from millstream.kafka_tools.java_order import copied, partition_order, string_order

@@ -14,9 +14,10 @@ import pytest
 
 from logd.errors import ConfigError
 from millstream.data_types.data_type import WrongData
-from millstream.data_types.find import SchemaOptions, find_type
+from millstream.data_types.find import find_type
 from millstream.data_types.names import TypeName
 from millstream.data_types.registry import RegistryFailed
+from millstream.data_types.schema_options import SchemaOptions
 from millstream.terminal.status import NotFound, UsageError
 from tests.support.registry import Asked, asked_registry
 

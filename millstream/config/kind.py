@@ -1,0 +1,14 @@
+"""What settings belong to."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """Kafka's entity types."""
+
+    TOPIC = "topic"
+    BROKER = "broker"
+    GROUP = "group"
+    BROKER_LOGGER = "broker-logger"

@@ -1,0 +1,29 @@
+"""What the tool's actions share: how an error is told, and the ways to reset offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from millstream.kafka_tools.java_order import hash_order, string_hash
+
+SCENARIOS = (
+    "to-offset",
+    "shift-by",
+    "to-datetime",
+    "by-duration",
+    "to-earliest",
+    "to-latest",
+    "to-current",
+    "from-file",
+)
+"""The options that say to which offsets."""
+
+
+def print_error(message: str) -> None:
+    """As the Java tool tells what it could not do; its exit status is 0 all the same."""
+    print(f"\nError: {message}")
+
+
+def options_order(names: Iterable[str]) -> list[str]:
+    """Options in the order of the sets that the Java tool has them in."""
+    return hash_order(names, lambda name: (31 + string_hash(name)) & 0xFFFFFFFF)
