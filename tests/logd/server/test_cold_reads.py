@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ NOW = 1_700_000_000_000
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> LogdProcess:
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
     """A broker stopped with 10 MB in a topic, in several segments."""
     logd = LogdProcess(tmp_path_factory.mktemp("cold"), {"log.retention.ms": "-1"})
     with logd:
@@ -29,7 +30,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> LogdProcess:
                 records = [(NOW + number, None, b"%08d" % number + os.urandom(SIZE), ())] * RECORDS
                 assert client.produce("t", build_batch(records)).error_code == 0
         logd.stop()
-    return logd
+    yield logd
+    logd.kill()
 
 
 @pytest.fixture
