@@ -51,12 +51,11 @@ class _Schema:
             raise ConfigError(
                 "schema", json.dumps(json_form)[:200], f"not an Avro schema: {error!r}"
             ) from None
-        self._value = value_maker(
-            self._parsed, named, lambda value, schema: bool(self._fits(value, schema, named))
-        )
+        self._named = named
+        self._value = value_maker(self._parsed, named, self._fits)
 
-    def _fits(self, value: Any, schema: Any, named: dict[str, Any]) -> bool:
-        of_this = named[schema] if isinstance(schema, str) and schema in named else schema
+    def _fits(self, value: Any, schema: Any) -> bool:
+        of_this = self._named.get(schema, schema) if isinstance(schema, str) else schema
         return bool(self._fastavro.validate(value, of_this, raise_errors=False))
 
     def read(self, data: bytes, begin: int) -> JsonValue:

@@ -43,7 +43,7 @@ def value_maker(
             case list():
                 return of_union(value, schema)
             case str():
-                return made(value, named[schema]) if schema in named else leaf(value, schema, None)
+                return made(value, named[schema]) if schema in named else _leaf(value, schema, None)
         match schema["type"], value:
             case "record" | "error", dict():
                 fields = {field["name"]: field["type"] for field in schema["fields"]}
@@ -57,7 +57,7 @@ def value_maker(
             case ((dict() | list()), _):
                 return made(value, schema["type"])
             case kind, _:
-                return leaf(value, kind, schema.get("logicalType"))
+                return _leaf(value, kind, schema.get("logicalType"))
 
     def of_union(value: Any, branches: list[Any]) -> Any:
         for branch in branches:
@@ -78,7 +78,7 @@ def _branch_name(branch: Any) -> str:
     return str(branch if isinstance(branch, str) else branch.get("name", branch["type"]))
 
 
-def leaf(value: Any, kind: str, logical: str | None) -> Any:
+def _leaf(value: Any, kind: str, logical: str | None) -> Any:
     """A value that holds no others; ValueError for text that is not of the logical type, or not base64."""
     wanted = _LOGICAL.get(logical or "", bytes if kind in ("bytes", "fixed") else None)
     if wanted is None or not isinstance(value, str):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from millstream.kafka_tools.arguments import Old, Option, Options
 from millstream.kafka_tools.java_apis import APIS, Api
 from millstream.kafka_tools.java_errors import JavaError
-from millstream.kafka_tools.running import HELP, VERSION, Cluster, read_arguments, tell, tell_notes, tool
+from millstream.kafka_tools.running import HELP, VERSION, Cluster, failed, read_arguments, tool
 
 if TYPE_CHECKING:
     from logd.client import BrokerNode
@@ -38,9 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
         cluster.run(_tell_versions, "awaitBrokers")
     except JavaError as error:
-        tell(str(error))
-        tell_notes(error)
-        return 1
+        return failed(str(error), error)
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from millstream.kafka_tools.arguments import Options
 from millstream.kafka_tools.java_errors import JavaError
-from millstream.kafka_tools.running import Cluster, tell, tell_notes, tool
+from millstream.kafka_tools.running import Cluster, failed, tool
 
 if TYPE_CHECKING:
     from millstream.kafka_tools.argparse4j import Parser
@@ -30,9 +30,7 @@ def main(arguments: Sequence[str]) -> int:
             raise _no_controllers()
         Cluster.create(given.bootstrap_server, given.config).run(work, "listNodes")
     except JavaError as error:
-        tell(error.caught)
-        tell_notes(error)
-        return 1
+        return failed(error.caught, error)
     return 0
 
 

@@ -13,10 +13,9 @@ from millstream.kafka_tools.running import (
     HELP,
     VERSION,
     Cluster,
+    failed,
     read_client_properties,
     read_or_usage,
-    tell,
-    tell_notes,
     tool,
 )
 
@@ -75,9 +74,7 @@ def main(arguments: Sequence[str]) -> int:
         cluster = Cluster.create(given.text("bootstrap-server") or "", None, run.properties)
         cluster.run(run.all, "poll")
     except JavaError as error:
-        tell(str(error))
-        tell_notes(error)
-        return 1
+        return failed(str(error), error)
     return 0
 
 

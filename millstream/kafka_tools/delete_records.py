@@ -13,9 +13,8 @@ from millstream.kafka_tools.running import (
     HELP,
     VERSION,
     Cluster,
+    failed,
     read_arguments,
-    tell,
-    tell_notes,
     tool,
 )
 
@@ -50,9 +49,7 @@ def main(arguments: Sequence[str]) -> int:
         given.required("bootstrap-server", "offset-json-file")
         _execute(given)
     except JavaError as error:
-        tell(error.caught)
-        tell_notes(error)
-        return 1
+        return failed(error.caught, error)
     return 0
 
 

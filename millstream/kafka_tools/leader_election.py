@@ -15,7 +15,7 @@ from millstream.kafka_tools.java_errors import (
 )
 from millstream.kafka_tools.json_document import parse_json
 from millstream.kafka_tools.json_file import read_file
-from millstream.kafka_tools.running import HELP, VERSION, Cluster, read_arguments, tell, tell_notes, tool
+from millstream.kafka_tools.running import HELP, VERSION, Cluster, failed, read_arguments, tell, tool
 
 if TYPE_CHECKING:
     from logd.client import TopicPartition
@@ -68,9 +68,7 @@ def main(arguments: Sequence[str]) -> int:
 
         cluster.run(work, "electLeaders")
     except JavaError as error:
-        tell(str(error))
-        tell_notes(error)
-        return 1
+        return failed(str(error), error)
     return 0
 
 

@@ -70,9 +70,7 @@ def run(options: Options, main: Main, arguments: Sequence[str]) -> int:
             tell(options.usage())
         return end.status
     except JavaError as error:
-        tell(f'Exception in thread "main" {error.told}')
-        tell_notes(error)
-        return 1
+        return failed(f'Exception in thread "main" {error.told}', error)
     except BrokenPipeError:
         # Whoever read our output has enough, as in `… | head`: Python must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -88,6 +86,13 @@ def run(options: Options, main: Main, arguments: Sequence[str]) -> int:
 def tell(text: str) -> None:
     """A line on stderr."""
     print(text, file=sys.stderr)
+
+
+def failed(text: str, error: JavaError) -> int:
+    """Tell what an error comes down to, and its notes; the exit status."""
+    tell(text)
+    tell_notes(error)
+    return 1
 
 
 def tell_notes(error: BaseException) -> None:

@@ -11,9 +11,9 @@ from millstream.kafka_tools.running import (
     HELP,
     VERSION,
     Cluster,
+    failed,
     read_arguments,
     tell,
-    tell_notes,
     tool,
 )
 
@@ -92,9 +92,7 @@ def main(arguments: Sequence[str]) -> int:
         given = _read(arguments)
         cluster = Cluster.create(given.text("bootstrap-server") or "", given.text("command-config"))
     except JavaError as error:
-        tell(str(error))
-        tell_notes(error)
-        return 1
+        return failed(str(error), error)
     return _execute(given, cluster)
 
 
