@@ -1,19 +1,32 @@
-"""The cluster as it is remembered: topics, their settings, the broker's own changed settings, producer ids.
+"""The cluster as it is remembered: topics, their settings, brokers' changed settings, producer ids; and of a
+cluster of several brokers, the brokers that are alive and the state of every partition.
 
-A change is a plain dict (``Change``), decided by the broker, written by a store and then replayed here;
-the same ``apply`` serves live changes and the load at start.
+A change is a plain dict (``Change``), decided by the controller, written by a store and then replayed here;
+the same ``apply`` serves live changes, the load at start, and brokers that are told by the controller.
+
+    type                                                        of a partition, broker, …
+    topic, topic-deleted, broker-configs, producer-ids          stored, by the embedded node as well
+    partition                                                   stored; an embedded node writes none
+    broker, broker-gone, replicas-offline                       what is so now: a store need not keep it
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Collection, Iterable, Set
+from typing import Any, Final, NamedTuple
+
+from logd.metadata.holdings import Holdings
+from logd.topic_partition import TopicPartition
 
 Change = dict[str, Any]
 """One change as it is stored: ``{"type": "topic", ...}``; ``ClusterImage.apply`` knows the types."""
 
 PRODUCER_ID_BLOCK = 1000
 """Producer ids handed out at a time, as Kafka's blocks are; what is left of a block is lost at a restart."""
+
+NO_LEADER: Final = -1
+"""The leader of a partition that has none."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,40 +49,244 @@ class TopicImage:
         }
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionImage:
+    """Who holds a partition, who of them is in sync, who leads.
+
+    ``replicas`` are broker ids, the preferred leader first, those of ``adding`` and ``removing`` (KIP-455)
+    among them. ``isr`` is never empty: a partition without a leader (``NO_LEADER``) keeps the last one.
+    ``leader_epoch`` grows when the leader changes or begins anew, and when a replica is taken out;
+    ``partition_epoch`` by one with every change: it is the version of Kafka's ``state`` znode.
+    """
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether replicas are being added or removed."""
+        return bool(self.adding or self.removing)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas there will be once a reassignment is done; without one those there are."""
+        return tuple(replica for replica in self.replicas if replica not in self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas there are again once a reassignment is cancelled."""
+        return tuple(replica for replica in self.replicas if replica not in self.adding)
+
+    def as_change(self, tp: TopicPartition) -> Change:
+        """The change that gives a partition this state."""
+        return {
+            "type": "partition",
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "replicas": list(self.replicas),
+            "isr": list(self.isr),
+            "leader": self.leader,
+            "leader_epoch": self.leader_epoch,
+            "partition_epoch": self.partition_epoch,
+            "adding": list(self.adding),
+            "removing": list(self.removing),
+        }
+
+
+class Endpoint(NamedTuple):
+    """Where a broker listens; ``listener`` is the listener's name."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerImage:
+    """A broker that is alive. ``epoch`` is of its registration (in ZooKeeper the czxid of its znode).
+
+    ``offline_log_dirs`` are its log folders that failed, as its ``log.dirs`` names them.
+    """
+
+    id: int
+    epoch: int
+    rack: str | None = None
+    endpoints: tuple[Endpoint, ...] = ()
+    is_shutting_down: bool = False
+    offline_log_dirs: tuple[str, ...] = ()
+
+    def as_change(self) -> Change:
+        """The change that makes the broker known like this."""
+        return {
+            "type": "broker",
+            "id": self.id,
+            "epoch": self.epoch,
+            "rack": self.rack,
+            "endpoints": [list(endpoint) for endpoint in self.endpoints],
+            "is_shutting_down": self.is_shutting_down,
+            "offline_log_dirs": list(self.offline_log_dirs),
+        }
+
+
+def broker_gone(broker: int) -> Change:
+    """The change that a broker is not alive any more."""
+    return {"type": "broker-gone", "id": broker}
+
+
+def replicas_offline(broker: int, partitions: Iterable[TopicPartition]) -> Change:
+    """The change that a broker, alive, cannot serve these of its replicas: their log folder failed."""
+    by_topic: dict[str, list[int]] = {}
+    for tp in sorted(partitions):
+        by_topic.setdefault(tp.topic, []).append(tp.partition)
+    return {"type": "replicas-offline", "broker": broker, "partitions": by_topic}
+
+
 class ClusterImage:
     """What all stored changes add up to.
 
     ``topics`` by name; ``deleted`` holds the ids of topics whose files may still be on disk;
-    ``broker_configs`` are changed settings by broker, ``""`` meaning all brokers.
+    ``broker_configs`` are changed settings by broker, ``""`` meaning all brokers. ``partitions`` is empty for
+    an embedded node: there the one broker holds and leads every partition of a topic. ``brokers`` are those
+    alive, by id. ``offline`` by broker: what it holds in log folders that failed, until it comes anew.
     """
 
-    __slots__ = ("broker_configs", "deleted", "next_producer_id", "topics")
+    __slots__ = (
+        "broker_configs",
+        "brokers",
+        "deleted",
+        "holdings",
+        "next_producer_id",
+        "offline",
+        "partitions",
+        "topics",
+    )
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicImage] = {}
         self.deleted: set[bytes] = set()
         self.broker_configs: dict[str, dict[str, str]] = {}
         self.next_producer_id = 0
+        self.partitions: dict[TopicPartition, PartitionImage] = {}
+        self.brokers: dict[int, BrokerImage] = {}
+        self.offline: dict[int, set[TopicPartition]] = {}
+        self.holdings = Holdings()
+
+    @classmethod
+    def of(cls, changes: Iterable[Change]) -> ClusterImage:
+        """What these changes add up to, such as a snapshot's."""
+        image = cls()
+        for change in changes:
+            image.apply(change)
+        return image
+
+    def holds(self, broker: int) -> Set[TopicPartition]:
+        """Partitions of which the broker is a replica: the index itself, good until the next change."""
+        return self.holdings.held_by(broker)
+
+    def leads(self, broker: int) -> Set[TopicPartition]:
+        """Partitions the broker leads: the index itself, good until the next change."""
+        return self.holdings.led_by(broker)
+
+    def offline_of(self, broker: int) -> Collection[TopicPartition]:
+        """What the broker holds in log folders that failed."""
+        return self.offline.get(broker, ())
 
     def apply(self, change: Change) -> None:
         """Replay one change; types that a later version wrote are passed over."""
         match change["type"]:
             case "topic":
-                topic = TopicImage(
-                    name=change["name"],
-                    topic_id=bytes.fromhex(change["id"]),
-                    partitions=change["partitions"],
-                    configs=change["configs"],
-                )
-                self.topics[topic.name] = topic
+                self._apply_topic(change)
             case "topic-deleted":
                 gone = self.topics.pop(change["name"], None)
                 if gone is not None:
                     self.deleted.add(gone.topic_id)
+                    self._forget_partitions(gone)
+            case "partition":
+                self._apply_partition(change)
+            case "broker":
+                self._apply_broker(change)
+            case "broker-gone":
+                self.brokers.pop(change["id"], None)
+                self.offline.pop(change["id"], None)
+            case "replicas-offline":
+                self._apply_offline(change)
             case "broker-configs":
                 self.broker_configs[change["broker"]] = change["configs"]
             case "producer-ids":
                 self.next_producer_id = max(self.next_producer_id, change["next"])
+
+    def _apply_topic(self, change: Change) -> None:
+        topic = TopicImage(
+            name=change["name"],
+            topic_id=bytes.fromhex(change["id"]),
+            partitions=change["partitions"],
+            configs=change["configs"],
+        )
+        before = self.topics.get(topic.name)
+        if before is not None and before.topic_id != topic.topic_id:
+            self._forget_partitions(before)
+        self.topics[topic.name] = topic
+
+    def _forget_partitions(self, topic: TopicImage) -> None:
+        if not self.partitions:
+            return  # an embedded node's
+        for index in range(topic.partitions):
+            tp = TopicPartition(topic.name, index)
+            before = self.partitions.pop(tp, None)
+            if before is not None:
+                self.holdings.remove(tp, before)
+                self._forget_offline(tp, before.replicas)
+
+    def _apply_partition(self, change: Change) -> None:
+        tp = TopicPartition(change["topic"], change["partition"])
+        state = PartitionImage(
+            replicas=tuple(change["replicas"]),
+            isr=tuple(change["isr"]),
+            leader=change["leader"],
+            leader_epoch=change["leader_epoch"],
+            partition_epoch=change["partition_epoch"],
+            adding=tuple(change["adding"]),
+            removing=tuple(change["removing"]),
+        )
+        before = self.partitions.get(tp)
+        if before is not None:
+            self.holdings.remove(tp, before)
+            self._forget_offline(tp, set(before.replicas).difference(state.replicas))
+        self.partitions[tp] = state
+        self.holdings.add(tp, state)
+
+    def _apply_broker(self, change: Change) -> None:
+        broker = BrokerImage(
+            id=change["id"],
+            epoch=change["epoch"],
+            rack=change["rack"],
+            endpoints=tuple(Endpoint(*endpoint) for endpoint in change["endpoints"]),
+            is_shutting_down=change["is_shutting_down"],
+            offline_log_dirs=tuple(change["offline_log_dirs"]),
+        )
+        before = self.brokers.get(broker.id)
+        if before is None or before.epoch != broker.epoch:
+            self.offline.pop(broker.id, None)  # it has started anew, and says again what it cannot serve
+        self.brokers[broker.id] = broker
+
+    def _apply_offline(self, change: Change) -> None:
+        offline = self.offline.setdefault(change["broker"], set())
+        for topic, indexes in change["partitions"].items():
+            offline.update(TopicPartition(topic, index) for index in indexes)
+
+    def _forget_offline(self, tp: TopicPartition, brokers: Iterable[int]) -> None:
+        for broker in brokers:
+            offline = self.offline.get(broker)
+            if offline is not None:
+                offline.discard(tp)
+                if not offline:
+                    del self.offline[broker]
 
     def as_changes(self) -> list[Change]:
         """The shortest list of changes that leads here; files of deleted topics are taken to be gone."""
@@ -78,5 +295,8 @@ class ClusterImage:
             {"type": "broker-configs", "broker": broker, "configs": configs}
             for broker, configs in self.broker_configs.items()
         ]
+        changes += [state.as_change(tp) for tp, state in self.partitions.items()]
+        changes += [broker.as_change() for broker in self.brokers.values()]
+        changes += [replicas_offline(broker, partitions) for broker, partitions in self.offline.items()]
         changes.append({"type": "producer-ids", "next": self.next_producer_id})
         return changes

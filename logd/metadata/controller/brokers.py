@@ -1,0 +1,168 @@
+"""Brokers that come, go or lose a log folder: the partitions they hold follow.
+
+What a decision costs depends on what those brokers hold, never on what there is. A broker that has started
+anew, by its epoch, counts as behind: after a power loss its log may be shorter, whatever it acknowledged. It
+leaves every ISR in which somebody else is online, until its leader finds that it has caught up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from logd.errors import ErrorCode, KafkaError
+from logd.metadata.controller.decision import Decision
+from logd.metadata.controller.liveness import Liveness
+from logd.metadata.controller.settling import Settling, UncleanAllowed
+from logd.metadata.image import (
+    BrokerImage,
+    Change,
+    ClusterImage,
+    PartitionImage,
+    broker_gone,
+    replicas_offline,
+)
+from logd.topic_partition import TopicPartition
+
+Touched: TypeAlias = dict[TopicPartition, set[int]]
+"""Partitions to be looked at, each with those of its replicas that have started anew."""
+
+
+def change_brokers(
+    image: ClusterImage,
+    *,
+    came: Iterable[BrokerImage] = (),
+    gone: Iterable[int] = (),
+    unclean_allowed: UncleanAllowed,
+) -> Decision[None]:
+    """Brokers registered, and brokers whose registration is gone; both at once, as they were seen.
+
+    One that is known under a lower epoch has been away in between. One known under a higher epoch is old
+    news; one under the same epoch has changed its endpoints or rack at most.
+    """
+    changes: list[Change] = []
+    brokers: dict[int, BrokerImage | None] = {}
+    live = Liveness(image, brokers=brokers)
+    touched: Touched = {}
+    for broker in gone:
+        if broker in image.brokers:
+            brokers[broker] = None
+            changes.append(broker_gone(broker))
+            _touch(touched, image.holds(broker))
+    for new in came:
+        known = live.broker(new.id)
+        if known is None or new.epoch > known.epoch:
+            brokers[new.id] = new
+            changes.append(new.as_change())
+            _touch(touched, image.holds(new.id), new.id)
+        elif new.epoch == known.epoch:
+            updated = replace(
+                new, is_shutting_down=known.is_shutting_down, offline_log_dirs=known.offline_log_dirs
+            )
+            changes += [updated.as_change()] if updated != known else []
+    return _settled(image, changes, touched, live, unclean_allowed)
+
+
+def take_over(
+    image: ClusterImage,
+    restarted: Mapping[int, Collection[TopicPartition]],
+    *,
+    unclean_allowed: UncleanAllowed,
+) -> Decision[None]:
+    """A new controller's first decision, on an image just loaded with the brokers that are alive.
+
+    Brokers may have gone while there was no controller; partitions without a leader, and reassignments, are
+    gone on with. ``restarted`` by broker: partitions whose state was last written before the broker
+    registered (in ZooKeeper: the state's mzxid is below the broker's czxid), so that it may be behind.
+    """
+    touched: Touched = {}
+    for broker in image.holdings.brokers:
+        if broker not in image.brokers:
+            _touch(touched, image.holds(broker))
+    _touch(touched, image.holdings.leaderless)
+    _touch(touched, image.holdings.reassigning)
+    for broker, partitions in restarted.items():
+        _touch(touched, image.holds(broker) & set(partitions), broker)
+    return _settled(image, [], touched, Liveness(image), unclean_allowed)
+
+
+def fail_log_dirs(
+    image: ClusterImage,
+    broker: int,
+    epoch: int,
+    *,
+    log_dirs: Collection[str],
+    partitions: Collection[TopicPartition],
+    unclean_allowed: UncleanAllowed,
+) -> Decision[None]:
+    """Log folders of a broker have failed, and with them these partitions, until it starts anew.
+
+    KafkaError: BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH.
+    """
+    known = registered(image, broker, epoch)
+    offline = set(image.offline_of(broker))
+    lost = {tp for tp in partitions if tp in image.holds(broker)} - offline
+    failed = (*known.offline_log_dirs, *sorted(set(log_dirs) - set(known.offline_log_dirs)))
+    changes: list[Change] = []
+    if failed != known.offline_log_dirs:
+        changes.append(replace(known, offline_log_dirs=failed).as_change())
+    if lost:
+        changes.append(replicas_offline(broker, lost))
+    live = Liveness(image, offline={broker: lost | offline})
+    touched: Touched = {}
+    _touch(touched, lost)
+    return _settled(image, changes, touched, live, unclean_allowed)
+
+
+def registered(image: ClusterImage, broker: int, epoch: int) -> BrokerImage:
+    """The broker that says something. KafkaError: BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH."""
+    known = image.brokers.get(broker)
+    if known is None:
+        raise KafkaError(
+            ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {broker} is not registered: register it first"
+        )
+    if epoch != known.epoch:
+        raise KafkaError(
+            ErrorCode.STALE_BROKER_EPOCH,
+            f"broker {broker} says its epoch is {epoch}, but it is registered with {known.epoch}: "
+            "ask again with the epoch of its last registration",
+        )
+    return known
+
+
+def _touch(touched: Touched, partitions: Iterable[TopicPartition], restarted: int | None = None) -> None:
+    for tp in partitions:
+        anew = touched.setdefault(tp, set())
+        if restarted is not None:
+            anew.add(restarted)
+
+
+def _settled(
+    image: ClusterImage,
+    changes: list[Change],
+    touched: Touched,
+    live: Liveness,
+    unclean_allowed: UncleanAllowed,
+) -> Decision[None]:
+    settling = Settling(image, live, unclean_allowed)
+    for tp in sorted(touched):
+        state, anew = image.partitions[tp], touched[tp]
+        settling.settle(tp, _without_restarted(tp, state, anew, live), begins_anew=state.leader in anew)
+    return Decision(changes + settling.changes, None, tuple(settling.unclean))
+
+
+def _without_restarted(
+    tp: TopicPartition, state: PartitionImage, restarted: Collection[int], live: Liveness
+) -> PartitionImage:
+    """Take those that started anew out of the ISR, but for one of them where no one else in it is online.
+
+    Two that started anew may have lost different records: only one of them can be in sync.
+    """
+    if not restarted:
+        return state
+    steady = tuple(replica for replica in state.isr if replica not in restarted)
+    if any(live.is_online(tp, replica) for replica in steady):
+        return replace(state, isr=steady)
+    back = [replica for replica in state.replicas if replica in state.isr and live.can_lead(tp, replica)]
+    return replace(state, isr=(back[0],)) if back else state

@@ -1,0 +1,23 @@
+"""What the controller has decided, before it is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from logd.metadata.image import Change
+from logd.topic_partition import TopicPartition
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[T_co]):
+    """``changes`` are to be written, then applied in this order; ``answer`` may be given once they are.
+
+    ``unclean`` are partitions that get a leader which was not in sync: records may be lost there.
+    """
+
+    changes: list[Change]
+    answer: T_co
+    unclean: tuple[TopicPartition, ...] = ()

@@ -1,0 +1,145 @@
+"""Elections somebody asks for (KIP-183, KIP-460), those of ``auto.leader.rebalance.enable``, and those that a
+topic's new settings allow.
+
+Elections that a broker's or a folder's end makes necessary come with the decisions on those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from enum import IntEnum
+from typing import TypeAlias
+
+from logd.errors import ErrorCode, KafkaError
+from logd.metadata.controller.decision import Decision
+from logd.metadata.controller.liveness import Liveness
+from logd.metadata.controller.settling import Settling, UncleanAllowed
+from logd.metadata.image import NO_LEADER, ClusterImage, PartitionImage
+from logd.topic_partition import TopicPartition
+
+
+class ElectionType(IntEnum):
+    """What ElectLeaders asks for, as on the wire."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+Elected: TypeAlias = dict[TopicPartition, KafkaError | None]
+"""By partition, why it has not got a new leader; None where it has."""
+_Elect: TypeAlias = Callable[[Settling, TopicPartition, PartitionImage], None]
+
+
+def elect_leaders(
+    image: ClusterImage,
+    kind: ElectionType,
+    partitions: Iterable[TopicPartition] | None,
+    *,
+    unclean_allowed: UncleanAllowed,
+) -> Decision[Elected]:
+    """Elect the preferred leader, or for a partition without a leader any replica that can lead.
+
+    An unclean election by request needs no leave of the topic's settings. None for the partitions means all,
+    of which the answer names only those that need an election. KafkaErrors of the answer:
+    UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE,
+    ELIGIBLE_LEADERS_NOT_AVAILABLE.
+    """
+    elect = _elect_preferred if kind is ElectionType.PREFERRED else _elect_any
+    wanted = sorted(_in_need(image, kind) if partitions is None else partitions)
+    settling = Settling(image, Liveness(image), unclean_allowed)
+    elected = {tp: _attempt(elect, settling, tp) for tp in wanted}
+    return Decision(settling.changes, elected, tuple(settling.unclean))
+
+
+def rebalance_leaders(
+    image: ClusterImage, percentage: int, *, unclean_allowed: UncleanAllowed
+) -> Decision[list[TopicPartition]]:
+    """Have preferred leaders lead again, of brokers that lead too few of what they should.
+
+    A broker leads too few when more than ``percentage`` of the partitions of which it is the preferred
+    leader are led by others (``leader.imbalance.per.broker.percentage``). The answer is what has moved;
+    partitions that are being reassigned stay where they are.
+    """
+    settling = Settling(image, Liveness(image), unclean_allowed)
+    moved = []
+    for broker in image.holdings.preferred_brokers:
+        astray = image.holdings.not_led_as_preferred(broker)
+        if len(astray) * 100 <= percentage * image.holdings.preferred_count(broker):
+            continue
+        for tp in sorted(astray):
+            state = image.partitions[tp]
+            if not state.is_reassigning and _can_lead_as_preferred(settling.live, tp, state):
+                settling.settle(tp, replace(state, leader=broker))
+                moved.append(tp)
+    return Decision(settling.changes, moved)
+
+
+def elect_leaderless(
+    image: ClusterImage, topics: Iterable[str], *, unclean_allowed: UncleanAllowed
+) -> Decision[None]:
+    """Try again for partitions of these topics that have no leader: their settings may allow one now."""
+    settling = Settling(image, Liveness(image), unclean_allowed)
+    wanted = set(topics)
+    for tp in sorted(tp for tp in image.holdings.leaderless if tp.topic in wanted):
+        settling.settle(tp, image.partitions[tp])
+    return Decision(settling.changes, None, tuple(settling.unclean))
+
+
+def _in_need(image: ClusterImage, kind: ElectionType) -> set[TopicPartition]:
+    if kind is ElectionType.UNCLEAN:
+        return image.holdings.leaderless
+    brokers = image.holdings.preferred_brokers
+    return {tp for broker in brokers for tp in image.holdings.not_led_as_preferred(broker)}
+
+
+def _attempt(elect: _Elect, settling: Settling, tp: TopicPartition) -> KafkaError | None:
+    state = settling.state(tp)
+    if state is None:
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp}")
+    try:
+        elect(settling, tp, state)
+    except KafkaError as refused:
+        return refused
+    return None
+
+
+def _elect_preferred(settling: Settling, tp: TopicPartition, state: PartitionImage) -> None:
+    preferred = state.replicas[0]
+    if state.leader == preferred:
+        raise KafkaError(
+            ErrorCode.ELECTION_NOT_NEEDED, f"{tp} is led by its preferred leader, broker {preferred}"
+        )
+    if not _can_lead_as_preferred(settling.live, tp, state):
+        raise KafkaError(
+            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+            f"{tp}: broker {preferred}, its preferred leader, "
+            f"{_why_not(settling.live, tp, state, preferred)}; in sync are {list(state.isr)}",
+        )
+    settling.settle(tp, replace(state, leader=preferred))
+
+
+def _elect_any(settling: Settling, tp: TopicPartition, state: PartitionImage) -> None:
+    if state.leader != NO_LEADER:
+        raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, f"{tp} has a leader, broker {state.leader}")
+    if settling.settle(tp, state, allow_unclean=True).leader == NO_LEADER:
+        raise KafkaError(
+            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+            f"{tp}: none of its replicas {list(state.replicas)} can lead: start one of these brokers. "
+            f"In sync were {list(state.isr)}",
+        )
+
+
+def _can_lead_as_preferred(live: Liveness, tp: TopicPartition, state: PartitionImage) -> bool:
+    preferred = state.replicas[0]
+    return preferred in state.isr and live.can_lead(tp, preferred)
+
+
+def _why_not(live: Liveness, tp: TopicPartition, state: PartitionImage, broker: int) -> str:
+    if live.broker(broker) is None:
+        return "is not alive: start it"
+    if not live.is_online(tp, broker):
+        return "has the replica in a log folder that is offline: mend it and restart the broker"
+    if live.is_shutting_down(broker):
+        return "is shutting down: start it again"
+    return "is not in sync: wait until it has caught up"

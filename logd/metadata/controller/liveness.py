@@ -1,0 +1,52 @@
+"""Which replicas can be counted on, as an image says it, or as it is about to say it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from logd.metadata.image import BrokerImage, ClusterImage
+from logd.topic_partition import TopicPartition
+
+
+class Liveness:
+    """``brokers`` and ``offline`` by broker go before what the image says; a broker of None is gone."""
+
+    def __init__(
+        self,
+        image: ClusterImage,
+        *,
+        brokers: Mapping[int, BrokerImage | None] | None = None,
+        offline: Mapping[int, Collection[TopicPartition]] | None = None,
+    ) -> None:
+        self._image = image
+        self._brokers = brokers or {}
+        self._offline = offline or {}
+
+    def broker(self, broker: int) -> BrokerImage | None:
+        """The broker if it is alive."""
+        if broker in self._brokers:
+            return self._brokers[broker]
+        return self._image.brokers.get(broker)
+
+    def is_online(self, tp: TopicPartition, broker: int) -> bool:
+        """Whether the broker is alive and the log folder of this replica serves."""
+        if self.broker(broker) is None:
+            return False
+        return tp not in self._offline_of(broker)
+
+    def _offline_of(self, broker: int) -> Collection[TopicPartition]:
+        if broker in self._offline:
+            return self._offline[broker]
+        known, said = self._image.brokers.get(broker), self.broker(broker)
+        if known is None or said is None or known.epoch != said.epoch:
+            return ()  # it has started anew, and says again what it cannot serve
+        return self._image.offline_of(broker)
+
+    def is_shutting_down(self, broker: int) -> bool:
+        """Whether the broker is alive and has asked to be relieved."""
+        known = self.broker(broker)
+        return known is not None and known.is_shutting_down
+
+    def can_lead(self, tp: TopicPartition, broker: int) -> bool:
+        """Whether the replica is online on a broker that stays."""
+        return self.is_online(tp, broker) and not self.is_shutting_down(broker)

@@ -1,0 +1,137 @@
+"""Which brokers hold a partition: spread evenly over brokers and racks, or as somebody has assigned it.
+
+First replicas go round the brokers, and those that follow have a distance from the first that grows with
+each round, so that what a broker leads is followed by all others in turn. With racks the brokers stand in an
+order that alternates them, and a replica goes to a rack without one as long as there is such a rack. The
+outcome is, for the same start and shift, that of Kafka's AdminUtils (``tests/logd/metadata/golden``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from logd.errors import ErrorCode, KafkaError
+from logd.metadata.image import BrokerImage
+
+Replicas = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where placement starts: numbers from 0, taken modulo the brokers; random ones for a new topic.
+
+    ``index`` chooses the first partition's first replica, ``shift`` its followers' distance.
+    """
+
+    index: int
+    shift: int
+
+
+def place(
+    brokers: Collection[BrokerImage], partitions: int, factor: int, start: Start, *, first_partition: int = 0
+) -> list[Replicas]:
+    """Replicas of each of so many partitions, counted from ``first_partition``.
+
+    Racks count where every broker has one. KafkaError(INVALID_REPLICATION_FACTOR).
+    """
+    check_factor(factor, len(brokers))
+    racks = {broker.id: broker.rack for broker in sorted(brokers, key=lambda broker: broker.id)}
+    if None in racks.values():
+        racks = dict.fromkeys(racks, None)
+    ring = _alternating(racks)
+    index, shift = start.index % len(ring), start.shift % len(ring)
+    placed = []
+    for partition in range(first_partition, first_partition + partitions):
+        if partition > 0 and partition % len(ring) == 0:
+            shift += 1
+        placed.append(_replicas(ring, racks, (partition + index) % len(ring), shift, factor))
+    return placed
+
+
+def check_factor(factor: int, brokers: int) -> None:
+    """Raise KafkaError(INVALID_REPLICATION_FACTOR) unless so many brokers can hold so many replicas."""
+    if factor < 1:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR, f"replication factor {factor}: it must be at least 1"
+        )
+    if factor > brokers:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {factor} is larger than the {brokers} brokers that are alive: "
+            "ask for a smaller one, or start more brokers",
+        )
+
+
+def check_assignments(assignments: Mapping[int, Sequence[int]], known: Collection[int]) -> list[Replicas]:
+    """Replicas of partitions 0, 1, … as assigned by hand. KafkaError(INVALID_REPLICA_ASSIGNMENT)."""
+    if sorted(assignments) != list(range(len(assignments))):
+        raise _bad(f"partitions {sorted(assignments)}: they must be numbered 0, 1, 2 and so on without gaps")
+    placed = [
+        check_replicas(assignments[index], known, f"partition {index}") for index in range(len(assignments))
+    ]
+    check_same_factor(placed, len(placed[0]) if placed else 0)
+    return placed
+
+
+def check_same_factor(placed: Sequence[Replicas], factor: int, *, first_partition: int = 0) -> None:
+    """Raise KafkaError(INVALID_REPLICA_ASSIGNMENT) unless each partition has so many replicas."""
+    for index, replicas in enumerate(placed, first_partition):
+        if len(replicas) != factor:
+            raise _bad(
+                f"partition {index} has {len(replicas)} replicas {list(replicas)}, others have {factor}: "
+                "every partition needs as many"
+            )
+
+
+def check_replicas(replicas: Sequence[int], known: Collection[int], what: str) -> Replicas:
+    """The replicas of one partition, as assigned by hand. KafkaError(INVALID_REPLICA_ASSIGNMENT)."""
+    if not replicas:
+        raise _bad(f"{what} has no replicas: name at least one broker")
+    if len(set(replicas)) < len(replicas):
+        raise _bad(f"{what}: replicas {list(replicas)} name a broker twice")
+    if unknown := [replica for replica in replicas if replica not in known]:
+        raise _bad(
+            f"{what}: replicas {list(replicas)} name brokers that are not alive: {unknown}. "
+            f"Alive are {sorted(known)}"
+        )
+    return tuple(replicas)
+
+
+def _bad(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+
+def _alternating(racks: Mapping[int, str | None]) -> list[int]:
+    """Brokers in the order of their ids, one of each rack after the other; racks in the order of names."""
+    by_rack: dict[str, list[int]] = {}
+    for broker, rack in racks.items():
+        by_rack.setdefault(rack or "", []).append(broker)
+    columns = [by_rack[rack] for rack in sorted(by_rack)]
+    longest = max(len(column) for column in columns)
+    return [column[row] for row in range(longest) for column in columns if row < len(column)]
+
+
+def _replicas(
+    ring: Sequence[int], racks: Mapping[int, str | None], first: int, shift: int, factor: int
+) -> Replicas:
+    rack_count = len(set(racks.values()))
+    chosen = [ring[first]]
+    used = {racks[ring[first]]}
+    candidates = _followers(ring, first, shift * rack_count)
+    while len(chosen) < factor:
+        broker = next(candidates)
+        is_rack_due = racks[broker] not in used or len(used) == rack_count
+        if is_rack_due and broker not in chosen:
+            chosen.append(broker)
+            used.add(racks[broker])
+    return tuple(chosen)
+
+
+def _followers(ring: Sequence[int], first: int, shift: int) -> Iterator[int]:
+    """The other brokers over and over, beginning ``shift`` behind the one after the first."""
+    others = len(ring) - 1
+    step = 0
+    while others:
+        yield ring[(first + 1 + (shift + step) % others) % len(ring)]
+        step += 1

@@ -1,0 +1,47 @@
+"""A broker that is about to go hands over what it leads, before its connections close.
+
+Its partitions with a single replica are not waited for, as in Kafka: nobody could take them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from logd.metadata.controller.brokers import registered
+from logd.metadata.controller.decision import Decision
+from logd.metadata.controller.liveness import Liveness
+from logd.metadata.controller.settling import Settling, UncleanAllowed
+from logd.metadata.image import ClusterImage, PartitionImage
+from logd.topic_partition import TopicPartition
+
+
+def shut_down(
+    image: ClusterImage, broker: int, epoch: int, *, unclean_allowed: UncleanAllowed
+) -> Decision[list[TopicPartition]]:
+    """Relieve a broker of what it leads, and of its places in ISRs where somebody else is.
+
+    The answer is what it still leads, since no other replica is in sync and can lead: the broker asks again
+    after a while (``controlled.shutdown.retry.backoff.ms``), or goes. It gets nothing to lead any more until
+    it comes anew. KafkaError: BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH.
+    """
+    known = registered(image, broker, epoch)
+    leaving = replace(known, is_shutting_down=True)
+    changes = [leaving.as_change()] if leaving != known else []
+    settling = Settling(image, Liveness(image, brokers={broker: leaving}), unclean_allowed)
+    remaining = []
+    for tp in sorted(image.holds(broker)):
+        after = settling.settle(tp, _relieved(tp, image.partitions[tp], broker, settling.live))
+        if after.leader == broker and len(after.replicas) > 1:
+            remaining.append(tp)
+    return Decision(changes + settling.changes, remaining, tuple(settling.unclean))
+
+
+def _relieved(tp: TopicPartition, state: PartitionImage, broker: int, live: Liveness) -> PartitionImage:
+    if broker not in state.isr:
+        return state
+    others = tuple(replica for replica in state.isr if replica != broker)
+    if state.leader == broker:
+        stays = any(live.can_lead(tp, replica) for replica in others)
+    else:
+        stays = any(live.is_online(tp, replica) for replica in others)
+    return replace(state, isr=others) if stays else state

@@ -1,0 +1,100 @@
+"""Which partitions a broker holds, leads and should lead: the indexes of the cluster's image.
+
+They follow each applied change of a partition, so that what a broker's coming or going costs depends on what
+that broker holds. Who is alive, and what is to be done about it, is not known here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Set
+from typing import Protocol
+
+from logd.topic_partition import TopicPartition
+
+_NOTHING: frozenset[TopicPartition] = frozenset()
+
+
+class Assigned(Protocol):
+    """What is looked at of a partition's state."""
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        """Brokers that hold it; the first is preferred as leader."""
+
+    @property
+    def leader(self) -> int:
+        """The broker that leads it; -1 for none."""
+
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether replicas are being added or removed."""
+
+
+class Holdings:
+    """``leaderless`` and ``reassigning`` are of the whole cluster, the rest is by broker.
+
+    Sets returned are the index itself: look, and do not hold on to one beyond the next change.
+    """
+
+    __slots__ = ("_held", "_led", "_not_preferred", "_preferred", "leaderless", "reassigning")
+
+    def __init__(self) -> None:
+        self.leaderless: set[TopicPartition] = set()
+        self.reassigning: set[TopicPartition] = set()
+        self._held: dict[int, set[TopicPartition]] = defaultdict(set)
+        self._led: dict[int, set[TopicPartition]] = defaultdict(set)
+        self._preferred: dict[int, int] = defaultdict(int)
+        self._not_preferred: dict[int, set[TopicPartition]] = defaultdict(set)
+
+    def held_by(self, broker: int) -> Set[TopicPartition]:
+        """Partitions of which the broker is a replica."""
+        return self._held.get(broker, _NOTHING)
+
+    def led_by(self, broker: int) -> Set[TopicPartition]:
+        """Partitions whose leader it is."""
+        return self._led.get(broker, _NOTHING)
+
+    def preferred_count(self, broker: int) -> int:
+        """How many partitions it is the preferred leader of."""
+        return self._preferred.get(broker, 0)
+
+    def not_led_as_preferred(self, broker: int) -> Set[TopicPartition]:
+        """Those of which it is the preferred leader, and does not lead them."""
+        return self._not_preferred.get(broker, _NOTHING)
+
+    @property
+    def brokers(self) -> list[int]:
+        """Every broker that holds a partition, alive or not, in order."""
+        return sorted(broker for broker, held in self._held.items() if held)
+
+    @property
+    def preferred_brokers(self) -> list[int]:
+        """Every broker that does not lead a partition it should lead, in order."""
+        return sorted(broker for broker, partitions in self._not_preferred.items() if partitions)
+
+    def add(self, tp: TopicPartition, state: Assigned) -> None:
+        """A partition has this state now; `remove` has taken out what it had before."""
+        for replica in state.replicas:
+            self._held[replica].add(tp)
+        preferred = state.replicas[0]
+        self._preferred[preferred] += 1
+        if state.leader != preferred:
+            self._not_preferred[preferred].add(tp)
+        if state.leader < 0:
+            self.leaderless.add(tp)
+        else:
+            self._led[state.leader].add(tp)
+        if state.is_reassigning:
+            self.reassigning.add(tp)
+
+    def remove(self, tp: TopicPartition, state: Assigned) -> None:
+        """A partition has this state no longer."""
+        for replica in state.replicas:
+            self._held[replica].discard(tp)
+        preferred = state.replicas[0]
+        self._preferred[preferred] -= 1
+        self._not_preferred[preferred].discard(tp)
+        self._led[state.leader].discard(tp)
+        self.leaderless.discard(tp)
+        self.reassigning.discard(tp)

@@ -1,0 +1,131 @@
+"""The controller at work: one decision after the other is made, written, applied and published.
+
+What is decided is `logd.metadata.controller`'s. What becomes of a controller that has resigned, of elections
+among brokers and of the connections to them, is left to the broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from logd.errors import ErrorCode, KafkaError
+from logd.metadata.controller.core import Controller
+from logd.metadata.controller.decision import Decision
+from logd.metadata.image import Change
+
+T = TypeVar("T")
+
+logger = logging.getLogger("logd.metadata")
+
+
+class ChangeStore(Protocol):
+    """Where changes are kept: the embedded journal, or a shared engine that fences by controller epoch."""
+
+    async def write(self, changes: list[Change]) -> None:
+        """Store changes in their order; they are durable on return.
+
+        OSError says that nothing was written. Any other error, `Fenced` for one, that another controller may
+        have taken over or that part of them may be written: then this one is not the controller any more.
+        """
+
+
+class Publication(NamedTuple):
+    """What brokers are told: the controller's epoch, a running number, and changes to apply in order.
+
+    A snapshot with number n is followed by the changes with number n + 1.
+    """
+
+    controller_epoch: int
+    number: int
+    changes: list[Change]
+
+
+class ServingController:
+    """``publish`` is called with each batch of applied changes, ``resigned`` once: a write was refused."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        store: ChangeStore,
+        *,
+        publish: Callable[[Publication], None],
+        resigned: Callable[[], None],
+    ) -> None:
+        self.controller = controller
+        self.is_active = True
+        self._store = store
+        self._publish = publish
+        self._resigned = resigned
+        self._number = 0
+        self._turn = asyncio.Lock()
+        self._running: set[asyncio.Task[Any]] = set()
+
+    async def do(
+        self, decide: Callable[[Controller], Decision[T]], *, validate_only: bool = False
+    ) -> Decision[T]:
+        """Have something decided at its turn, written, applied and published; its answer may be given then.
+
+        It goes to its end whoever stops waiting for it: a write that was begun may not be left alone.
+        KafkaError: those of ``decide``, KAFKA_STORAGE_ERROR when nothing was written, NOT_CONTROLLER.
+        """
+        running = asyncio.ensure_future(self._in_turn(decide, validate_only))
+        self._running.add(running)
+        running.add_done_callback(self._ended)
+        return await asyncio.shield(running)
+
+    def _ended(self, running: asyncio.Task[Any]) -> None:
+        self._running.discard(running)
+        if not running.cancelled():
+            running.exception()  # seen, whether or not somebody still waits for it
+
+    def snapshot(self) -> Publication:
+        """All that is applied so far, for a broker that has nothing yet."""
+        return Publication(self.controller.epoch, self._number, self.controller.image.as_changes())
+
+    def resign(self) -> None:
+        """Decide nothing any more: another controller may have taken over."""
+        if self.is_active:
+            self.is_active = False
+            self._resigned()
+
+    async def _in_turn(self, decide: Callable[[Controller], Decision[T]], validate_only: bool) -> Decision[T]:
+        async with self._turn:
+            return await self._decide(decide, validate_only)
+
+    async def _decide(self, decide: Callable[[Controller], Decision[T]], validate_only: bool) -> Decision[T]:
+        if not self.is_active:
+            raise _not_controller(self.controller.epoch)
+        decision = decide(self.controller)
+        if validate_only or not decision.changes:
+            return decision
+        await self._write(decision.changes)
+        self.controller.apply(decision)
+        for tp in decision.unclean:
+            logger.warning("%s has got a leader that was not in sync: records may be lost", tp)
+        self._number += 1
+        self._publish(Publication(self.controller.epoch, self._number, decision.changes))
+        return decision
+
+    async def _write(self, changes: list[Change]) -> None:
+        try:
+            await self._store.write(changes)
+        except OSError as error:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"cluster metadata not written: {error}"
+            ) from error
+        except Exception as error:
+            logger.warning("controller of epoch %d resigns: %s", self.controller.epoch, error)
+            self.resign()
+            raise _not_controller(self.controller.epoch) from error
+        except BaseException:
+            self.resign()  # called off: nobody knows what of it was written
+            raise
+
+
+def _not_controller(epoch: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.NOT_CONTROLLER, f"this controller, of epoch {epoch}, has resigned: find its successor"
+    )
