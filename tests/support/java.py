@@ -37,6 +37,13 @@ needs_javac = pytest.mark.skipif(
 """Marks tests that run the programs in tests/java."""
 
 
+needs_javac_3 = pytest.mark.skipif(
+    not (LIBS_3 and shutil.which("javac")),
+    reason=f"{NEEDS}: KAFKA_3_LIBS of Kafka 3's jars, or no javac",
+)
+"""Marks tests that run the programs in tests/java which use Kafka 3's classes."""
+
+
 def needs_jar(name: str) -> pytest.MarkDecorator:
     """Marks tests that run programs in tests/java which use this one of Kafka's jars."""
     is_there = bool(LIBS) and any(Path(LIBS).glob(f"{name}-[0-9]*.jar"))
@@ -66,15 +73,15 @@ def run_tool(
     return subprocess.run(line, capture_output=True, encoding="utf-8", timeout=SECONDS, cwd=cwd)
 
 
-def program(name: str, *arguments: str) -> list[str]:
+def program(name: str, *arguments: str, libs: str = LIBS) -> list[str]:
     """The command line of a program in tests/java."""
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-    return ["java", *QUICK, quiet, "-cp", f"{LIBS}/*", str(PROGRAMS / f"{name}.java"), *arguments]
+    return ["java", *QUICK, quiet, "-cp", f"{libs}/*", str(PROGRAMS / f"{name}.java"), *arguments]
 
 
-def run_program(name: str, *arguments: str) -> str:
+def run_program(name: str, *arguments: str, libs: str = LIBS) -> str:
     """What a program in tests/java prints; CalledProcessError if it fails."""
-    line = program(name, *arguments)
+    line = program(name, *arguments, libs=libs)
     return subprocess.run(line, stdout=subprocess.PIPE, encoding="utf-8", timeout=SECONDS, check=True).stdout
 
 
