@@ -53,7 +53,7 @@ def alter_partition(
 ) -> Decision[Altered]:
     """Give partitions the ISRs that their leader, a broker, has found. ``version`` is the request's.
 
-    KafkaError of all: BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH. Of one partition:
+    KafkaError of all: STALE_BROKER_EPOCH. Of one partition:
     UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_CONTROLLER (the leader knows of a newer state),
     FENCED_LEADER_EPOCH, INVALID_REQUEST, INVALID_UPDATE_VERSION (wait for the state that is on its way),
     INELIGIBLE_REPLICA (before version 2 OPERATION_NOT_ATTEMPTED), NEW_LEADER_ELECTED (before version 2

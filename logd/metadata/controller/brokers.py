@@ -98,7 +98,7 @@ def fail_log_dirs(
 ) -> Decision[None]:
     """Log folders of a broker have failed, and with them these partitions, until it starts anew.
 
-    KafkaError: BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH.
+    KafkaError(STALE_BROKER_EPOCH).
     """
     known = registered(image, broker, epoch)
     offline = set(image.offline_of(broker))
@@ -116,11 +116,12 @@ def fail_log_dirs(
 
 
 def registered(image: ClusterImage, broker: int, epoch: int) -> BrokerImage:
-    """The broker that says something. KafkaError: BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH."""
+    """The broker that says something. KafkaError(STALE_BROKER_EPOCH), also for one nobody knows."""
     known = image.brokers.get(broker)
     if known is None:
         raise KafkaError(
-            ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {broker} is not registered: register it first"
+            ErrorCode.STALE_BROKER_EPOCH,
+            f"broker {broker} says its epoch is {epoch}, but it is not registered: register it first",
         )
     if epoch != known.epoch:
         raise KafkaError(

@@ -19,8 +19,8 @@ class Liveness:
         offline: Mapping[int, Collection[TopicPartition]] | None = None,
     ) -> None:
         self._image = image
-        self._brokers = brokers or {}
-        self._offline = offline or {}
+        self._brokers = {} if brokers is None else brokers
+        self._offline = {} if offline is None else offline
 
     def broker(self, broker: int) -> BrokerImage | None:
         """The broker if it is alive."""

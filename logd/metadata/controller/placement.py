@@ -3,7 +3,7 @@
 First replicas go round the brokers, and those that follow have a distance from the first that grows with
 each round, so that what a broker leads is followed by all others in turn. With racks the brokers stand in an
 order that alternates them, and a replica goes to a rack without one as long as there is such a rack. The
-outcome is, for the same start and shift, that of Kafka's AdminUtils (``tests/logd/metadata/controller/golden``).
+outcome is, for the same start and shift, that of Kafka's AdminUtils.
 """
 
 from __future__ import annotations

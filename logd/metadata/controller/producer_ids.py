@@ -23,7 +23,7 @@ class ProducerIdBlock(NamedTuple):
 def allocate_producer_ids(image: ClusterImage, broker: int, epoch: int) -> Decision[ProducerIdBlock]:
     """The next block, which no one had before.
 
-    KafkaError: BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH, UNKNOWN_SERVER_ERROR when all ids are used up.
+    KafkaError: STALE_BROKER_EPOCH, UNKNOWN_SERVER_ERROR when all ids are used up.
     """
     registered(image, broker, epoch)
     first = image.next_producer_id

@@ -22,7 +22,7 @@ def shut_down(
 
     The answer is what it still leads, since no other replica is in sync and can lead: the broker asks again
     after a while (``controlled.shutdown.retry.backoff.ms``), or goes. It gets nothing to lead any more until
-    it comes anew. KafkaError: BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH.
+    it comes anew. KafkaError(STALE_BROKER_EPOCH).
     """
     known = registered(image, broker, epoch)
     leaving = replace(known, is_shutting_down=True)
