@@ -158,7 +158,8 @@ def _without_restarted(
 ) -> PartitionImage:
     """Take those that started anew out of the ISR, but for one of them where no one else in it is online.
 
-    Two that started anew may have lost different records: only one of them can be in sync.
+    Two that started anew may have lost different records: only one of them can be in sync. It is the leader
+    if it can, which has what was not acknowledged yet as well.
     """
     if not restarted:
         return state
@@ -166,4 +167,6 @@ def _without_restarted(
     if any(live.is_online(tp, replica) for replica in steady):
         return replace(state, isr=steady)
     back = [replica for replica in state.replicas if replica in state.isr and live.can_lead(tp, replica)]
-    return replace(state, isr=(back[0],)) if back else state
+    if not back:
+        return state
+    return replace(state, isr=(state.leader if state.leader in back else back[0],))
