@@ -100,7 +100,12 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    CLUSTER_UPDATE = 10_000
+    BROKER_REPORT = 10_001
 
+
+PRIVATE_FROM: Final = 10_000
+"""Keys from here on are Millstream's own."""
 
 FIRST_FLEXIBLE: Final[dict[int, int]] = {
     ApiKey.PRODUCE: 9,
@@ -192,6 +197,8 @@ FIRST_FLEXIBLE: Final[dict[int, int]] = {
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: 0,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: 0,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: 0,
+    ApiKey.CLUSTER_UPDATE: 0,
+    ApiKey.BROKER_REPORT: 0,
 }
 """First flexible version by API; from it on request headers are version 2."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-from logd.wire.api_keys import ApiKey
+from logd.wire.api_keys import PRIVATE_FROM, ApiKey
 from logd.wire.message import Message
 
 
@@ -23,7 +23,8 @@ def response_class(api_key: int) -> type[Message]:
 def _message_class(api_key: int, suffix: str) -> type[Message]:
     try:
         name = ApiKey(api_key).name.lower()
-        module = import_module(f"logd.wire.messages.{name}")
+        package = "messages" if api_key < PRIVATE_FROM else "private"
+        module = import_module(f"logd.wire.{package}.{name}")
     except (ValueError, ModuleNotFoundError):
         raise KeyError(api_key) from None
     words = "".join(word.capitalize() for word in name.split("_"))

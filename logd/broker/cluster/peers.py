@@ -1,0 +1,105 @@
+"""Connections from this broker to the others.
+
+They go to the listener that `inter.broker.listener.name` says, and are made when first asked for. Requests to
+one broker go in lanes: a connection's requests are answered one after the other, so whoever waits long takes
+a lane of its own. Nothing is tried again here, and no answer's error codes are looked at.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from logd.backoff import Backoff
+from logd.client.cluster.connection import Connection
+from logd.client.cluster.opening import ConnectionOpener
+from logd.client.cluster.pool import ConnectionPool
+from logd.client.cluster.versions import highest_common
+from logd.client.security.settings import SecuritySettings
+from logd.errors import ConnectionClosed
+from logd.metadata.image import BrokerImage
+from logd.wire import Message, decode, decode_response_header, encode_request, response_class
+
+CONNECT_TIMEOUT_MS: Final = 10_000
+RECONNECT_BACKOFF_S: Final = (0.05, 1.0)
+MAX_IN_FLIGHT: Final = 64
+"""Requests sent to a broker in one lane and not answered; more wait."""
+RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
+
+
+class Peers:
+    """`brokers` are the brokers alive, read at each request; `listener`: the name of the one they talk by."""
+
+    def __init__(
+        self,
+        node_id: int,
+        brokers: Callable[[], Mapping[int, BrokerImage]],
+        listener: str,
+        *,
+        request_timeout_ms: int = 30_000,
+        security: SecuritySettings | None = None,
+    ) -> None:
+        self._brokers = brokers
+        self._listener = listener
+        self._client_id = f"broker-{node_id}"
+        self._request_timeout_ms = request_timeout_ms
+        opener = ConnectionOpener(
+            security or SecuritySettings(),
+            client_id=self._client_id,
+            timeout=CONNECT_TIMEOUT_MS / 1000,
+            max_response_bytes=RESPONSE_BYTES_MAX,
+            max_in_flight=MAX_IN_FLIGHT,
+            random=random.random,
+        )
+        self._pool = ConnectionPool(opener.open, lambda: Backoff(*RECONNECT_BACKOFF_S))
+
+    async def request(
+        self, broker: int, message: Message, *, lane: str = "", timeout_ms: int | None = None
+    ) -> Any:
+        """Ask a broker; its answer, decoded.
+
+        ConnectionClosed (also where the broker is not alive, or has no such listener), RequestTimedOut,
+        MalformedMessage, AuthenticationFailed, KafkaError(UNSUPPORTED_VERSION).
+        """
+        connection = await self.connection(broker, lane)
+        request = type(message)
+        version = version_of(request, connection)
+        payload = await connection.call(
+            lambda correlation_id: encode_request(message, version, correlation_id, self._client_id),
+            timeout=(self._request_timeout_ms if timeout_ms is None else timeout_ms) / 1000,
+        )
+        _, pos = decode_response_header(request.API_KEY, version, payload)
+        return decode(response_class(request.API_KEY), version, payload, pos)
+
+    async def connection(self, broker: int, lane: str = "") -> Connection:
+        """A connection to a broker, for whoever packs requests by hand. ConnectionClosed."""
+        known = self._brokers().get(broker)
+        if known is None:
+            raise ConnectionClosed(f"broker {broker} is not alive")
+        for endpoint in known.endpoints:
+            if endpoint.listener == self._listener:
+                return await self._pool.get((endpoint.host, endpoint.port), lane)
+        raise ConnectionClosed(
+            f"broker {broker} has no listener {self._listener} (inter.broker.listener.name), only "
+            + ", ".join(endpoint.listener for endpoint in known.endpoints)
+        )
+
+    async def close_lane(self, lane: str) -> None:
+        """Close a lane's connections."""
+        await self._pool.close_lane(lane)
+
+    async def close(self) -> None:
+        """Close all; who waits for an answer gets ConnectionClosed."""
+        await self._pool.close()
+
+    def statistics(self) -> dict[str, int]:
+        """connections, in_flight_requests and waiting_requests of all of them; the bound of one's."""
+        return {**self._pool.statistics(), "connection_in_flight_requests_max": MAX_IN_FLIGHT}
+
+
+def version_of(request: type[Message], connection: Connection) -> int:
+    """The version to ask in. What is for brokers alone ApiVersions does not tell of: it is the last one."""
+    if request.API_KEY not in connection.versions:
+        return request.VERSIONS[1]
+    return highest_common(request.API_KEY, request.VERSIONS, connection.versions, connection.name)

@@ -1,0 +1,171 @@
+"""The controller's feed to the brokers: one outbox for each that is alive, and a task that empties it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from logd.backoff import Backoff
+from logd.errors import ConnectionClosed, ErrorCode, MalformedMessage, MillstreamError, RequestTimedOut
+from logd.metadata.feed.outbox import WAITING_MAX, Outbox
+from logd.metadata.feed.update import Update
+from logd.metadata.image import BrokerImage, Change, ClusterImage
+from logd.wire import Message
+from logd.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
+
+BACKOFF_S: Final = (0.05, 1.0)
+LANE: Final = "updates"
+
+log = logging.getLogger("logd.cluster")
+
+
+class Asking(Protocol):
+    """Connections to brokers: `peers.Peers`."""
+
+    async def request(self, broker: int, message: Message, *, lane: str = "") -> ClusterUpdateResponse:
+        """Ask a broker; MillstreamError."""
+
+
+class Publisher:
+    """Of one controller, from its election to its end. `image` is what it has applied.
+
+    `gone` is told when a broker says that this controller is over.
+    """
+
+    def __init__(
+        self, controller: int, epoch: int, image: ClusterImage, peers: Asking, gone: asyncio.Event
+    ) -> None:
+        self._controller = controller
+        self._epoch = epoch
+        self._image = image
+        self._peers = peers
+        self._gone = gone
+        self._feeds: dict[int, _Feed] = {}
+
+    def publish(self, changes: Sequence[Change]) -> None:
+        """The controller has applied these: brokers that came get a feed of their own, those gone lose it."""
+        self._follow(self._image.brokers)
+        for feed in self._feeds.values():
+            feed.add(changes)
+
+    def _follow(self, brokers: Mapping[int, BrokerImage]) -> None:
+        for id_, feed in tuple(self._feeds.items()):
+            if id_ not in brokers or brokers[id_].epoch != feed.broker_epoch:
+                feed.close()
+                del self._feeds[id_]
+        for id_, broker in brokers.items():
+            if id_ not in self._feeds:
+                outbox = Outbox.of(self._controller, self._epoch, broker.epoch, self._image)
+                self._feeds[id_] = _Feed(id_, outbox, self._peers, self._gone)
+
+    async def close(self) -> None:
+        """End all feeds."""
+        feeds, self._feeds = tuple(self._feeds.values()), {}
+        for feed in feeds:
+            feed.close()
+        await asyncio.gather(*(feed.task for feed in feeds), return_exceptions=True)
+
+    def statistics(self) -> dict[str, int]:
+        """brokers fed, and changes waiting for the one that is furthest behind, with their bound."""
+        behind = max((feed.waiting for feed in self._feeds.values()), default=0)
+        return {"brokers": len(self._feeds), "waiting_changes": behind, "waiting_changes_max": WAITING_MAX}
+
+
+class _Feed:
+    """To one broker: in order, one update at a time, again and again until it is answered."""
+
+    def __init__(self, broker: int, outbox: Outbox, peers: Asking, gone: asyncio.Event) -> None:
+        self._broker = broker
+        self._outbox = outbox
+        self._peers = peers
+        self._gone = gone
+        self._news = asyncio.Event()
+        self._news.set()
+        self.task = asyncio.get_running_loop().create_task(self._run(), name=f"feed of broker {broker}")
+
+    @property
+    def broker_epoch(self) -> int:
+        return self._outbox.broker_epoch
+
+    @property
+    def waiting(self) -> int:
+        return self._outbox.waiting
+
+    def add(self, changes: Sequence[Change]) -> None:
+        self._outbox.add(changes)
+        self._news.set()
+
+    def close(self) -> None:
+        self.task.cancel()
+
+    async def _run(self) -> None:
+        backoff = Backoff(*BACKOFF_S)
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while (update := self._outbox.next()) is not None:
+                if await self._sent(update):
+                    backoff.reset()
+                else:
+                    await asyncio.sleep(backoff.next())
+
+    async def _sent(self, update: Update) -> bool:
+        """Send one update; whether to go on at once."""
+        try:
+            response = await self._peers.request(self._broker, request_of(update), lane=LANE)
+        except (ConnectionClosed, RequestTimedOut) as error:
+            log.info("broker %d does not take update %d: %s", self._broker, update.number, error)
+            self._outbox.failed(update.number, must_begin=False)
+            return False
+        except MillstreamError as error:
+            log.warning("broker %d does not take update %d: %s", self._broker, update.number, error)
+            self._outbox.failed(update.number, must_begin=False)
+            return False
+        match response.error_code:
+            case ErrorCode.NONE:
+                self._outbox.delivered(update.number)
+                return True
+            case ErrorCode.INVALID_UPDATE_VERSION:
+                self._outbox.failed(update.number, must_begin=True)
+                return True
+            case ErrorCode.STALE_CONTROLLER_EPOCH:
+                log.info("broker %d: %s", self._broker, response.error_message)
+                self._gone.set()
+            case code:
+                log.info("broker %d refuses update %d: %s %s", self._broker, update.number, code, response)
+        self._outbox.failed(update.number, must_begin=False)
+        return False
+
+
+def request_of(update: Update) -> ClusterUpdateRequest:
+    """An update as it travels."""
+    return ClusterUpdateRequest(
+        controller_id=update.controller,
+        controller_epoch=update.controller_epoch,
+        broker_epoch=update.broker_epoch,
+        number=update.number,
+        begins=update.begins,
+        is_complete=update.is_complete,
+        changes=msgspec.json.encode(update.changes),
+    )
+
+
+def update_of(request: ClusterUpdateRequest) -> Update:
+    """An update as it came; MalformedMessage."""
+    try:
+        changes = msgspec.json.decode(request.changes, type=list[Change])
+    except msgspec.DecodeError as error:
+        raise MalformedMessage(f"an update of the cluster: {error}") from None
+    return Update(
+        controller=request.controller_id,
+        controller_epoch=request.controller_epoch,
+        broker_epoch=request.broker_epoch,
+        number=request.number,
+        begins=request.begins,
+        is_complete=request.is_complete,
+        changes=changes,
+    )
