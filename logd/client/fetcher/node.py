@@ -93,7 +93,7 @@ class NodeFetch:
         self._woken = asyncio.Event()
         self._backoff = client.backoff()
         self._wanted = WantedPartitions(node, buffer, settings.max_partition_fetch_bytes)
-        self._session = FetchSession(
+        self._session: FetchSession[FetchPosition] = FetchSession(
             is_wanted=settings.fetch_sessions, partition_max_bytes=settings.max_partition_fetch_bytes
         )
         buffer.watchers[node] = self

@@ -37,6 +37,9 @@ class FetchPosition:
     `listed_in` and `listed_at` are the watcher's notes.
     """
 
+    own_log_start = -1
+    """It is no follower's."""
+
     __slots__ = (
         "_watcher",
         "buffered",
@@ -215,6 +218,10 @@ class FetchPosition:
         self.high_watermark = high_watermark
         self.last_stable_offset = last_stable_offset
         self.log_start_offset = log_start_offset
+
+    def succeed(self, before: FetchPosition) -> None:
+        """The partition was removed and added again: how far it reaches is told once, and was told already."""
+        self.heard_ends(before.high_watermark, before.last_stable_offset, before.log_start_offset)
 
     def _forget_ends(self) -> None:
         self.high_watermark = self.last_stable_offset = self.log_start_offset = NO_OFFSET

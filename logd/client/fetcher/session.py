@@ -14,9 +14,8 @@ gone on with: everything is said again. As Kafka's FetchSessionHandler. Sending 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
-from logd.client.fetcher.position import FetchPosition
 from logd.errors import ErrorCode
 from logd.topic_partition import TopicPartition
 from logd.wire.fetch import Topic
@@ -28,7 +27,40 @@ CLOSING_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
 
 
-class Asked(NamedTuple):
+class Position(Protocol):
+    """Where fetching of a partition stands: a consumer's position, or a follower's replica."""
+
+    @property
+    def fetch_offset(self) -> int: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def fetch_epoch(self) -> int:
+        """The leader epoch of the record before; -1 if it is not known."""
+
+    @property
+    def topic_id(self) -> bytes: ...
+
+    @property
+    def version(self) -> int:
+        """An answer to a question of an older one is stale."""
+
+    @property
+    def own_log_start(self) -> int:
+        """Where a follower's own log begins; a consumer has none: -1."""
+
+    def succeed(self, before: Self, /) -> None:
+        """It takes the place of another one of the same partition, of which the broker has said what it says
+        only once.
+        """
+
+
+P = TypeVar("P", bound=Position)
+
+
+class Asked(NamedTuple, Generic[P]):
     """What was said of a partition; `version` is the position's at that time."""
 
     fetch_offset: int
@@ -36,16 +68,14 @@ class Asked(NamedTuple):
     fetch_epoch: int
     topic_id: bytes
     version: int
-    held: FetchPosition
+    held: P
 
     @classmethod
-    def of(cls, held: FetchPosition) -> Asked:
+    def of(cls, held: P) -> Asked[P]:
         """What is to be said now."""
-        return cls(held.fetch_offset, held.leader_epoch, held.fetch_epoch, held.topic_id, held.version, held)
-
-    def tells_the_same(self, other: Asked) -> bool:
-        """Whether the broker need not hear of the other."""
-        return self[:3] == other[:3]
+        return Asked(
+            held.fetch_offset, held.leader_epoch, held.fetch_epoch, held.topic_id, held.version, held
+        )
 
 
 class Changes(NamedTuple):
@@ -55,14 +85,14 @@ class Changes(NamedTuple):
     forgotten: list[ForgottenTopic]
 
 
-class FetchSession:
+class FetchSession(Generic[P]):
     """`asked` is what the broker answers for, the next request's changes included once they are made."""
 
     def __init__(self, *, is_wanted: bool, partition_max_bytes: int) -> None:
         self.id = NO_SESSION
         self._first_epoch = OPENING_EPOCH if is_wanted else CLOSING_EPOCH
         self.epoch = self._first_epoch
-        self.asked: dict[TopicPartition, Asked] = {}
+        self.asked: dict[TopicPartition, Asked[P]] = {}
         self._by_topic_ids = False
         self._names: dict[bytes, str] = {}
         self._partition_max_bytes = partition_max_bytes
@@ -76,7 +106,7 @@ class FetchSession:
 
     def changes(
         self,
-        wanted: Mapping[TopicPartition, FetchPosition],
+        wanted: Mapping[TopicPartition, P],
         touched: Iterable[TopicPartition],
         *,
         by_topic_ids: bool,
@@ -102,10 +132,10 @@ class FetchSession:
             if before is None or before[:3] != now[:3]:
                 self._ask(tp, now, topics)
             if before is not None and before.held is not now.held:
-                _pass_on_ends(before.held, now.held)
+                now.held.succeed(before.held)
         return Changes(list(topics.values()), list(forgotten.values()))
 
-    def _ask(self, tp: TopicPartition, asked: Asked, topics: dict[tuple[str, bytes], FetchTopic]) -> None:
+    def _ask(self, tp: TopicPartition, asked: Asked[P], topics: dict[tuple[str, bytes], FetchTopic]) -> None:
         key = (tp.topic, asked.topic_id)
         topic = topics.get(key)
         if topic is None:
@@ -117,12 +147,13 @@ class FetchSession:
                 current_leader_epoch=asked.leader_epoch,
                 fetch_offset=asked.fetch_offset,
                 last_fetched_epoch=asked.fetch_epoch,
+                log_start_offset=asked.held.own_log_start,
                 partition_max_bytes=self._partition_max_bytes,
             )
         )
 
     def _forget(
-        self, tp: TopicPartition, asked: Asked, forgotten: dict[tuple[str, bytes], ForgottenTopic]
+        self, tp: TopicPartition, asked: Asked[P], forgotten: dict[tuple[str, bytes], ForgottenTopic]
     ) -> None:
         del self.asked[tp]
         key = (tp.topic, asked.topic_id)
@@ -133,7 +164,7 @@ class FetchSession:
 
     # --- hearing ---
 
-    def find(self, topic: Topic, partition: int) -> Asked | None:
+    def find(self, topic: Topic, partition: int) -> Asked[P] | None:
         """What was asked of a partition that is answered for; None: nothing."""
         if isinstance(topic, str):
             return self.asked.get(TopicPartition(topic, partition))
@@ -154,8 +185,3 @@ class FetchSession:
     def restart(self) -> None:
         """Say everything next time, and have the broker drop the session there was."""
         self.epoch = self._first_epoch
-
-
-def _pass_on_ends(before: FetchPosition, now: FetchPosition) -> None:
-    """The partition was removed and added again: how far it reaches the broker has said, and says once."""
-    now.heard_ends(before.high_watermark, before.last_stable_offset, before.log_start_offset)
