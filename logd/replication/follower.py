@@ -154,17 +154,18 @@ class Follower:
 
     # What the owner has done
 
-    def check_base_offset(self, base_offset: int) -> Truncate | None:
+    def check_base_offset(self, base_offset: int, leader_log_start: int) -> Truncate | None:
         """Before an append of fetched batches, of which the first begins at ``base_offset``.
 
-        Later than the own log end is fine: compaction has left a gap. An empty log has to begin at the batch
-        that holds its first offset, which may be in the middle of it: carry the truncation out first. Raises
-        KafkaError(CORRUPT_MESSAGE) where the batch would be written over others.
+        Later than the own log end is fine: compaction has left a gap. The batch that holds the leader's log
+        start may begin before it, and before our end: where we hold nothing, or nothing that the leader has
+        not deleted, the log begins anew with that batch. Carry that out first, without calling `truncated`.
+        Raises KafkaError(CORRUPT_MESSAGE) where the batch would be written over others.
         """
         log = self._log
         if base_offset >= log.log_end_offset:
             return None
-        if log.log_start_offset == log.log_end_offset:
+        if log.log_end_offset in (log.log_start_offset, leader_log_start):
             return Truncate(base_offset, fully=True)
         raise KafkaError(
             ErrorCode.CORRUPT_MESSAGE,

@@ -379,7 +379,7 @@ class Leader:
             self._in_sync.unanswered()
 
     def image_changed(self, image: PartitionState, now_ms: int) -> None:
-        """The image has other replicas or another ISR, in the same leader epoch; older ones are passed over."""
+        """Take other replicas or another ISR of the same leader epoch; an older image is passed over."""
         assert image.leader_epoch == self.leader_epoch, "a new leader epoch is a new Leader's"
         if image.partition_epoch <= self._in_sync.partition_epoch:
             return
