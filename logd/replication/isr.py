@@ -5,7 +5,7 @@ Until then it counts on every ISR that may hold: the *maximal* one is everybody 
 whoever the controller may elect has been waited for.
 
     committed ──propose──▶ unsent ──take──▶ sent ──▶ committed   accepted, or the image has a newer epoch
-                             ▲               │ ├───▶ committed   withdrawn: it does not hold, for sure
+                             ▲               │ ├───▶ committed   withdrawn: refused for what it asks for
                              └── unanswered ─┘ └───▶ stalled     outdated: the image will say
 """
 
@@ -40,28 +40,22 @@ class ProposalState(Enum):
 
 
 class InSync:
-    """``isr`` is the committed one, in the controller's order, at ``partition_epoch``.
+    """``isr`` is the committed one, in the controller's order, at ``partition_epoch``."""
 
-    ``doubtful`` are brokers of a refused proposal of which an earlier copy was never answered: that one may
-    still reach the controller and be accepted, until the partition epoch has moved on.
-    """
-
-    __slots__ = ("doubtful", "is_doubted", "isr", "maximal", "partition_epoch", "proposal", "state")
+    __slots__ = ("isr", "maximal", "partition_epoch", "proposal", "state")
 
     def __init__(self, isr: tuple[int, ...], partition_epoch: int) -> None:
         self.isr = isr
         self.partition_epoch = partition_epoch
         self.proposal: Proposal | None = None
         self.state = ProposalState.NONE
-        self.is_doubted = False
-        self.doubtful: frozenset[int] = frozenset()
         self.maximal: frozenset[int] = frozenset(isr)
         """Everybody who is in an ISR that holds or may hold."""
 
     def propose(self, proposal: Proposal) -> None:
         """Have a proposal sent; there must be none."""
         assert self.proposal is None, f"{self.proposal} is not decided yet"
-        self.proposal, self.state, self.is_doubted = proposal, ProposalState.UNSENT, False
+        self.proposal, self.state = proposal, ProposalState.UNSENT
         self._count()
 
     def take(self) -> Proposal | None:
@@ -73,24 +67,21 @@ class InSync:
 
     def unanswered(self) -> None:
         """Nobody knows whether it holds: it is to be sent again."""
-        self.state, self.is_doubted = ProposalState.UNSENT, True
+        self.state = ProposalState.UNSENT
 
     def outdated(self) -> None:
         """It was decided on an image that is no longer true: wait for the true one."""
         self.state = ProposalState.STALLED
 
     def withdrawn(self) -> None:
-        """The controller refused it for what it says, on the committed ISR as it is known here."""
-        assert self.proposal is not None
-        if self.is_doubted:
-            self.doubtful |= frozenset(self.proposal.broker_ids)
+        """The controller refused it since a broker in it is registered anew, or shuts down. That stays so:
+        an earlier copy of it, should one still be under way, will be refused as well.
+        """
         self._forget()
 
     def commit(self, isr: tuple[int, ...], partition_epoch: int) -> None:
         """The controller says so: nothing that was decided at an older partition epoch can hold any more."""
         self.isr = isr
-        if partition_epoch > self.partition_epoch:
-            self.doubtful = frozenset()
         self.partition_epoch = partition_epoch
         self._forget()
 
@@ -100,4 +91,4 @@ class InSync:
 
     def _count(self) -> None:
         proposed = self.proposal.broker_ids if self.proposal is not None else ()
-        self.maximal = self.doubtful.union(self.isr, proposed)
+        self.maximal = frozenset((*self.isr, *proposed))

@@ -27,8 +27,6 @@ from logd.replication.progress import NEVER_MS, UNKNOWN, Progress
 BrokerEpochs: TypeAlias = Callable[[int], int | None]
 """The epoch under which a broker is registered; None if it is not, or shuts down: then it may not join."""
 
-WITHDRAW = frozenset((ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED))
-"""The proposal does not hold; decide again."""
 AWAIT_IMAGE = frozenset(
     (
         ErrorCode.FENCED_LEADER_EPOCH,
@@ -77,7 +75,6 @@ class Leader:
     __slots__ = (
         "_at_end",
         "_brokers",
-        "_confirm_at_ms",
         "_followers",
         "_id",
         "_in_sync",
@@ -120,7 +117,6 @@ class Leader:
             if replica != broker_id
         }
         self._at_end: set[Progress] = set()
-        self._confirm_at_ms = NEVER_MS
         self._advance(now_ms)
 
     # What there is
@@ -210,7 +206,7 @@ class Leader:
         now_ms: int,
         *,
         current_leader_epoch: int,
-        broker_epoch: int = UNKNOWN,
+        broker_epoch: int,
         log_start_offset: int = UNKNOWN,
     ) -> Divergence | None:
         """A follower fetches at ``offset``: so it holds what is before it, unless the histories diverge.
@@ -253,7 +249,7 @@ class Leader:
             )
         registered = self._brokers(broker_id)
         newest = max(follower.broker_epoch, UNKNOWN if registered is None else registered)
-        if UNKNOWN < broker_epoch < newest:
+        if broker_epoch < newest:
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"{self._log.tp}: broker {broker_id} of epoch {broker_epoch} has been registered anew since, "
@@ -280,10 +276,6 @@ class Leader:
             slow = {replica for replica in in_sync.isr if self._is_slow(replica, now_ms)}
             if slow:
                 self._propose([replica for replica in in_sync.isr if replica not in slow])
-            elif in_sync.doubtful and now_ms >= self._confirm_at_ms:
-                # A write of the same ISR moves the partition epoch: no older proposal can hold after that.
-                self._confirm_at_ms = now_ms + self.settings.replica_lag_time_max_ms
-                self._propose(in_sync.isr)
         self._advance(now_ms)
 
     @property
@@ -291,14 +283,12 @@ class Leader:
         """When `tick` next has something to do, as things are; None where every follower has all there is.
         An append, a fetch or an image may bring it forward.
         """
-        in_sync, lag_ms = self._in_sync, self.settings.replica_lag_time_max_ms
+        lag_ms = self.settings.replica_lag_time_max_ms
         times = [
             follower.last_caught_up_ms + lag_ms + 1
             for follower in self._followers.values()
             if follower.log_end_offset != self.log_end_offset and follower.last_caught_up_ms != NEVER_MS
         ]
-        if in_sync.doubtful:
-            times.append(self._confirm_at_ms)
         return min(times, default=None)
 
     def _is_slow(self, replica: int, now_ms: int) -> bool:
@@ -323,7 +313,7 @@ class Leader:
     def _is_eligible(self, follower: Progress) -> bool:
         """Whether it is registered as the one that fetched, and has lost nothing since (KIP-903)."""
         registered = self._brokers(follower.broker_id)
-        return registered is not None and follower.broker_epoch in (registered, UNKNOWN)
+        return registered is not None and follower.broker_epoch == registered
 
     def _propose(self, isr: Sequence[int]) -> None:
         epochs = tuple((broker_id, self._broker_epoch(broker_id)) for broker_id in isr)
@@ -361,11 +351,13 @@ class Leader:
         self._commit(isr, partition_epoch, now_ms)
 
     def refused(self, proposal: Proposal, error_code: int, now_ms: int) -> None:
-        """The controller answered with an error: what comes of it stands in `WITHDRAW` and `AWAIT_IMAGE`."""
+        """The controller answered with an error: because of a broker that is to join, of what the proposal
+        was decided on (see `AWAIT_IMAGE`), or of something that passes.
+        """
         in_sync = self._in_sync
         if proposal is not in_sync.proposal:
             return
-        if error_code in WITHDRAW:
+        if error_code == ErrorCode.INELIGIBLE_REPLICA:
             in_sync.withdrawn()
             self._advance(now_ms)
         elif error_code in AWAIT_IMAGE:

@@ -27,6 +27,8 @@ class Kind(Enum):
     """A consumer was handed an offset again."""
     DIVERGED_REPLICAS = "diverged replicas"
     """Two replicas have different records of one leader epoch at one offset, or are different in the end."""
+    OUT_OF_SYNC = "out of sync"
+    """A broker of the ISR lacks what a leader has committed: whether a client notices is a matter of luck."""
     STALE_ACKNOWLEDGEMENT = "stale acknowledgement"
     """Acknowledged by a broker whose session had ended: others may have been elected since."""
     STUCK = "stuck"
@@ -69,6 +71,8 @@ class Checker:
     """By offset and leader epoch: batches, wherever they were written."""
     deleted_before: int = 0
     """How far DeleteRecords was asked for."""
+    committed: tuple[int, int] = (0, -1)
+    """The largest high watermark of any leader, and the leader epoch of the record before it."""
 
     def broken(self, kind: Kind, what: str) -> None:
         self.violations.append(Violation(kind, what))
@@ -122,6 +126,25 @@ class Checker:
         """A consumer was told that the log has lost what it read."""
         if not self.is_unclean:
             self.broken(Kind.DIRTY_READ, f"{consumer} has read up to {position}, the leader only to {to}")
+
+    def commit(self, high_watermark: int, log: MemoryLog) -> bool:
+        """A leader has a high watermark; whether it is larger than all before."""
+        if high_watermark <= self.committed[0]:
+            return False
+        self.committed = high_watermark, log.epoch_of(high_watermark - 1)
+        return True
+
+    def in_sync(self, broker_id: int, log: MemoryLog) -> None:
+        """A broker is in the ISR. Offset and leader epoch of a record say all of those before."""
+        high_watermark, epoch = self.committed
+        if self.is_unclean or high_watermark <= log.log_start_offset:
+            return
+        if log.log_end_offset < high_watermark or log.epoch_of(high_watermark - 1) != epoch:
+            self.broken(
+                Kind.OUT_OF_SYNC,
+                f"broker {broker_id} ends at {log.log_end_offset}, leader epochs {log.epochs.entries}; "
+                f"committed is up to {high_watermark} in leader epoch {epoch}",
+            )
 
     # In the end
 

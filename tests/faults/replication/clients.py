@@ -95,6 +95,7 @@ class ProducerModel:
             simulation.send(node.id, CLIENT, self._answered, batch, tries, answer)
 
         node.produce(batch, self._acks, simulation.now_ms, reply)
+        simulation.settled(node)
         if node.log.log_end_offset > end:
             written = node.log.batches[-1]
             simulation.say(f"broker {node.id} appends {written}")

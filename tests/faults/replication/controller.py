@@ -145,13 +145,12 @@ class ControllerModel:
         return ErrorCode.NONE
 
     def _are_eligible(self, proposal: Proposal) -> bool:
-        """Whether all of them are registered, as those the leader has heard of (KIP-903)."""
+        """Whether those who join are registered, as those the leader has heard of (KIP-903)."""
         partition, brokers = self.image.partition, self.image.brokers
         return all(
-            broker_id in partition.isr
-            if broker_id not in brokers
-            else broker_id in partition.replicas and epoch in (brokers[broker_id], -1)
+            broker_id in partition.replicas and brokers.get(broker_id) == epoch
             for broker_id, epoch in proposal.isr
+            if broker_id not in partition.isr
         )
 
     def reassign(self, replicas: tuple[int, ...]) -> bool:

@@ -257,7 +257,10 @@ class Node:
         if not follower.answered(asked, answer.error_code, answer.diverging):
             return
         for batch in answer.batches:
-            order = follower.check_base_offset(batch.base_offset, answer.log_start_offset)
+            try:
+                order = follower.check_base_offset(batch.base_offset, answer.log_start_offset)
+            except KafkaError:
+                return  # asked again
             if order is not None:
                 self.log.truncate(order)
             wrote(self.log.replicate(batch))

@@ -1,4 +1,4 @@
-"""Bugs to be found: each is a rule of replication taken away or bent, and what the checker should say of it."""
+"""Bugs to be found: each is a rule of replication taken away or bent, and what the checker says of it."""
 
 from __future__ import annotations
 
@@ -80,17 +80,6 @@ class WaitsForProposed(Leader):
         self._in_sync = ProposedOnly(self._in_sync.isr, self._in_sync.partition_epoch)
 
 
-class ForgetsDoubts(Leader):
-    """A refused proposal does not hold, though an earlier copy of it may be under way."""
-
-    def refused(self, proposal: Proposal, error_code: int, now_ms: int) -> None:
-        self._in_sync.is_doubted = False
-        super().refused(proposal, error_code, now_ms)
-
-    def _is_waited_for(self, follower: Progress, now_ms: int) -> bool:
-        return follower.broker_id in self._in_sync.maximal
-
-
 class TakesInTooEarly(Leader):
     """At the high watermark, which a new leader knows late, and not at the start of its epoch."""
 
@@ -136,22 +125,39 @@ class Bug:
 
     rules: Rules
     kinds: Sequence[Kind]
-    profile: Profile = Profile()
+    profile: Profile | None = None
 
 
-LOST = (Kind.LOST_WRITE, Kind.DIRTY_READ, Kind.INCONSISTENT_OFFSET)
+LOST = (Kind.LOST_WRITE, Kind.DIRTY_READ, Kind.INCONSISTENT_OFFSET, Kind.OUT_OF_SYNC)
+
+HASTE = Profile(
+    storms=(6, 10),
+    late=(0.5,),
+    late_ms=(200,),
+    power_loss=6,
+    elect=10,
+    kill=3,
+    pause=0,
+    part=1,
+    cut_off=0,
+    reassign=0,
+    delete=0,
+    brokers=(3,),
+)
+"""Messages are late, and leaders change."""
 
 BUGS: Mapping[str, Bug] = {
     "truncates by high watermark": Bug(Rules(follower=TruncatesByHighWatermark), LOST),
-    "follower takes any answer": Bug(Rules(follower=FollowsAnyAnswer), LOST),
-    "leader takes fetches of any epoch": Bug(Rules(leader=IsNotFenced), LOST),
+    "follower takes any answer": Bug(
+        Rules(follower=FollowsAnyAnswer), (Kind.DIVERGED_REPLICAS, Kind.STUCK, *LOST)
+    ),
+    "leader takes fetches of any epoch": Bug(Rules(leader=IsNotFenced), LOST, HASTE),
     "controller takes proposals of any epoch": Bug(Rules(controller=DoesNotFence), LOST),
     "acknowledges before the ISR has it": Bug(Rules(leader=AcknowledgesAtOnce), LOST),
     "committed instead of maximal ISR": Bug(Rules(leader=WaitsForCommitted), LOST),
     "proposed instead of maximal ISR": Bug(Rules(leader=WaitsForProposed), LOST),
-    "forgets what may still hold": Bug(Rules(leader=ForgetsDoubts), LOST),
-    "takes in before the epoch's start": Bug(Rules(leader=TakesInTooEarly), LOST),
+    "takes in before the epoch's start": Bug(Rules(leader=TakesInTooEarly), LOST, HASTE),
     "who returns stays in the ISR": Bug(Rules(controller=KeepsReturning), LOST),
-    "takes in who has lost something since": Bug(Rules(controller=TakesAnyEpoch), LOST),
+    "takes in who has lost something since": Bug(Rules(controller=TakesAnyEpoch), LOST, HASTE),
     "acknowledges after the lease": Bug(Rules(asks_lease=False), (Kind.STALE_ACKNOWLEDGEMENT,)),
 }
