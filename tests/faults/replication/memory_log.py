@@ -29,6 +29,10 @@ class Batch(NamedTuple):
         return self.base_offset + len(self.values)
 
 
+class EpochsFall(Exception):
+    """A leader is to write in an older epoch than there is in its log already."""
+
+
 _base = attrgetter("base_offset")
 
 
@@ -58,7 +62,8 @@ class MemoryLog:
     # Writing
 
     def begin_epoch(self, epoch: int) -> None:
-        assert epoch > self.latest_epoch, (epoch, self.epochs.entries)
+        if epoch <= self.latest_epoch:
+            raise EpochsFall(f"leader epoch {epoch} begins behind {self.epochs.entries}")
         self.epochs.begin(epoch, self.log_end_offset)
 
     def append(self, batch: Batch) -> Batch:

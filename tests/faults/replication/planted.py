@@ -146,12 +146,32 @@ HASTE = Profile(
 )
 """Messages are late, and leaders change."""
 
+ELECTIONS = Profile(
+    duration_ms=2_000,
+    storms=(16, 20),
+    loss=(0.0,),
+    late=(0.3,),
+    late_ms=(250,),
+    power_loss=0,
+    elect=20,
+    kill=1,
+    pause=0,
+    part=8,
+    cut_off=1,
+    reassign=0,
+    delete=0,
+    brokers=(3,),
+)
+"""Leaders change before everybody has heard of the one before."""
+
 BUGS: Mapping[str, Bug] = {
     "truncates by high watermark": Bug(Rules(follower=TruncatesByHighWatermark), LOST),
     "follower takes any answer": Bug(
         Rules(follower=FollowsAnyAnswer), (Kind.DIVERGED_REPLICAS, Kind.STUCK, *LOST)
     ),
-    "leader takes fetches of any epoch": Bug(Rules(leader=IsNotFenced), LOST, HASTE),
+    "leader takes fetches of any epoch": Bug(
+        Rules(leader=IsNotFenced), (Kind.DIVERGED_REPLICAS, *LOST), ELECTIONS
+    ),
     "controller takes proposals of any epoch": Bug(Rules(controller=DoesNotFence), LOST),
     "acknowledges before the ISR has it": Bug(Rules(leader=AcknowledgesAtOnce), LOST),
     "committed instead of maximal ISR": Bug(Rules(leader=WaitsForCommitted), LOST),

@@ -39,6 +39,7 @@ from logd.replication import Fetch, Follower, Leader, LeaderSettings, Proposal, 
 from tests.faults.replication.checker import Checker, Kind, Violation
 from tests.faults.replication.clients import ConsumerModel, ProducerModel
 from tests.faults.replication.controller import NO_LEADER, Altered, Controller, Image
+from tests.faults.replication.memory_log import EpochsFall
 from tests.faults.replication.node import Fetched, Node, Rules
 
 SESSION_MS = 600
@@ -92,8 +93,17 @@ class Simulation:
     """One history; `run` it once, then see `checker`. `trace` is what happened, where it was asked for."""
 
     def __init__(
-        self, seed: int, profile: Profile | None = None, rules: Rules | None = None, *, traced: bool = False
+        self,
+        seed: int,
+        profile: Profile | None = None,
+        rules: Rules | None = None,
+        *,
+        traced: bool = False,
+        without: frozenset[int] = frozenset(),
     ) -> None:
+        self.without = without
+        """Faults that are left out, by their number."""
+        self.faults = 0
         self.rng = random.Random(seed)
         self.profile = profile or Profile()
         self.rules = rules or Rules()
@@ -109,7 +119,7 @@ class Simulation:
         replicas = tuple(self.rng.sample(ids, min(len(ids), self.rng.choice((2, 3, 3)))))
         self.settings = LeaderSettings(
             replica_lag_time_max_ms=LAG_MS,
-            min_insync_replicas=self.rng.choice((1, 2, 2)),
+            min_insync_replicas=min(self.rng.choice((1, 2, 2)), len(replicas)),
         )
         self.controller: Controller = self.rules.controller(replicas)
         self.hosts = {
@@ -132,6 +142,15 @@ class Simulation:
 
     def run(self) -> Checker:
         """Play it through: with faults first, then until everything is well again."""
+        try:
+            self._run()
+        except EpochsFall as error:
+            self.checker.broken(Kind.DIVERGED_REPLICAS, str(error))
+        if self.is_void:
+            self.checker.violations.clear()
+        return self.checker
+
+    def _run(self) -> None:
         profile, rng = self.profile, self.rng
         for host in self.hosts.values():
             self._start(host)
@@ -151,11 +170,8 @@ class Simulation:
                 break
             self._play(self.now_ms + 150)
         image = self.controller.image.partition
-        if self.is_void:
-            self.checker.violations.clear()
-        elif self._is_well():
+        if self._is_well():
             self.checker.audit({number: self.hosts[number].node.log for number in image.replicas})
-        return self.checker
 
     def at(self, delay_ms: int, what: Callable[..., None], *arguments: Any) -> None:
         """Have something happen later."""
@@ -475,7 +491,8 @@ class Simulation:
 
     def _fault(self) -> None:
         """Something goes wrong, or is asked for."""
-        if self.is_over:
+        number, self.faults = self.faults, self.faults + 1
+        if self.is_over or number in self.without:
             return
         profile, rng = self.profile, self.rng
         ways: list[tuple[Callable[[Host], None], int]] = [
@@ -614,11 +631,28 @@ class Simulation:
 
 
 def play(
-    seed: int, profile: Profile | None = None, rules: Rules | None = None, *, traced: bool = False
+    seed: int,
+    profile: Profile | None = None,
+    rules: Rules | None = None,
+    *,
+    traced: bool = False,
+    without: frozenset[int] = frozenset(),
 ) -> list[Violation]:
     """One history; what it broke. `traced` prints what happened."""
-    simulation = Simulation(seed, profile, rules, traced=traced)
+    simulation = Simulation(seed, profile, rules, traced=traced, without=without)
     violations = simulation.run().violations
     if simulation.trace is not None:
         print("\n".join(simulation.trace))
     return violations
+
+
+def shrink(seed: int, profile: Profile | None = None, rules: Rules | None = None) -> frozenset[int]:
+    """Which faults of a history that breaks something may be left out, so that it still does."""
+    simulation = Simulation(seed, profile, rules)
+    kinds = {violation.kind for violation in simulation.run().violations}
+    without: frozenset[int] = frozenset()
+    for number in range(simulation.faults):
+        fewer = without | {number}
+        if kinds & {violation.kind for violation in play(seed, profile, rules, without=fewer)}:
+            without = fewer
+    return without
