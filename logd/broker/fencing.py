@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logd.errors import ErrorCode, KafkaError
+from logd.replication import find_divergence
 
 if TYPE_CHECKING:
     from logd.broker.partition import Partition
@@ -30,18 +31,7 @@ def check_leader_epoch(partition: Partition, known: int) -> None:
 
 
 def check_last_fetched(partition: Partition, epoch: int, offset: int) -> None:
-    """Whether a reader at ``offset`` that read a record of leader ``epoch`` last has read what is here.
-
-    Raises LogDiverged if not, and KafkaError(OFFSET_OUT_OF_RANGE) where that cannot be known.
-    """
-    if epoch == partition.leader_epoch:
-        found, end = epoch, partition.log.log_end_offset
-    else:
-        found, end = partition.log.end_offset_for_epoch(epoch)
-    if found < 0 or offset < partition.log.log_start_offset:
-        raise KafkaError(
-            ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"{partition}: nothing is known of offset {offset} in leader epoch {epoch}",
-        )
-    if found < epoch or end < offset:
-        raise LogDiverged(found, end)
+    """See `find_divergence`: raises LogDiverged where there is one, and OffsetOutOfRange."""
+    divergence = find_divergence(partition.log, partition.leader_epoch, epoch, offset)
+    if divergence is not None:
+        raise LogDiverged(*divergence)

@@ -220,7 +220,7 @@ class FetchPosition:
         self.log_start_offset = log_start_offset
 
     def succeed(self, before: FetchPosition) -> None:
-        """The partition was removed and added again: how far it reaches is told once, and was told already."""
+        """The partition was removed and added again: how far it reaches was told, and is told only once."""
         self.heard_ends(before.high_watermark, before.last_stable_offset, before.log_start_offset)
 
     def _forget_ends(self) -> None:
