@@ -129,6 +129,7 @@ class LogFolder:
         now_ms: int,
         on_offline: Callable[[str], None] | None = None,
         disk: Disk | None = None,
+        is_replicated: bool = False,
     ) -> LogFolder:
         """Lock the folder, made if missing, and open every log in it, with recovery after an unclean stop.
 
@@ -142,7 +143,7 @@ class LogFolder:
         except BaseException:
             folder.unlock()
             raise
-        folder.open_logs(config_for, now_ms)
+        folder.open_logs(config_for, now_ms, is_replicated=is_replicated)
         return folder
 
     @classmethod
@@ -193,13 +194,19 @@ class LogFolder:
         except OSError as error:
             raise StorageError(self.path, f"cannot be opened: {error}") from error
 
-    def open_logs(self, config_for: Callable[[str], TopicConfig], now_ms: int) -> None:
+    def open_logs(
+        self, config_for: Callable[[str], TopicConfig], now_ms: int, *, is_replicated: bool = False
+    ) -> None:
         """Open every log in the folder, with recovery after an unclean stop; `identify` comes before.
 
-        Blocks. Raises StorageError; the folder is unlocked then.
+        Logs that may have lost records begin a leader epoch, unless the logs are `is_replicated`: then a
+        controller says which leader epoch begins when, and one of our own would hide that the leader's goes
+        on. Blocks. Raises StorageError; the folder is unlocked then.
         """
         try:
-            self._open_logs(config_for, now_ms)
+            losers = self._open_logs(config_for, now_ms)
+            if losers and not is_replicated:
+                self._recovery_epoch.begin(losers)
         except (OSError, CorruptRecordBatch) as error:
             self._lock.release()
             raise StorageError(self.path, f"cannot be opened: {error}") from error
@@ -393,7 +400,8 @@ class LogFolder:
         finally:
             self._lock.release()
 
-    def _open_logs(self, config_for: Callable[[str], TopicConfig], now_ms: int) -> None:
+    def _open_logs(self, config_for: Callable[[str], TopicConfig], now_ms: int) -> list[Log]:
+        """Returns the logs that may have lost records."""
         marker = self.path / CLEAN_SHUTDOWN
         clean = marker.exists()
         if clean:
@@ -439,10 +447,9 @@ class LogFolder:
                 log.flusher.sync()
             self.logs[log.tp] = log
             leftovers += strays
-        if losers:
-            self._recovery_epoch.begin(losers)
         if leftovers:
             self.deletions.append(Deletion(self._disk, leftovers))
+        return losers
 
     def _close_logs(self) -> None:
         """Many at a time if there are many: the file system forces their files to the disk together then."""

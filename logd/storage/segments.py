@@ -48,6 +48,14 @@ class Segments:
         self.row.append(self.active)
         return self.active
 
+    def begin_at(self, base_offset: int, now_ms: int) -> None:
+        """Have the only segment, which is empty, begin elsewhere. The log's folder is to be synced."""
+        (before,) = self.row
+        self.active = Segment.create(self._disk, self._folder, base_offset, now_ms)
+        self.row[:] = [self.active]
+        for path, _ in before.take_away():
+            self._disk.unlink(path)
+
     def relocate(self, disk: Disk, folder: Path) -> None:
         """Their files are in another folder now; see `Log.relocate`."""
         self._disk, self._folder = disk, folder
