@@ -109,6 +109,11 @@ class Segment:
         """The `.log` file's name with its folder's, for messages."""
         return f"{self.folder.name}/{offset_name(self.base_offset, LOG_SUFFIX)}"
 
+    def place(self) -> None:
+        """Have the files of a new log on the disk; see `placed_by`."""
+        if self._placement is not None:
+            self._placement.carry_out()
+
     @property
     def file(self) -> File:
         """The `.log` file, opened if it is not open."""
@@ -343,6 +348,10 @@ class Segment:
     def take_away(self) -> list[tuple[Path, Path]]:
         """Let go of the files; returns how to rename them (not all exist), which a `Deletion` does."""
         self.close()
+        return self.renames()
+
+    def renames(self) -> list[tuple[Path, Path]]:
+        """How its files are renamed when they are to be deleted; not all exist."""
         paths = [self.path(suffix) for suffix in SEGMENT_SUFFIXES]
         return [(path, path.with_name(path.name + DELETED_SUFFIX)) for path in paths]
 

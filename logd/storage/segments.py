@@ -73,19 +73,6 @@ class Segments:
         del self.row[:count]
         return renames
 
-    def truncate_to(self, offset: int, now_ms: int) -> list[Path]:
-        """Take out everything from the batch holding `offset` on; returns files, renamed, to be unlinked."""
-        keep = bisect_right(self.row, offset - 1, key=_base_offset)
-        paths = [path for segment in self.row[keep:] for path in segment.mark_deleted()]
-        del self.row[keep:]
-        if not self.row:
-            self.row.append(Segment.create(self._disk, self._folder, offset, now_ms))
-        self.active = self.row[-1]
-        found = self.active.locate(offset)
-        if found is not None:
-            self.active.truncate(found[0], offset)
-        return paths
-
     def read(
         self,
         offset: int,
