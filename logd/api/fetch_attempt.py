@@ -46,6 +46,8 @@ class FetchAttempt:
         "_bytes_max",
         "_find",
         "_is_committed",
+        "_is_follower",
+        "_is_plain",
         "_request",
         "_rounds",
         "found",
@@ -66,6 +68,8 @@ class FetchAttempt:
     ) -> None:
         self._request = request
         self._is_committed = is_committed
+        self._is_follower = request.replica_id >= 0
+        self._is_plain = not (is_committed or self._is_follower)
         self._find = find
         self._bytes_max = bytes_max
         self._rounds = rounds
@@ -89,7 +93,7 @@ class FetchAttempt:
             fetched.append(PartitionFetched(asked.partition, error.code))
             return
         is_committed = self._is_committed
-        bound = partition.last_stable_offset if is_committed else partition.high_watermark
+        bound = partition.high_watermark if self._is_plain else self._bound(partition)
         piece, is_recent = None, True
         try:
             piece, is_recent = self._piece(partition, asked, bound)
@@ -126,6 +130,9 @@ class FetchAttempt:
             )
         )
 
+    def _bound(self, partition: Partition) -> int:
+        return partition.readable_to(committed=self._is_committed, follower=self._is_follower)
+
     def _piece(
         self, partition: Partition, asked: FetchPartition, bound: int
     ) -> tuple[FileSlice | None, bool]:
@@ -153,8 +160,9 @@ class FetchAttempt:
                 offset,
                 limit,
                 committed=self._is_committed,
+                follower=self._is_follower,
                 min_one_batch=first,
-                wants_records=self._request.replica_id < 0,
+                wants_records=not self._is_follower,
             ), False
         except NotResident:
             self._rounds.check(partition)

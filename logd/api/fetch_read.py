@@ -77,15 +77,16 @@ class FetchRead:
         """See `Attempt`."""
         if self._session is not None:
             self._session.waiter = waiter
+        follower = self._request.replica_id >= 0
         for partition in self._found:
-            partition.waiters.add(waiter)
+            partition.waiters_for(follower=follower).add(waiter)
 
     def unwatch(self, waiter: AppendWaiter) -> None:
         """See `Attempt`."""
         if self._session is not None and self._session.waiter is waiter:
             self._session.waiter = None
         for partition in self._found:
-            partition.waiters.discard(waiter)
+            partition.forget_waiter(waiter)
 
     def warmed(self, error: OSError | None) -> None:
         """See `Attempt`."""

@@ -79,7 +79,11 @@ def serve(
                 appended = partition.produce(
                     records, now_ms, acks, transactional_id=transactional_id, implicit=implicit
                 )
-                if partition.flushes and acks and (flushed := partition.flushed(appended)) is not None:
+                if (
+                    partition.holds_back
+                    and acks
+                    and (flushed := partition.flushed(appended, acks)) is not None
+                ):
                     unflushed.append((produced, len(produced), flushed))
                 first, _, append_time, log_start, _ = appended
                 produced.append(PartitionProduced(index, 0, first, append_time, log_start))
@@ -101,18 +105,25 @@ def serve(
         _close_on_error(answers)
         return None
     if unflushed or waiting:
-        return _answer_later(answers, unflushed, waiting, version, correlation_id)
+        return _answer_later(answers, unflushed, waiting, acks, version, correlation_id)
     return encode_produce_response(answers, version, correlation_id)
 
 
 async def _answer_later(
-    answers: Answers, unflushed: Unflushed, waiting: list[Waiting], version: int, correlation_id: int
+    answers: Answers,
+    unflushed: Unflushed,
+    waiting: list[Waiting],
+    acks: int,
+    version: int,
+    correlation_id: int,
 ) -> bytes:
-    """The response, once what it acknowledges is on the disk, or is known not to get there."""
+    """The response, once what it acknowledges is on the disk and with the other replicas, or is known not to
+    get there.
+    """
     for produced, place, partition, again, consent in waiting:
         try:
             appended = await _append_once_admitted(again, consent)
-            flushed = partition.flushed(appended)
+            flushed = partition.flushed(appended, acks)
         except KafkaError as error:
             produced[place] = _failed(partition.index, error, version)
             continue

@@ -30,6 +30,7 @@ from logd.broker.producer_ids import ProducerIds
 from logd.broker.replicas import Replicas
 from logd.broker.topic import Topic
 from logd.broker.transactions.transactions import Transactions
+from logd.broker.truncation import Truncations
 from logd.broker.wakeups import Wakeups
 from logd.broker.warming import Warmer
 from logd.config.broker import BrokerConfig
@@ -104,6 +105,7 @@ class Broker:
         self.compaction: Compaction
         self.producer_ids: ProducerIds
         self.transactions: Transactions
+        self.truncations: Truncations
 
     @property
     def endpoint(self) -> Endpoint:
@@ -258,17 +260,26 @@ class Broker:
             compaction=self.compaction,
         )
         self.moves.resume()
+        self.truncations = Truncations(
+            run=self.housekeeping.run,
+            now_ms=self.now_ms,
+            high_watermarks=self.housekeeping.high_watermarks,
+            discard=self.housekeeping.discard,
+            flusher=self.housekeeping.flusher,
+            compaction=self.compaction,
+            moves=self.moves,
+        )
 
     async def stop(self) -> None:
         """Stop what runs, then flush and close every log, leaving the clean-shutdown markers."""
         await self.transactions.stop()
         await self.groups.stop()
+        await self.truncations.stop()
         await self.moves.stop()
         await self.compaction.stop()
         await self.catalog.disk_work_ended()
         await self.housekeeping.stop()
-        watermarks = {key: partition.high_watermark for key, partition in self.catalog.partitions.items()}
-        self.log_dirs.close(watermarks)
+        self.log_dirs.close(self.housekeeping.high_watermarks())
         self._store.close()
         self._executor.shutdown(wait=True, cancel_futures=True)
 

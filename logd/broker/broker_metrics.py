@@ -49,6 +49,7 @@ class BrokerMetrics:
             "disk-work": broker.catalog.disk_work,
             "deletions": broker.housekeeping.deletions,
             "transactions": broker.transactions.statistics,
+            "truncations": broker.truncations.statistics,
         }
 
     def _waiting(self) -> Iterable[tuple[Mapping[str, str], Values]]:

@@ -224,7 +224,7 @@ class TopicCatalog:
         gone = self._replicas.take_offline(folder)
         for partition in gone:
             self.topics[partition.topic].partitions[partition.index] = None
-            partition.wake_waiters()
+            partition.let_go()
         self.version += 1
         return gone
 

@@ -123,6 +123,21 @@ class Compaction:
             self._paused.discard(log)
             self._wake.set()
 
+    async def cut(self, partition: Partition, offset: int) -> None:
+        """The partition's log, which is `paused`, loses what stands from `offset` on: nothing behind that is
+        clean, and the checkpoint says so on return. Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        log, folder = partition.log, partition.folder
+        known = self._first_dirty if log in self._first_dirty else None
+        first_dirty = known[log] if known is not None else folder.cleaner_offsets.get(partition.tp, -1)
+        if first_dirty <= offset:
+            return
+        if known is not None:
+            known[log] = offset
+        else:
+            folder.cleaner_offsets[partition.tp] = offset
+        await self._write_checkpoint(folder)
+
     # What is due
 
     async def _look_is_due(self) -> None:

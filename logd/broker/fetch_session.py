@@ -59,7 +59,7 @@ class SessionPartition:
         """There is nothing to tell of it: it is not looked at again before it has news."""
         del self.session.ready[self]
         self.watched = partition
-        partition.waiters.add(self)
+        partition.waiters_for(follower=self.session.privileged).add(self)
 
     def on_append(self) -> None:
         """See `AppendWaiter`: the session's next answer is to look at the partition."""
@@ -69,7 +69,7 @@ class SessionPartition:
     def unwatch(self) -> None:
         """Leave the partition watched, if there is one."""
         if self.watched is not None:
-            self.watched.waiters.discard(self)
+            self.watched.forget_waiter(self)
             self.watched = None
 
 

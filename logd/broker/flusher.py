@@ -160,7 +160,11 @@ class Flusher:
     def sync_due(self, now_ms: int) -> None:
         """Begin the syncs that flush.ms asks for in partitions without an append that would begin them."""
         for partition in tuple(self._dirty):
-            if partition.flushes and not partition.is_offline and partition.log.flusher.needs_flush(now_ms):
+            if (
+                partition.holds_back
+                and not partition.is_offline
+                and partition.log.flusher.needs_flush(now_ms)
+            ):
                 self.sync(partition)
 
     async def _sync_rounds(self, partition: Partition) -> None:

@@ -78,6 +78,7 @@ class Housekeeping:
             config.log_flush_start_offset_checkpoint_interval_ms,
         )
         every(max(checkpoint_ms, 1), self.write_checkpoints)
+        every(config.replica_high_watermark_checkpoint_interval_ms, self.write_high_watermarks)
         every(PRODUCER_CHECK_MS, self.expire_producers)
         self._rounds.whenever(self._flush_is_due, self.flush_all)
 
@@ -172,11 +173,25 @@ class Housekeeping:
         OPEN_FILES.sweep()
 
     async def write_checkpoints(self) -> None:
-        """Write recovery points and log start offsets of every folder that is online."""
-        watermarks = {key: partition.high_watermark for key, partition in self._partitions.items()}
+        """Write recovery points, log start offsets and high watermarks of every folder that is online."""
         for folder in self._folders:
             if folder.failure is None:
-                await self.run(folder.start_checkpoint(watermarks))
+                await self.run(folder.start_checkpoint(self.high_watermarks()))
+
+    async def write_high_watermarks(self) -> None:
+        """Write those of the folders that have replicated partitions: of others recovery finds them."""
+        folders = {
+            partition.folder: None
+            for partition in self._partitions.values()
+            if partition.role is not None and not partition.is_offline
+        }
+        for folder in folders:
+            if folder.failure is None:
+                await self.run(folder.high_watermark_checkpoint(self.high_watermarks()))
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """Those of all partitions, of whichever folder."""
+        return {key: partition.high_watermark for key, partition in self._partitions.items()}
 
     async def expire_producers(self) -> None:
         """Forget idempotent producers that have been silent for producer.id.expiration.ms."""

@@ -7,8 +7,9 @@ is `logd.storage.log.future`'s; here is who moves when, and how fast.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
@@ -70,6 +71,7 @@ class Moves:
         self._flusher = flusher
         self._compaction = compaction
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._interrupted: dict[TopicPartition, asyncio.Event] = {}
         threads = config().num_replica_alter_log_dirs_threads or len(log_dirs.paths)
         self._turns = asyncio.Semaphore(threads)
         self._threads = threads
@@ -107,6 +109,8 @@ class Moves:
         Returns once a crash would not forget it. KafkaError: INVALID_TOPIC_EXCEPTION, KAFKA_STORAGE_ERROR.
         """
         key = partition.tp
+        while (released := self._interrupted.get(key)) is not None:
+            await released.wait()
         future = self.futures.get(key)
         if future is not None and future.target is folder:
             return
@@ -126,6 +130,29 @@ class Moves:
             self._begin(partition, future)
         else:  # another request has changed the folder meanwhile
             self._give_up(future)
+
+    @contextlib.asynccontextmanager
+    async def interrupted(self, partition: Partition) -> AsyncIterator[None]:
+        """The partition does not move meanwhile: what is under way is called off, and begins again then."""
+        key = partition.tp
+        released = self._interrupted[key] = asyncio.Event()
+        future = self.futures.get(key)
+        try:
+            await self._call_off(key)
+            yield
+        finally:
+            del self._interrupted[key]
+            released.set()
+            if future is not None and not future.is_done:
+                await self._move_again(partition, future.target)
+
+    async def _move_again(self, partition: Partition, folder: LogFolder) -> None:
+        if self._partitions.get(partition.tp) is not partition or folder.failure is not None:
+            return
+        try:
+            await self.alter(partition, folder)
+        except KafkaError as error:
+            log.error("%s stays in %s: %s", partition, partition.folder.path, error)
 
     async def stop(self) -> None:
         """End; the next start goes on."""

@@ -1,13 +1,14 @@
-"""One partition led by this broker: its log, its leader epoch and the fetches that wait for it."""
+"""One partition held by this broker: its log, its leader epoch and the fetches that wait for it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, ItemsView, Iterator
+from collections.abc import Awaitable, Callable, ItemsView, Iterator, MutableSet
 from typing import TYPE_CHECKING, Protocol
 
 from logd.broker.admission import Admission, NotYetAdmitted, TransactionGuard
 from logd.broker.batch_rules import BatchRules
+from logd.broker.uncommitted import Uncommitted
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
 from logd.errors import ErrorCode, KafkaError
@@ -18,11 +19,9 @@ from logd.records.validate import check_produced
 from logd.storage.disk import CACHED_ONLY
 
 if TYPE_CHECKING:
+    from logd.broker.replication_role import ReplicationRole
     from logd.storage import AbortedTransaction, Appended, Deletion, Log, LogFolder, Producer
-
-
-REPLICAS = 1
-"""Replicas of every partition: one broker holds one."""
+    from logd.storage.log.copier import CopiedRun
 
 
 class AppendWaiter(Protocol):
@@ -56,13 +55,18 @@ class Partition:
 
     ``high_watermark`` is where records end that are committed and may be read. With one replica that is the
     log end offset, unless an append is owed a flush: then it stays before the first such append until that is
-    on the disk. So nobody acts on a record that a power loss takes back. It never goes back.
+    on the disk. So nobody acts on a record that a power loss takes back. With several replicas the ``role``
+    decides, and the smaller of the two counts. It never goes back, but by a truncation.
 
-        records that may be read │ appended, owed a flush by flush.messages or flush.ms, and what follows
+        records that may be read │ appended, owed a flush by flush.messages or flush.ms, and what follows;
+                                 │ or not yet known to be with all in-sync replicas
                   high watermark ┘                                                        log end offset ┘
 
-    ``waiters`` are told of the next news, once, and have to come again for more: so the second of two appends
-    in a row costs nothing. ``flushes``: appends have to be looked at for a flush.
+    ``waiters`` are told of the next news below the high watermark, once, and have to come again for more: so
+    the second of two appends in a row costs nothing. ``followers`` are told in the same way of every append.
+    ``holds_back``: appends have to be looked at before they may be read. ``in_sync_replicas``: how many there
+    are; whoever gives a leader its role keeps it right. ``checkpointed_high_watermark`` is what the disk said
+    at the start, within the log: where a role begins from.
     """
 
     __slots__ = (
@@ -70,16 +74,21 @@ class Partition:
         "_flusher",
         "_owed",
         "_rules",
+        "_uncommitted",
+        "checkpointed_high_watermark",
         "config",
-        "flushes",
         "folder",
+        "followers",
         "guard",
         "high_watermark",
+        "holds_back",
+        "in_sync_replicas",
         "index",
         "leader_epoch",
         "log",
         "max_message_bytes",
         "min_insync_replicas",
+        "role",
         "topic",
         "topic_id",
         "tp",
@@ -93,7 +102,13 @@ class Partition:
         topic_id: bytes,
         config: TopicConfig,
         flusher: Durability,
+        *,
+        role: ReplicationRole | None = None,
+        checkpointed_high_watermark: int = -1,
     ) -> None:
+        """``role`` None: the only replica. Where there are several, the one it has from the beginning: what
+        only this log has is not to be read.
+        """
         self.log = log
         self.folder = folder
         self.topic = log.topic
@@ -104,7 +119,13 @@ class Partition:
         self.waiters: set[AppendWaiter] = set()
         self.guard: TransactionGuard | None = None
         self._admission = Admission(self.tp)
-        self.high_watermark = log.log_end_offset
+        start, end = log.log_start_offset, log.log_end_offset
+        self.checkpointed_high_watermark = min(max(checkpointed_high_watermark, start), end)
+        self.role = role
+        self.in_sync_replicas = 1
+        self.followers: MutableSet[AppendWaiter] | None = None
+        self._uncommitted: Uncommitted | None = None
+        self.high_watermark = end if role is None else max(start, min(role.high_watermark, end))
         log.replicated_to(self.high_watermark)
         self._flusher = flusher
         # Where appends begin that are owed a flush: of those that the same one will cover, the first.
@@ -120,11 +141,12 @@ class Partition:
         self.max_message_bytes = config.max_message_bytes
         self.min_insync_replicas = config.min_insync_replicas
         self._rules = BatchRules(str(self), config)
-        self.flushes = self._is_to_be_flushed or bool(self._owed)
+        self._look_whether_to_hold_back()
 
-    @property
-    def _is_to_be_flushed(self) -> bool:
-        return self.config.flush_messages != LONG_MAX or self.config.flush_ms != LONG_MAX
+    def _look_whether_to_hold_back(self) -> None:
+        config = self.config
+        is_to_be_flushed = config.flush_messages != LONG_MAX or config.flush_ms != LONG_MAX
+        self.holds_back = is_to_be_flushed or bool(self._owed) or self.role is not None
 
     @property
     def is_offline(self) -> bool:
@@ -166,10 +188,10 @@ class Partition:
         Raises KafkaError with the code the client is to be answered with, or NotYetAdmitted unless ``acks``
         is 0; nothing was written then.
         """
-        if acks == -1 and self.min_insync_replicas > REPLICAS:
+        if acks == -1 and self.min_insync_replicas > self.in_sync_replicas:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self}: min.insync.replicas is {self.min_insync_replicas}, there is {REPLICAS} replica",
+                f"{self}: {self.in_sync_replicas} in sync, min.insync.replicas is {self.min_insync_replicas}",
             )
         header, records = self._rules.admit(check_produced(records), records, now_ms)
         log, guard = self.log, self.guard
@@ -180,8 +202,8 @@ class Partition:
         appended = log.writer.append(records, self.leader_epoch, now_ms, headers=(header,))
         # `_note_append`, where every request comes by.
         self._flusher.appended(self, len(records))
-        if self.flushes:
-            self._hold_back(appended, now_ms)
+        if self.holds_back:
+            self._hold_back(appended.base_offset, now_ms, is_new=not appended.duplicate)
         else:
             self.high_watermark = log.log_end_offset
             if self.waiters:
@@ -251,50 +273,146 @@ class Partition:
     def _note_append(self, appended: Appended, size: int, now_ms: int) -> None:
         """``size`` bytes were appended: they are to be flushed some time, or soon, and may be read."""
         self._flusher.appended(self, size)
-        if self.flushes:
-            self._hold_back(appended, now_ms)
+        if self.holds_back:
+            self._hold_back(appended.base_offset, now_ms, is_new=not appended.duplicate)
         else:
             self._advance(self.log.log_end_offset)
 
-    def _hold_back(self, appended: Appended, now_ms: int) -> None:
-        """See that an append owed a flush is not read before that, nor what comes behind it.
+    def _hold_back(self, base_offset: int, now_ms: int, *, is_new: bool = True) -> None:
+        """See that an append owed a flush is not read before that, nor what comes behind it, nor what other
+        replicas are to have first.
 
         Apache Kafka flushes in the middle of such an append, which comes to the same for those who read.
         """
         log = self.log
         if log.flusher.needs_flush(now_ms):
             owed = self._owed
-            if not appended.duplicate and (not owed or owed[-1] < log.flusher.sync_started_to):
-                self._owed = (*owed, appended.base_offset)
+            if is_new and (not owed or owed[-1] < log.flusher.sync_started_to):
+                self._owed = (*owed, base_offset)
             self._flusher.sync(self)
-        elif not self._owed:
-            self._advance(log.log_end_offset)
+        if self.role is not None:
+            self.role.appended(log.log_end_offset)
+            self.wake_followers()
+        self.advance_high_watermark()
 
     def flush_ended(self) -> None:
         """To be called when a flush of the log has ended: what was owed to it may be read."""
         log = self.log
         self._owed = tuple(base for base in self._owed if base >= log.flusher.synced_offset)
-        end = self._owed[0] if self._owed else log.log_end_offset
+        self.advance_high_watermark()
+        if not self._owed:
+            self._look_whether_to_hold_back()
+
+    def advance_high_watermark(self) -> None:
+        """Have it where the disk and the ``role`` let it be: to be called when the role's has moved."""
+        end = self._owed[0] if self._owed else self.log.log_end_offset
+        role = self.role
+        if role is not None and role.high_watermark < end:
+            end = role.high_watermark
         if end > self.high_watermark:
             self._advance(end)
-        if not self._owed:
-            self.flushes = self._is_to_be_flushed
 
     def _advance(self, end: int) -> None:
         self.high_watermark = end
         self.log.replicated_to(end)
+        if self._uncommitted is not None:
+            self._uncommitted.committed_to(end)
         if self.waiters:
             self.wake_waiters()
 
-    def flushed(self, appended: Appended) -> Awaitable[None] | None:
-        """What to await before an append is acknowledged, by flush.messages and flush.ms: that it may be
-        read; mostly nothing.
+    def flushed(self, appended: Appended, acks: int = -1) -> Awaitable[None] | None:
+        """What to await before an append is acknowledged: that it may be read, so that all in-sync replicas
+        have it; unless ``acks`` is -1 only that it is on this disk, where flush.messages and flush.ms ask for
+        that. Mostly nothing.
 
-        Awaiting raises KafkaError(KAFKA_STORAGE_ERROR) if the disk fails: then nobody knows what is on it.
+        Awaiting raises KafkaError: KAFKA_STORAGE_ERROR if the disk fails: then nobody knows what is on it;
+        NOT_LEADER_OR_FOLLOWER if the role is taken away meanwhile.
         """
-        if appended.last_offset < self.high_watermark:
+        last_offset = appended.last_offset
+        if last_offset < self.high_watermark:
             return None
-        return asyncio.shield(self._flusher.synced(self, appended.last_offset))
+        on_disk = None
+        if self._owed and last_offset >= self._owed[0]:
+            on_disk = asyncio.shield(self._flusher.synced(self, last_offset))
+        if acks != -1 or self.role is None:
+            return on_disk
+        if self._uncommitted is None:
+            self._uncommitted = Uncommitted()
+        committed = self._uncommitted.wait_for(last_offset)
+        return committed if on_disk is None else _both(on_disk, committed)
+
+    # Replication
+
+    def take_role(self, role: ReplicationRole | None) -> None:
+        """From now on ``role`` says what is committed, None: nobody else, this is the only replica.
+
+        It begins from the high watermark there is: what may be read is not taken back. Whoever waits for
+        something of the role before is told. The leader epoch is the caller's to set.
+        """
+        self.role = role
+        self._look_whether_to_hold_back()
+        self.let_go()
+        self.advance_high_watermark()
+
+    def let_go(self) -> None:
+        """Tell whoever waits: the partition is not held here any more, or in another role."""
+        if self._uncommitted is not None:
+            self._uncommitted.give_up(f"{self} is not led here any more")
+            self._uncommitted = None
+        self.wake_followers()
+        self.wake_waiters()
+
+    def copy(self, batches: Buffer, now_ms: int) -> CopiedRun:
+        """Append what the leader of this leader epoch sent. Raises KafkaError; see `LogCopier.append`."""
+        copied = self.log.copier.append(batches, self.leader_epoch, now_ms)
+        if copied.batches:
+            self._flusher.appended(self, copied.size)
+            self._hold_back(copied.base_offset, now_ms)
+        return copied
+
+    def truncated(self, high_watermark: int) -> None:
+        """To be called when the log was truncated, all of it on the disk: nobody reads behind its end.
+
+        ``high_watermark`` is what it was before.
+        """
+        log = self.log
+        self._owed = ()
+        self._look_whether_to_hold_back()
+        self.high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
+        log.replicated_to(self.high_watermark)
+        self.wake_followers()
+        self.wake_waiters()
+        self.advance_high_watermark()
+
+    def waiters_for(self, *, follower: bool) -> MutableSet[AppendWaiter]:
+        """Where a fetch enters itself that waits: a ``follower`` reads what is not committed yet."""
+        if not follower or self.role is None:
+            return self.waiters
+        if self.followers is None:
+            self.followers = set()
+        return self.followers
+
+    def forget_waiter(self, waiter: AppendWaiter) -> None:
+        """It does not wait any more."""
+        self.waiters.discard(waiter)
+        if self.followers is not None:
+            self.followers.discard(waiter)
+
+    def wake_followers(self) -> None:
+        """Tell followers that there is more to fetch, or something else to be told."""
+        followers, self.followers = self.followers, None
+        for waiter in followers or ():
+            waiter.on_append()
+
+    def readable_to(self, *, committed: bool, follower: bool = False) -> int:
+        """Where reading ends: for a ``follower`` at the log's end, for whoever reads ``committed`` records
+        only at the last stable offset, else at the high watermark.
+        """
+        if follower and self.role is not None:
+            return self.log.log_end_offset
+        return self.last_stable_offset if committed else self.high_watermark
+
+    # Reading
 
     def read(
         self,
@@ -302,17 +420,18 @@ class Partition:
         max_bytes: int,
         *,
         committed: bool = False,
+        follower: bool = False,
         min_one_batch: bool = True,
         wants_records: bool = True,
     ) -> FileSlice | None:
         """Whole batches from the one that holds ``offset``; None at the end of what may be read.
 
-        That is the high watermark, with ``committed`` the last stable offset. Batches without a record in
+        That is `readable_to`. Batches without a record in
         front of others are left out unless ``wants_records`` is false, as for a follower. Where finding them
         would have to wait for the disk it raises NotResident instead; that the batches themselves are in
         memory is not said. Raises OffsetOutOfRange and KafkaError(KAFKA_STORAGE_ERROR).
         """
-        bound = self.last_stable_offset if committed else self.high_watermark
+        bound = self.readable_to(committed=committed, follower=follower)
         if self.log.reader.is_recent(offset):
             return self.log.reader.read(offset, max_bytes, upper_bound=bound, min_one_batch=min_one_batch)
         with CACHED_ONLY:
@@ -355,3 +474,8 @@ class Partition:
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
+
+
+async def _both(on_disk: Awaitable[None], committed: Awaitable[None]) -> None:
+    await on_disk
+    await committed

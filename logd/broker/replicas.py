@@ -127,7 +127,14 @@ class Replicas:
         return next(folder for folder in self._log_dirs if folder.logs.get(log.tp) is log)
 
     def _partition(self, topic: Topic, log: Log, folder: LogFolder) -> Partition:
-        partition = Partition(log, folder, topic.topic_id, topic.config, self._flusher)
+        partition = Partition(
+            log,
+            folder,
+            topic.topic_id,
+            topic.config,
+            self._flusher,
+            checkpointed_high_watermark=folder.high_watermarks.get(log.tp, -1),
+        )
         partition.guard = self._guard
         return partition
 
@@ -197,7 +204,7 @@ class Replicas:
         held = [partition for partition in topic.partitions if partition is not None]
         for partition in held:
             del self.partitions[partition.tp]
-            partition.wake_waiters()  # now: what the disk still does for the topic may take a while
+            partition.let_go()  # now: what the disk still does for the topic may take a while
         self._disk_work.begin(topic.name, self._take_away(topic, held))
 
     async def _take_away(self, topic: Topic, held: Sequence[Partition]) -> None:

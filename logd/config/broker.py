@@ -182,6 +182,12 @@ class BrokerConfig:
         "How often log start offsets are written, and recovery points with them.",
         allowed=_NOT_NEGATIVE,
     )
+    replica_high_watermark_checkpoint_interval_ms: int = setting(
+        L,
+        5_000,
+        "How often the high watermarks of replicated partitions are written.",
+        allowed=_POSITIVE,
+    )
     num_replica_alter_log_dirs_threads: int | None = setting(
         I,
         None,

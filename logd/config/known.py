@@ -37,7 +37,7 @@ metrics.num.samples metrics.recording.level metrics.sample.window.ms offsets.com
 principal.builder.class process.roles producer.purgatory.purge.interval.requests
 queued.max.requests quota.window.num quota.window.size.seconds replica.fetch.backoff.ms
 replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
-replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms replica.selector.class
+replica.lag.time.max.ms replica.selector.class
 replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.window.num
 replication.quota.window.size.seconds request.timeout.ms reserved.broker.max.id
 security.inter.broker.protocol security.providers socket.connection.setup.timeout.max.ms

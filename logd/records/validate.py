@@ -3,7 +3,7 @@
 `check_produced` reads the header, the CRC and the first record (or the first bytes of what is
 compressed), so that its time does not grow with the number of records. `check_produced_records`
 decodes them, for topics where a broker has to look at each (compacted ones refuse records without a key).
-Batches from a leader, as a follower fetches them, need neither.
+Batches from a leader, as a follower fetches them, are `run`'s.
 """
 
 from __future__ import annotations

@@ -84,7 +84,9 @@ class LogFolder:
         self._health = Health(path, on_offline)
         self._written: dict[str, bytes] = {}
         self._checkpointed: set[TopicPartition] = set()
-        self._checkpoint_number = self._checkpoint_written = 0
+        self._checkpoint_number = 0
+        self._checkpoints_written: dict[str, int] = {}
+        """The number of the checkpoint that each file is of."""
         self._checkpointing = threading.Lock()
         self._is_open = False
 
@@ -129,6 +131,7 @@ class LogFolder:
         now_ms: int,
         on_offline: Callable[[str], None] | None = None,
         disk: Disk | None = None,
+        is_replicated: bool = False,
     ) -> LogFolder:
         """Lock the folder, made if missing, and open every log in it, with recovery after an unclean stop.
 
@@ -142,7 +145,7 @@ class LogFolder:
         except BaseException:
             folder.unlock()
             raise
-        folder.open_logs(config_for, now_ms)
+        folder.open_logs(config_for, now_ms, is_replicated=is_replicated)
         return folder
 
     @classmethod
@@ -193,13 +196,19 @@ class LogFolder:
         except OSError as error:
             raise StorageError(self.path, f"cannot be opened: {error}") from error
 
-    def open_logs(self, config_for: Callable[[str], TopicConfig], now_ms: int) -> None:
+    def open_logs(
+        self, config_for: Callable[[str], TopicConfig], now_ms: int, *, is_replicated: bool = False
+    ) -> None:
         """Open every log in the folder, with recovery after an unclean stop; `identify` comes before.
 
-        Blocks. Raises StorageError; the folder is unlocked then.
+        Logs that may have lost records begin a leader epoch, unless the logs are `is_replicated`: then a
+        controller says which leader epoch begins when, and one of our own would hide that the leader's goes
+        on. Blocks. Raises StorageError; the folder is unlocked then.
         """
         try:
-            self._open_logs(config_for, now_ms)
+            losers = self._open_logs(config_for, now_ms)
+            if losers and not is_replicated:
+                self._recovery_epoch.begin(losers)
         except (OSError, CorruptRecordBatch) as error:
             self._lock.release()
             raise StorageError(self.path, f"cannot be opened: {error}") from error
@@ -341,21 +350,37 @@ class LogFolder:
     def start_checkpoint(
         self, high_watermarks: Mapping[TopicPartition, int] | None = None
     ) -> Callable[[], None]:
-        """A job that writes recovery points, log start offsets and high watermarks (if given) as of now.
+        """A job that writes recovery points, log start offsets and high watermarks as of now.
 
+        `high_watermarks` may have those of other folders' logs as well; without any the last ones are kept.
         Run it in any thread: it does nothing if a later checkpoint has been written before it.
         It raises KafkaError(KAFKA_STORAGE_ERROR).
         """
-        logs = {**self.logs, **self.arriving}.items()
-        self._checkpointed = set(self.logs) | set(self.arriving)
+        logs = {**self.logs, **self.arriving}
+        self._checkpointed = set(logs)
+        return self._checkpoint(
+            {
+                RECOVERY_POINTS: {key: log.recovery_point for key, log in logs.items()},
+                LOG_START_OFFSETS: {key: log.log_start_offset for key, log in logs.items()},
+                HIGH_WATERMARKS: self._high_watermarks_of(logs, high_watermarks),
+            }
+        )
+
+    def high_watermark_checkpoint(self, high_watermarks: Mapping[TopicPartition, int]) -> Callable[[], None]:
+        """As `start_checkpoint`, of the high watermarks alone."""
+        self._checkpointed.update(self.logs)
+        return self._checkpoint({HIGH_WATERMARKS: self._high_watermarks_of(self.logs, high_watermarks)})
+
+    def _high_watermarks_of(
+        self, logs: Mapping[TopicPartition, Log], now: Mapping[TopicPartition, int] | None
+    ) -> Mapping[TopicPartition, int]:
+        found = self.high_watermarks if now is None else now
+        self.high_watermarks = {key: found[key] for key in logs if key in found}
+        return self.high_watermarks
+
+    def _checkpoint(self, files: Mapping[str, Mapping[TopicPartition, int]]) -> Callable[[], None]:
         self._checkpoint_number += 1
         number = self._checkpoint_number
-        files: dict[str, Mapping[TopicPartition, int]] = {
-            RECOVERY_POINTS: {key: log.recovery_point for key, log in logs},
-            LOG_START_OFFSETS: {key: log.log_start_offset for key, log in logs},
-        }
-        if high_watermarks is not None:
-            files[HIGH_WATERMARKS] = high_watermarks
         return lambda: self._write_checkpoints(number, files)
 
     def sync(self) -> None:
@@ -393,7 +418,8 @@ class LogFolder:
         finally:
             self._lock.release()
 
-    def _open_logs(self, config_for: Callable[[str], TopicConfig], now_ms: int) -> None:
+    def _open_logs(self, config_for: Callable[[str], TopicConfig], now_ms: int) -> list[Log]:
+        """Returns the logs that may have lost records."""
         marker = self.path / CLEAN_SHUTDOWN
         clean = marker.exists()
         if clean:
@@ -439,10 +465,9 @@ class LogFolder:
                 log.flusher.sync()
             self.logs[log.tp] = log
             leftovers += strays
-        if losers:
-            self._recovery_epoch.begin(losers)
         if leftovers:
             self.deletions.append(Deletion(self._disk, leftovers))
+        return losers
 
     def _close_logs(self) -> None:
         """Many at a time if there are many: the file system forces their files to the disk together then."""
@@ -457,10 +482,10 @@ class LogFolder:
 
     def _write_checkpoints(self, number: int, files: Mapping[str, Mapping[TopicPartition, int]]) -> None:
         with self._checkpointing:
-            if number < self._checkpoint_written:
-                return
-            self._checkpoint_written = number
             for name, offsets in files.items():
+                if number < self._checkpoints_written.get(name, 0):
+                    continue
+                self._checkpoints_written[name] = number
                 data = encode_offsets(offsets)
                 if self._written.get(name) != data:
                     self._write(name, data)

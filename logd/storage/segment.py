@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from logd.errors import CorruptRecordBatch
 from logd.records.decode import decode_records
-from logd.records.header import HEADER_SIZE
+from logd.records.header import HEADER_SIZE, LOG_OVERHEAD, BatchHeader
 from logd.records.slice import FileSlice
 from logd.storage.disk import Buffer, Disk, File
 from logd.storage.empty_runs import EmptyRuns
@@ -109,6 +109,11 @@ class Segment:
         """The `.log` file's name with its folder's, for messages."""
         return f"{self.folder.name}/{offset_name(self.base_offset, LOG_SUFFIX)}"
 
+    def place(self) -> None:
+        """Have the files of a new log on the disk; see `placed_by`."""
+        if self._placement is not None:
+            self._placement.carry_out()
+
     @property
     def file(self) -> File:
         """The `.log` file, opened if it is not open."""
@@ -158,6 +163,26 @@ class Segment:
         (self._file or self.file).write(self.size, buffers)
         self.note(size, base_offset, last_offset, max_timestamp, index_interval)
 
+    def append_run(
+        self, run: Buffer, headers: Iterable[BatchHeader], end_offset: int, index_interval: int
+    ) -> None:
+        """Write batches that stand one behind the other at the end of the file, in one write; `note` each.
+
+        They fit: see `room`. `end_offset` is where the log ends; there may be gaps behind that.
+        """
+        (self._file or self.file).write(self.size, (run,))
+        note = self.note
+        for header in headers:
+            base = header.base_offset
+            if base != end_offset:
+                self._forget_recent()  # between two of them there is no gap
+            last = base + header.last_offset_delta
+            note(LOG_OVERHEAD + header.batch_length, base, last, header.max_timestamp, index_interval)
+            end_offset = last + 1
+
+    def _forget_recent(self) -> None:
+        self._recent_offsets, self._recent_positions = array("q"), array("q")
+
     def note(
         self, size: int, base_offset: int, last_offset: int, max_timestamp: int, index_interval: int
     ) -> None:
@@ -190,7 +215,7 @@ class Segment:
         self.size = self._bytes_since_index = 0
         self._first_timestamp = self._max_timestamp = NO_TIMESTAMP
         self._max_timestamp_offset = self.base_offset
-        self._recent_offsets, self._recent_positions = array("q"), array("q")
+        self._forget_recent()
 
     def rewind(self, end_offset: int) -> bool:
         """Forget what stands from `end_offset` on, which is to be noted again; everything before was flushed.
@@ -232,6 +257,13 @@ class Segment:
             len(self.time_index) + 2
         ) * TimeIndex.ENTRY_SIZE <= index_bytes_max
 
+    def room(self, index_bytes_max: int) -> int:
+        """How many batches more the indexes can take for sure, were there an entry for each."""
+        return min(
+            index_bytes_max // OffsetIndex.ENTRY_SIZE - len(self.index),
+            index_bytes_max // TimeIndex.ENTRY_SIZE - 1 - len(self.time_index),
+        )
+
     def open_for(self, max_timestamp: int, now_ms: int) -> int:
         """How long the segment has been open (ms): by its records' timestamps, without those by the clock."""
         first = self._first_timestamp
@@ -272,7 +304,7 @@ class Segment:
         self.time_index.unload()
         self.txn_index.unload()
         self._empty_runs = EmptyRuns()
-        self._recent_offsets, self._recent_positions = array("q"), array("q")
+        self._forget_recent()
 
     def truncate(self, size: int, end_offset: int) -> None:
         """Cut the file to `size` bytes, which end before `end_offset`."""
@@ -283,7 +315,7 @@ class Segment:
         self.size = size
         self._bytes_since_index = 0
         self._empty_runs = EmptyRuns()
-        self._recent_offsets, self._recent_positions = array("q"), array("q")
+        self._forget_recent()
         self._first_timestamp = self._max_timestamp = NOT_READ if size else NO_TIMESTAMP
         if size:
             self._reread_timestamps()
@@ -316,6 +348,10 @@ class Segment:
     def take_away(self) -> list[tuple[Path, Path]]:
         """Let go of the files; returns how to rename them (not all exist), which a `Deletion` does."""
         self.close()
+        return self.renames()
+
+    def renames(self) -> list[tuple[Path, Path]]:
+        """How its files are renamed when they are to be deleted; not all exist."""
         paths = [self.path(suffix) for suffix in SEGMENT_SUFFIXES]
         return [(path, path.with_name(path.name + DELETED_SUFFIX)) for path in paths]
 

@@ -48,6 +48,14 @@ class Segments:
         self.row.append(self.active)
         return self.active
 
+    def begin_at(self, base_offset: int, now_ms: int) -> None:
+        """Have the only segment, which is empty, begin elsewhere. The log's folder is to be synced."""
+        (before,) = self.row
+        self.active = Segment.create(self._disk, self._folder, base_offset, now_ms)
+        self.row[:] = [self.active]
+        for path, _ in before.take_away():
+            self._disk.unlink(path)
+
     def relocate(self, disk: Disk, folder: Path) -> None:
         """Their files are in another folder now; see `Log.relocate`."""
         self._disk, self._folder = disk, folder
@@ -64,19 +72,6 @@ class Segments:
         renames = [rename for segment in self.row[:count] for rename in segment.take_away()]
         del self.row[:count]
         return renames
-
-    def truncate_to(self, offset: int, now_ms: int) -> list[Path]:
-        """Take out everything from the batch holding `offset` on; returns files, renamed, to be unlinked."""
-        keep = bisect_right(self.row, offset - 1, key=_base_offset)
-        paths = [path for segment in self.row[keep:] for path in segment.mark_deleted()]
-        del self.row[keep:]
-        if not self.row:
-            self.row.append(Segment.create(self._disk, self._folder, offset, now_ms))
-        self.active = self.row[-1]
-        found = self.active.locate(offset)
-        if found is not None:
-            self.active.truncate(found[0], offset)
-        return paths
 
     def read(
         self,

@@ -62,6 +62,8 @@ class Ledger:
         self.promised = self.start_promised = self.start_asked = self.compacted = 0
         self.found: list[int] = []
         self._first_dirty = -1
+        self._gone: set[int] = set()
+        """What compaction took for the sake of records that truncation took then."""
         self._sequences: dict[int, int] = {}
         path.mkdir(parents=True)
         self.disk = PowerLossDisk(path, self.rng)
@@ -153,6 +155,46 @@ class Ledger:
         for deletion in self.log.shortening.delete_records_before(offset):
             deletion.run()
 
+    def truncate(self, offset: int) -> None:
+        """What a follower does whose leader's log is another one from `offset` on.
+
+        Only then offsets are used again: a crash before that leaves what was written under them at first.
+        """
+        self.flush()
+        truncation = self.log.shortening.start_truncation(offset, self.now)
+        if truncation is None:
+            return
+        self._gone |= self.may_be_gone(self.log.log_end_offset)
+        self.promised = min(self.promised, truncation.recovery_point)
+        self.start_promised = min(self.start_promised, truncation.recovery_point)
+        self._first_dirty = min(self._first_dirty, truncation.recovery_point)
+        self.folder.start_checkpoint({KEY: truncation.recovery_point})()
+        truncation.run()
+        for deletion in truncation.finish():
+            deletion.run()
+        self._truncated()
+
+    def start_afresh(self, offset: int) -> None:
+        """What a follower does that is too far behind."""
+        self.flush()
+        truncation = self.log.shortening.start_afresh(offset, self.now)
+        self.promised = min(self.promised, offset)
+        self.start_promised = min(self.start_promised, offset)
+        self.start_asked = max(self.start_asked, offset)
+        self._first_dirty = -1
+        self.folder.start_checkpoint({KEY: offset})()
+        truncation.run()
+        for deletion in truncation.finish():
+            deletion.run()
+        self.records.clear()
+        self._truncated()
+
+    def _truncated(self) -> None:
+        end = self.promised = self.log.log_end_offset
+        self.log.replicated_to(end)
+        self.compacted = min(self.compacted, end)
+        self._forget_from(end)
+
     def apply_retention(self) -> None:
         """Drop what retention.bytes says."""
         self.start_asked = max(self.start_asked, self.log.log_end_offset)
@@ -208,6 +250,11 @@ class Ledger:
         self.log.replicated_to(end)
         assert self.log.latest_epoch > self.epoch or (clean and self.log.latest_epoch in (-1, self.epoch))
         self.epoch = max(self.log.latest_epoch, 0)
+        self._forget_from(end)
+
+    def _forget_from(self, end: int) -> None:
+        """The log ends there: offsets are used again."""
+        self._gone = {offset for offset in self._gone if offset < end}
         self.records = {offset: record for offset, record in self.records.items() if offset < end}
         self._sequences = {
             producer_id: producer.next_sequence
@@ -229,7 +276,8 @@ class Ledger:
         """The transactions of [start, end), as far as they stand there, in the order of their ends."""
         open_ones: dict[int, list[int]] = {}
         for offset in range(start, end):
-            record = self.records[offset]
+            if (record := self.records.get(offset)) is None:
+                continue  # before where it was begun afresh
             if record.marker is not None:
                 if (offsets := open_ones.pop(record.producer_id, None)) is not None:
                     yield Transaction(record.producer_id, offsets, offset, record.marker)
@@ -246,7 +294,7 @@ class Ledger:
             if each.end is not None and not each.committed
             for offset in each.records
         }
-        gone = {offset for offset in aborted if offset < self.compacted}
+        gone = self._gone | {offset for offset in aborted if offset < self.compacted}
         latest: dict[bytes, int] = {}
         for offset in range(min(self.compacted, end)):
             record = self.records[offset]

@@ -127,6 +127,44 @@ def new_epoch(ledger: Ledger) -> None:
     ledger.checkpoint()
 
 
+def truncation(ledger: Ledger) -> None:
+    """In the middle of a segment that is not the last one; new records take the offsets."""
+    ledger.checkpoint()
+    ledger.truncate(ledger.log.segments.row[1].base_offset + 3)
+    ledger.append(2, producer_id=7)
+    roll(ledger)
+    ledger.append(3)
+
+
+def truncation_to_nothing(ledger: Ledger) -> None:
+    """And what is written next looks as what was there before."""
+    ledger.checkpoint()
+    ledger.truncate(0)
+    for _ in range(6):
+        ledger.append(1, 90)
+
+
+def truncation_of_what_is_compacted(ledger: Ledger) -> None:
+    """The cleaner has left gaps on both sides of the cut."""
+    ledger.flush()
+    ledger.compact()
+    ledger.truncate(ledger.log.segments.row[-1].base_offset - 2)
+    ledger.append(2)
+    roll(ledger)
+    ledger.flush()
+    ledger.checkpoint()
+
+
+def beginning_afresh(ledger: Ledger) -> None:
+    """Far behind the log's end, where its leader begins."""
+    ledger.checkpoint()
+    end = ledger.log.log_end_offset
+    ledger.start_afresh(end + 100)
+    ledger.append(2, producer_id=7)
+    ledger.flush()
+    ledger.checkpoint()
+
+
 def recovery(ledger: Ledger) -> None:
     """A crash while the crash before is being recovered from."""
     ledger.append(3, producer_id=7)
@@ -149,9 +187,13 @@ ACTIONS: list[Callable[[Ledger], None]] = [
     second_compaction,
     compaction_to_nothing,
     new_epoch,
+    truncation,
+    truncation_to_nothing,
+    truncation_of_what_is_compacted,
+    beginning_afresh,
     recovery,
 ]
-LONG = (second_compaction, compaction_to_nothing)
+LONG = (second_compaction, compaction_to_nothing, truncation_of_what_is_compacted)
 """Hundreds of operations each."""
 
 
@@ -182,7 +224,12 @@ def prepared(path: Path, seed: int, *, compacted: bool) -> Ledger:
 )
 def test_a_crash_at_every_operation(action: Callable[[Ledger], None], tmp_path: Path) -> None:
     for point in itertools.count():
-        compacted = action in (compaction_swap, second_compaction, compaction_to_nothing)
+        compacted = action in (
+            compaction_swap,
+            second_compaction,
+            compaction_to_nothing,
+            truncation_of_what_is_compacted,
+        )
         ledger = prepared(tmp_path / f"{point}", seed=point, compacted=compacted)
         ledger.disk.crash_at = len(ledger.disk.done) + point
         try:

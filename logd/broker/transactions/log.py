@@ -63,8 +63,8 @@ class TxnLog:
 
     @property
     def waits_for_disk(self) -> bool:
-        """Whether appends may be owed a flush."""
-        return self._partition.flushes
+        """Whether appends may have to wait before they are acknowledged."""
+        return self._partition.holds_back
 
     @property
     def is_empty(self) -> bool:

@@ -92,6 +92,15 @@ class LeaderEpochs:
             self.entries = kept
             self._changed()
 
+    def before(self, end_offset: int) -> LeaderEpochs:
+        """Those that begin before `end_offset`."""
+        return LeaderEpochs([entry for entry in self.entries if entry[1] < end_offset])
+
+    def replace(self, written: LeaderEpochs) -> None:
+        """The log was truncated to these, which are in the file."""
+        self.entries, self.latest = written.entries, written.latest
+        self.dirty = self.is_begun = False
+
     def truncate_from_start(self, start_offset: int) -> None:
         """The log now starts at `start_offset`: the epoch there begins there, older ones are forgotten."""
         index = bisect_right(self.entries, start_offset, key=_start)

@@ -74,8 +74,9 @@ class LogFlusher:
         self.names_changed()
 
     def truncated(self) -> None:
-        """The log ends earlier than it did; not while it `is_flushing`."""
-        self.synced_offset = self.sync_started_to = min(self.synced_offset, self._state.log_end_offset)
+        """The log ends elsewhere, and all of it is on the disk."""
+        self.synced_offset = self.sync_started_to = self._state.log_end_offset
+        self.unflushed_since_ms = NEVER
         self._snapshot_at = 0
 
     def relocated(self) -> None:

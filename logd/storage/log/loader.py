@@ -154,6 +154,8 @@ def open_log(
     epochs.truncate_from_end(end + 1)  # one that has begun at the end stays
     epochs.truncate_from_start(start)
     row[-1].expect_appends()
+    if not any(segment.size for segment in row):
+        found.snapshots = _without_earlier(found.snapshots, end, folder, disk)
     segments, snapshots = Segments(disk, folder, row), Snapshots(disk, folder, found.snapshots)
     recovery_point = end if opening.clean else min(recovery_point, end)
     log = Log(
@@ -176,6 +178,17 @@ def open_log(
     )
     log.release()  # opened to look at; opened again when somebody writes or reads
     return Opened(log, strays, has_lost)
+
+
+def _without_earlier(snapshots: list[int], start: int, folder: Path, disk: Disk) -> list[int]:
+    """Remove snapshots before `start`, where the records behind them are gone.
+
+    Nobody would end the transactions that they know as open.
+    """
+    for offset in snapshots:
+        if offset < start:
+            disk.unlink(folder / offset_name(offset, SNAPSHOT_SUFFIX))
+    return [offset for offset in snapshots if offset >= start]
 
 
 def new_log(

@@ -2,9 +2,9 @@
 
 Appends and reads are synchronous and wait for no disk but the page cache. What has to wait (fsync, unlink)
 is made here as a job (`jobs`) and run elsewhere. Each thing done to a log is a part's: appending `writer`'s,
-reading `reader`'s, flushing `flusher`'s, taking records away `shortening`'s, compacting `compaction`'s.
-Opening and recovery are `loader`'s; who may append and read up to where (leader epochs, high watermark) is
-the broker's to say.
+what a leader sent `copier`'s, reading `reader`'s, flushing `flusher`'s, taking records away `shortening`'s,
+compacting `compaction`'s. Opening and recovery are `loader`'s; who may append and read up to where (leader
+epochs, high watermark) is the broker's to say.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from logd.storage.checkpoints import encode_partition_metadata
 from logd.storage.disk import Disk, write_atomically
 from logd.storage.health import Health
 from logd.storage.log.compaction import LogCompaction
+from logd.storage.log.copier import LogCopier
 from logd.storage.log.flusher import LogFlusher
 from logd.storage.log.reader import LogReader
 from logd.storage.log.shortening import LogShortening
@@ -38,6 +39,7 @@ class Log(LogState):
 
     flusher: LogFlusher = field(init=False)
     writer: LogWriter = field(init=False)
+    copier: LogCopier = field(init=False)
     reader: LogReader = field(init=False)
     shortening: LogShortening = field(init=False)
     compaction: LogCompaction = field(init=False)
@@ -51,6 +53,7 @@ class Log(LogState):
         """Have parts that work on `state`."""
         self.flusher = LogFlusher(state)
         self.writer = LogWriter(state, self.flusher)
+        self.copier = LogCopier(state, self.flusher)
         self.reader = LogReader(state)
         self.shortening = LogShortening(state, self.flusher)
         self.compaction = LogCompaction(state, self.reader)

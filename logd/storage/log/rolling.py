@@ -1,4 +1,4 @@
-"""Beginning a log's next segment, and when the one being written has had its time."""
+"""Beginning a log's next segment: where one is due, and when the one being written has had its time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,27 @@ import zlib
 from logd.config.topic import TopicConfig
 from logd.storage.log.flusher import LogFlusher
 from logd.storage.log.state import LogState
+from logd.storage.preallocation import preallocate
 from logd.storage.segment import Segment
+
+
+def segment_for(
+    state: LogState, flusher: LogFlusher, size: int, last_offset: int, max_timestamp: int, now_ms: int
+) -> Segment:
+    """The active segment, after rolling it if it is full or too old for a batch of `size` bytes.
+
+    May raise OSError and CorruptRecordBatch.
+    """
+    segment, config = state.segments.active, state.config
+    if segment.size and (
+        segment.size + size > config.segment_bytes
+        or segment.open_for(max_timestamp, now_ms) > open_ms_max(segment, config)
+        or not segment.fits(last_offset, config.index_interval_bytes, config.segment_index_bytes)
+    ):
+        segment = roll(state, flusher, now_ms)
+    if config.preallocate and not segment.size:
+        preallocate(segment.file, config.segment_bytes)
+    return segment
 
 
 def roll(state: LogState, flusher: LogFlusher, now_ms: int) -> Segment:
@@ -20,18 +40,17 @@ def roll(state: LogState, flusher: LogFlusher, now_ms: int) -> Segment:
     return segments.add(state.log_end_offset, now_ms)
 
 
-def roll_is_due(segment: Segment, config: TopicConfig, max_timestamp: int, now_ms: int) -> bool:
-    """Whether the segment is too old for a batch with this largest timestamp: by segment.ms.
+def open_ms_max(segment: Segment, config: TopicConfig) -> int:
+    """How long batches may come into the segment: by segment.ms.
 
-    A compacted log rolls by max.compaction.lag.ms if that is less, since no active segment is compacted. May
-    raise OSError and CorruptRecordBatch.
+    A compacted log rolls by max.compaction.lag.ms if that is less, since no active segment is compacted.
     """
     limit = config.segment_ms
     if config.max_compaction_lag_ms < limit and config.is_compacted:
         limit = config.max_compaction_lag_ms
     if config.segment_jitter_ms:
         limit -= roll_jitter_ms(segment, config)
-    return segment.open_for(max_timestamp, now_ms) > limit
+    return limit
 
 
 def roll_jitter_ms(segment: Segment, config: TopicConfig) -> int:

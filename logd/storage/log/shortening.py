@@ -1,14 +1,14 @@
-"""Shortening a log: at its start by DeleteRecords and retention, at its end by truncation."""
+"""Shortening a log: at its start by DeleteRecords and retention, at its end by `truncation`."""
 
 from __future__ import annotations
 
 from logd.errors import CorruptRecordBatch
 from logd.storage.jobs import Deletion
 from logd.storage.log.flusher import LogFlusher
-from logd.storage.log.recovery import rebuild_producers
 from logd.storage.log.retention import removable
 from logd.storage.log.rolling import roll
 from logd.storage.log.state import LogState
+from logd.storage.log.truncation import Truncation
 
 
 class LogShortening:
@@ -66,29 +66,46 @@ class LogShortening:
             state.epochs.truncate_from_start(state.log_start_offset)
         return deletions
 
-    def truncate_to(self, offset: int, now_ms: int) -> list[Deletion]:
-        """Drop everything from the batch holding `offset` on: what a leader never had.
+    def start_truncation(self, offset: int, now_ms: int) -> Truncation | None:
+        """Drop everything from the batch holding `offset` on: what a leader never had. None: there is none.
 
-        Not while a flush is running. Write the folder's checkpoint before appending again: the recovery point
-        on the disk may be too high now. The deletions are to be run (in a thread) after their delay.
-        Raises KafkaError(KAFKA_STORAGE_ERROR).
+        All has to be on the disk, and no flush under way; what comes next says `Truncation`. Where nothing is
+        left the log begins at `offset`. Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
         state = self._state
         if state.health.failure is not None:
             raise state.health.error()
         if offset >= state.log_end_offset:
-            return []
-        try:
-            paths = state.segments.truncate_to(offset, now_ms)
-            state.log_end_offset = state.segments.active.next_offset()
-            state.recovery_point = min(state.recovery_point, state.log_end_offset)
-            self._flusher.truncated()
-            state.log_start_offset = min(state.log_start_offset, state.log_end_offset)
+            # It may have been a leader that never wrote anything in its epoch.
             state.epochs.truncate_from_end(state.log_end_offset)
-            state.producers = rebuild_producers(state.segments, state.snapshots, state.log_end_offset, now_ms)
-        except (OSError, CorruptRecordBatch) as error:
-            raise state.failed("truncating", error) from error
-        return [Deletion(state.disk, paths, state.config.file_delete_delay_ms)] if paths else []
+            return None
+        keeps = offset > state.segments.row[0].base_offset
+        return Truncation(state, self._flusher, offset, now_ms, keeps=keeps)
+
+    def start_afresh(self, offset: int, now_ms: int) -> Truncation:
+        """Drop everything and begin at `offset`: for a follower whose leader's log begins behind its end.
+
+        As `start_truncation`. Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        state = self._state
+        if state.health.failure is not None:
+            raise state.health.error()
+        return Truncation(state, self._flusher, offset, now_ms, keeps=False)
+
+    def truncate_to(self, offset: int, now_ms: int) -> list[Deletion]:
+        """`start_truncation` and all of it here and now. Blocks.
+
+        The folder's checkpoint may say more than is left then, for those who crash: write it before appending
+        again. The deletions are to be run (in a thread) after their delay. Raises KafkaError.
+        """
+        self._flusher.flush()
+        truncation = self.start_truncation(offset, now_ms)
+        return [] if truncation is None else truncation.run_here()
+
+    def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> list[Deletion]:
+        """`start_afresh` as `truncate_to`. Blocks. Raises KafkaError."""
+        self._flusher.flush()
+        return self.start_afresh(offset, now_ms).run_here()
 
     def _drop_oldest(self, count: int) -> list[Deletion]:
         """Take out the oldest segments, with the producer snapshots before what is left."""

@@ -13,12 +13,10 @@ from logd.records.control import Marker, SealedMarker, parse_marker, seal_marker
 from logd.records.header import CONTROL_BIT, BatchHeader, Buffer, iter_batches
 from logd.storage.index.transaction import AbortedTransaction
 from logd.storage.log.flusher import LogFlusher
-from logd.storage.log.rolling import roll, roll_is_due
+from logd.storage.log.rolling import segment_for
 from logd.storage.log.state import LogState
 from logd.storage.placement import place, place_at_time
-from logd.storage.preallocation import preallocate
 from logd.storage.producers.producer import BatchMemo
-from logd.storage.segment import Segment
 
 APPEND_TIME = "LogAppendTime"
 
@@ -166,8 +164,13 @@ class LogWriter:
             buffers = place_at_time(batch, header, base_offset, leader_epoch, append_time)
             timestamp = append_time
         size = len(batch)
+        if size > state.config.segment_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"a batch of {size} bytes is larger than segment.bytes={state.config.segment_bytes}",
+            )
         try:
-            segment = self._segment_for(size, last_offset, timestamp, now_ms)
+            segment = segment_for(state, self._flusher, size, last_offset, timestamp, now_ms)
             segment.append(
                 buffers, size, base_offset, last_offset, timestamp, state.config.index_interval_bytes
             )
@@ -201,25 +204,6 @@ class LogWriter:
         return Appended(
             memo.base_offset, memo.last_offset, written_at, self._state.log_start_offset, duplicate=True
         )
-
-    def _segment_for(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
-        """The active segment, after rolling it if it is full or too old for a batch."""
-        state = self._state
-        segment, config = state.segments.active, state.config
-        if size > config.segment_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"a batch of {size} bytes is larger than segment.bytes={config.segment_bytes}",
-            )
-        if segment.size and (
-            segment.size + size > config.segment_bytes
-            or roll_is_due(segment, config, max_timestamp, now_ms)
-            or not segment.fits(last_offset, config.index_interval_bytes, config.segment_index_bytes)
-        ):
-            segment = roll(state, self._flusher, now_ms)
-        if config.preallocate and not segment.size:
-            preallocate(segment.file, config.segment_bytes)
-        return segment
 
 
 def _marker_in(batch: Buffer) -> Marker:

@@ -253,7 +253,7 @@ def test_settings_that_change_meanwhile_let_nothing_through_and_leave_nothing_be
             assert bench.bounds == (0, 0), "what stands behind cannot be read before"
             await bench.let_go()
             assert bench.bounds == (2, 2)
-            assert not bench.partition.flushes, "no more to look at"
+            assert not bench.partition.holds_back, "no more to look at"
             bench.produce()
             assert bench.bounds == (3, 3)
             bench.partition.configure(TopicConfig().overridden({"flush.messages": "1"}))

@@ -1,0 +1,22 @@
+"""What a partition is among its replicas, as the partition sees it: who says what is committed.
+
+`logd.replication` decides that; whoever joins the two hands such a role to `Partition.take_role`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class ReplicationRole(Protocol):
+    """A leader's or a follower's. It calls nobody: after whatever else moves the high watermark (a follower
+    has fetched, the in-sync replicas have changed, the leader has answered) call
+    `Partition.advance_high_watermark`.
+    """
+
+    @property
+    def high_watermark(self) -> int:
+        """Where records end that all in-sync replicas have, as far as is known; this log may be behind."""
+
+    def appended(self, log_end_offset: int) -> None:
+        """The log ends there now; nothing says yet that the disk has it. `high_watermark` may be another."""

@@ -1,0 +1,188 @@
+"""Taking away a log's end, or all of it, where its leader's history is another one: a job for a thread.
+
+    start   owner    all is on the disk (a flush); the log is lent: calls raise KafkaError until `finish`
+            thread   the folder's checkpoints, which must say no more than what is going to be kept
+    run     thread   files renamed away, the newest first, the last one cut; what is left is opened and synced
+    finish  owner    the log goes on with what was opened
+
+A crash on the way leaves what was kept, with some of what was not behind it, in its order: recovery finds a
+log that has lost its end. Once `finish` is reached nothing of what was cut can come back behind new records.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from logd.errors import CorruptRecordBatch, ErrorCode, KafkaError, error_for
+from logd.storage.disk import write_atomically
+from logd.storage.health import Health
+from logd.storage.jobs import Deletion
+from logd.storage.log.epochs import LeaderEpochs
+from logd.storage.log.flusher import LogFlusher
+from logd.storage.log.recovery import rebuild_producers
+from logd.storage.log.state import LogState
+from logd.storage.names import LEADER_EPOCHS
+from logd.storage.producers.snapshots import Snapshots
+from logd.storage.producers.state import ProducerState
+from logd.storage.segment import Segment
+from logd.storage.segments import Segments
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What a truncation leaves, opened by nobody else; `renamed` are files to be unlinked."""
+
+    segments: Segments
+    snapshots: Snapshots
+    producers: ProducerState
+    epochs: LeaderEpochs
+    end_offset: int
+    renamed: Sequence[Path]
+
+
+class Truncation:
+    """One log's. Who calls what: see the module. Made by `LogShortening`.
+
+    `recovery_point` is what the checkpoint has to say before `run`: nothing before it goes. A high watermark
+    or a cleaner's offset above it must not be on the disk either.
+    """
+
+    def __init__(
+        self, state: LogState, flusher: LogFlusher, end_offset: int, now_ms: int, *, keeps: bool
+    ) -> None:
+        """`keeps` what stands before `end_offset`; else the log is empty then, and begins there."""
+        assert flusher.is_flushed and not flusher.is_flushing, "what is lent is on the disk"
+        self._state = state
+        self._flusher = flusher
+        self._end_offset = end_offset
+        self._now_ms = now_ms
+        self._keeps = keeps
+        row = state.segments.row
+        count = bisect_left(row, end_offset, key=lambda segment: segment.base_offset) if keeps else 0
+        self._kept, self._dropped = row[:count], row[count:]
+        self._left: Left | None = None
+        self._health = state.health
+        self._lent = state.health = Health(state.folder)
+        self._lent.failure = f"{state.folder.name} is being truncated"
+        self.recovery_point = self._kept[-1].base_offset if self._kept else end_offset
+        state.recovery_point = min(state.recovery_point, self.recovery_point)
+        state.log_start_offset = min(state.log_start_offset, end_offset) if keeps else end_offset
+
+    # In any thread
+
+    def run(self) -> None:
+        """Carry it out. Blocks. Raises KafkaError: KAFKA_STORAGE_ERROR (the disk failed and the folder is
+        offline), CORRUPT_MESSAGE where what is to be kept is damaged; nothing has changed then.
+        """
+        name = self._state.folder.name
+        if self._health.failure is not None:
+            raise self._health.error()
+        try:
+            self._left = self._run()
+        except CorruptRecordBatch as error:
+            raise error_for(ErrorCode.CORRUPT_MESSAGE, f"truncating {name}: {error}") from error
+        except OSError as error:
+            if self._is_gone:
+                logger.debug("%s went away while it was truncated", name)
+                return
+            raise self._health.fail(f"truncating {name}", error) from error
+
+    @property
+    def _is_gone(self) -> bool:
+        """Whether the log was deleted meanwhile: a new one of its name may be in its place."""
+        return self._state.health is not self._lent
+
+    def _run(self) -> Left:
+        disk, folder = self._state.disk, self._state.folder
+        row = [
+            Segment(disk, folder, segment.base_offset, segment.size, segment.created_ms)
+            for segment in self._kept
+        ]
+        found = row[-1].locate(self._end_offset) if row else None
+        self._state.segments.active.place()
+        renamed = self._rename_dropped()
+        if row:
+            active = row[-1]
+            if found is not None:
+                active.truncate(found[0], self._end_offset)
+            end_offset = active.next_offset()
+        else:
+            active = Segment.create(disk, folder, self._end_offset, self._now_ms)
+            row.append(active)
+            end_offset = self._end_offset
+        segments = Segments(disk, folder, row)
+        snapshots = Snapshots(disk, folder, list(self._state.snapshots.offsets))
+        producers = self._producers(segments, snapshots, end_offset)
+        epochs = self._state.epochs.before(end_offset if self._keeps else 0)
+        for file in active.save():
+            file.sync()
+        write_atomically(disk, folder / LEADER_EPOCHS, epochs.encode())
+        disk.sync_folder(folder)
+        active.expect_appends()
+        return Left(
+            segments=segments,
+            snapshots=snapshots,
+            producers=producers,
+            epochs=epochs,
+            end_offset=end_offset,
+            renamed=renamed,
+        )
+
+    def _rename_dropped(self) -> list[Path]:
+        """From the newest on: what a crash leaves of them goes on from what is kept."""
+        disk = self._state.disk
+        renamed = []
+        for segment in reversed(self._dropped):
+            for path, target in segment.renames():
+                if self._is_gone:
+                    raise FileNotFoundError(path)
+                try:
+                    disk.rename(path, target)
+                except FileNotFoundError:
+                    continue  # not every segment has every file
+                renamed.append(target)
+        return renamed
+
+    def _producers(self, segments: Segments, snapshots: Snapshots, end_offset: int) -> ProducerState:
+        if self._keeps:
+            return rebuild_producers(segments, snapshots, end_offset, self._now_ms)
+        snapshots.drop_after(-1)
+        return ProducerState()
+
+    # By the owner
+
+    def finish(self) -> list[Deletion]:
+        """After `run`, whatever came of it: the log can be called again, unless it was deleted.
+
+        The deletions are to be run (in a thread) after their delay.
+        """
+        state, left = self._state, self._left
+        if self._is_gone:
+            return []
+        state.health = self._health
+        if left is None:
+            return []
+        state.segments.release()
+        state.segments, state.snapshots, state.producers = left.segments, left.snapshots, left.producers
+        state.epochs.replace(left.epochs)
+        state.log_end_offset = state.recovery_point = left.end_offset
+        state.log_start_offset = min(state.log_start_offset, left.end_offset)
+        self._flusher.truncated()
+        if not left.renamed:
+            return []
+        return [Deletion(state.disk, left.renamed, state.config.file_delete_delay_ms)]
+
+    def run_here(self) -> list[Deletion]:
+        """`run` and `finish`. Blocks."""
+        try:
+            self.run()
+        except KafkaError:
+            self.finish()
+            raise
+        return self.finish()

@@ -1,0 +1,99 @@
+"""Thousands of random histories of a leader's log and of a follower's, which copies it run by run.
+
+Random batches of all kinds, compaction with its gaps, retention, segments that end, restarts of the leader in
+new leader epochs: after each run the follower's bytes are what was sent, and once it has caught up all that a
+log knows is compared with the ledger of what the leader wrote. The follower is killed, and loses its power.
+A failing seed is in the message.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.faults.audit import audit
+from tests.faults.follower import Follower
+from tests.faults.history import History
+from tests.faults.ledger import COMPACTED, CONFIG, Ledger
+from tests.support import depth
+
+BUNDLES = 24
+HISTORIES = 12
+"""In each bundle."""
+STEPS = 24
+
+
+@pytest.mark.parametrize("bundle", depth.seeds(BUNDLES))
+def test_histories(bundle: int, tmp_path: Path) -> None:
+    for seed in range(bundle * HISTORIES, (bundle + 1) * HISTORIES):
+        try:
+            play(seed, tmp_path / str(seed))
+        except BaseException as error:
+            error.add_note(f"seed {seed}: play({seed}, a new folder) gives it again")
+            raise
+        shutil.rmtree(tmp_path / str(seed))
+
+
+def test_histories_come_to_something(tmp_path: Path) -> None:
+    """Else nothing would be compared."""
+    followers = [play(seed, tmp_path / str(seed)) for seed in range(30)]
+    assert any(len(follower.log.segments.row) > 2 for follower in followers)
+    assert any(follower.log.reader.aborted(0, follower.log.log_end_offset) for follower in followers)
+    assert any(len(follower.log.epochs.entries) > 1 for follower in followers)
+    gaps = [len(follower.sent) and follower.log.log_end_offset - len(follower.sent) for follower in followers]
+    assert max(gaps) > 10
+
+
+def play(seed: int, folder: Path) -> Follower:
+    """One history; how the follower was in the end."""
+    rng = random.Random(seed)
+    config = dataclasses.replace(
+        rng.choice((CONFIG, COMPACTED)),
+        segment_bytes=rng.choice((2_000, 3_000, 6_000)),
+        index_interval_bytes=rng.choice((0, 200, 4_096)),
+        delete_retention_ms=rng.choice((0, 86_400_000)),
+    )
+    leader = Ledger(folder / "leader", seed, config)
+    history = History(leader, rng)
+    follower = Follower(leader, folder / "follower", rng)
+    try:
+        for number in range(STEPS):
+            history.step()
+            if not follower.can_go_on():
+                break  # what comes then, `test_truncation` tells
+            step(follower, rng, folder / f"follower-{number}")
+        else:
+            follower.catch_up()
+            follower.check_bytes()
+            follower.check_answers()
+            audit(leader, follower.log)
+    finally:
+        follower.let_go()
+        leader.let_go()
+    return follower
+
+
+def step(follower: Follower, rng: random.Random, left: Path) -> None:
+    """What a follower does, or suffers."""
+    way = rng.choice(("copy", "copy", "catch up", "flush", "checkpoint", "stop", "kill", "power loss"))
+    if way == "copy":
+        follower.copy()
+    elif way == "catch up":
+        follower.catch_up()
+        audit(follower.leader, follower.log)
+    elif way == "flush":
+        follower.flush()
+    elif way == "checkpoint":
+        follower.checkpoint()
+    elif way == "power loss":
+        follower.lose_power(left)
+        assert follower.log.log_end_offset >= follower.promised
+    else:
+        end = follower.log.log_end_offset
+        follower.restart(clean=way == "stop")
+        assert follower.log.log_end_offset == end, "a killed process loses nothing"
+    follower.check_bytes()

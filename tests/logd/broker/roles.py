@@ -1,0 +1,124 @@
+"""A partition of several replicas on a real log, whose role says what it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from logd.broker.flusher import Flusher
+from logd.broker.partition import Partition
+from logd.broker.replication_role import ReplicationRole
+from logd.config.topic import TopicConfig
+from logd.records import build_batch, iter_batches
+from logd.storage import Appended, LogFolder
+from logd.storage.disk import read_slice
+
+NOW = 1_700_000_000_000
+
+
+class FakeRole:
+    """`ends` are the log ends it was told of."""
+
+    def __init__(self, high_watermark: int = 0) -> None:
+        self.high_watermark = high_watermark
+        self.ends: list[int] = []
+
+    def appended(self, log_end_offset: int) -> None:
+        """See `ReplicationRole`."""
+        self.ends.append(log_end_offset)
+
+
+class Waiter:
+    """Waits again and again; `woken` says how often it was told."""
+
+    def __init__(self, partition: Partition, *, follower: bool) -> None:
+        self.woken = 0
+        self._partition = partition
+        self._follower = follower
+        self._wait()
+
+    def on_append(self) -> None:
+        """See `AppendWaiter`."""
+        self.woken += 1
+        self._wait()
+
+    def _wait(self) -> None:
+        self._partition.waiters_for(follower=self._follower).add(self)
+
+
+class Bench:
+    """One partition; the thread pool's jobs wait in `started` if it is `slow`."""
+
+    def __init__(self, folder: LogFolder, role: ReplicationRole | None, slow: bool, **configs: str) -> None:
+        self.folder = folder
+        self.started: list[asyncio.Event] = []
+        self._slow = slow
+        self.flusher = Flusher(self._run, 1 << 30)
+        config = TopicConfig().overridden(configs)
+        if ("t", 0) not in folder.logs:
+            folder.create_log("t", 0, topic_id=bytes(16), config=config, now_ms=NOW)
+        self.partition = Partition(
+            folder.logs["t", 0],
+            folder,
+            bytes(16),
+            config,
+            self.flusher,
+            role=role,
+            checkpointed_high_watermark=folder.high_watermarks.get(("t", 0), -1),
+        )
+
+    async def _run(self, job: Callable[[], None]) -> None:
+        if self._slow:
+            go = asyncio.Event()
+            self.started.append(go)
+            await go.wait()
+        job()
+
+    async def let_go(self) -> None:
+        """Have the pool do what it was given first."""
+        self.started.pop(0).set()
+        await turns()
+
+    def produce(self, count: int = 1, acks: int = -1, **facts: Any) -> Appended:
+        batch = build_batch([(NOW, b"k", b"v", ())] * count, **facts)
+        return self.partition.produce(memoryview(batch), NOW, acks)
+
+    def offsets(self, **how: bool) -> list[int]:
+        """The base offsets of the batches that a reader gets."""
+        piece = self.partition.read(self.partition.log_start_offset, 1 << 20, **how)
+        data = b"" if piece is None else read_slice(piece)
+        return [header.base_offset for _, header in iter_batches(data)]
+
+
+async def turns() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@contextmanager
+def opened(
+    path: Path, role: ReplicationRole | None = None, *, slow: bool = False, **configs: str
+) -> Iterator[Bench]:
+    folder = LogFolder.open(
+        path,
+        node_id=1,
+        cluster_id="c",
+        config_for=lambda topic: TopicConfig(),
+        now_ms=NOW,
+        is_replicated=role is not None,
+    )
+    bench = Bench(folder, role, slow, **{key.replace("_", "."): value for key, value in configs.items()})
+    try:
+        yield bench
+    finally:
+        folder.close({bench.partition.tp: bench.partition.high_watermark})
+
+
+def run(work: Callable[[], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await work()
+
+    asyncio.run(main())
