@@ -1,50 +1,23 @@
-"""One replica that follows: its place in fetching, between the core that decides and the log that is written."""
+"""One replica that follows: its place in fetching, between the core that decides and the log."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
-
-from logd.replication.divergence import EpochTable
-from logd.replication.follower import Fetch, Follower, Next
-from logd.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from logd.records.header import Buffer
-
-
-class Replica(Protocol):
-    """The partition that follows; `broker.partition.Partition`. Each method may raise KafkaError."""
-
-    @property
-    def tp(self) -> TopicPartition: ...
-
-    @property
-    def topic_id(self) -> bytes: ...
-
-    @property
-    def log_start_offset(self) -> int: ...
-
-    def copy(self, batches: Buffer, now_ms: int) -> Any:
-        """Append what the leader sent."""
-
-    def advance_high_watermark(self) -> None:
-        """The follower's has risen."""
+from logd.broker.partition import Partition
+from logd.replication import Fetch, Follower, Next
 
 
 class Following:
-    """`core` says what to fetch; `version` grows with every truncation, so that an answer to a question before
-    it counts no more. `not_before`: the end of a backoff, in the loop's time.
+    """`core` says what comes next; `version` grows with every truncation: an answer to a question before it
+    counts no more. `not_before`: the end of a backoff, in the loop's time.
     """
 
-    __slots__ = ("core", "log", "not_before", "replica", "topic_id", "tp", "version")
+    __slots__ = ("core", "not_before", "partition", "topic_id", "tp", "version")
 
-    def __init__(self, replica: Replica, log: EpochTable, core: Follower) -> None:
-        self.replica = replica
-        self.log = log
+    def __init__(self, partition: Partition, core: Follower) -> None:
+        self.partition = partition
         self.core = core
-        self.tp = replica.tp
-        self.topic_id = replica.topic_id
+        self.tp = partition.tp
+        self.topic_id = partition.topic_id
         self.not_before = 0.0
         self.version = 0
 
@@ -54,16 +27,17 @@ class Following:
         return self.core.next
 
     @property
-    def _fetch(self) -> Fetch:
+    def fetch(self) -> Fetch:
+        """`next` where it is to be fetched."""
         fetch = self.core.next
-        assert isinstance(fetch, Fetch), f"{self.tp} is not to be fetched but {fetch}"
+        assert isinstance(fetch, Fetch), f"{self.tp} is not to be fetched: {fetch}"
         return fetch
 
     # As a fetch session asks
 
     @property
     def fetch_offset(self) -> int:
-        return self._fetch.offset
+        return self.fetch.offset
 
     @property
     def leader_epoch(self) -> int:
@@ -71,15 +45,11 @@ class Following:
 
     @property
     def fetch_epoch(self) -> int:
-        return self._fetch.last_fetched_epoch
+        return self.fetch.last_fetched_epoch
 
     @property
     def own_log_start(self) -> int:
-        return self.replica.log_start_offset
+        return self.partition.log_start_offset
 
     def succeed(self, before: Following) -> None:
-        """A leader's answers to a follower hold nothing that is said only once."""
-
-
-Now = Callable[[], int]
-"""Milliseconds since 1970."""
+        """What a leader tells a follower it tells with every answer."""

@@ -1,0 +1,342 @@
+"""Copying partitions from one broker that leads them, by a fetch session of its own (KIP-227).
+
+What a turn costs goes by the partitions that changed or came, not by how many are followed. What is to be
+done with an answer `logd.replication.Follower` decides; how a log is cut is `truncation`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Protocol
+
+from logd.backoff import Backoff
+from logd.broker.cluster.following import Following
+from logd.broker.cluster.peers import version_of
+from logd.broker.partition import Partition
+from logd.broker.rounds import report
+from logd.client.fetcher.session import NO_SESSION, FetchSession
+from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
+from logd.replication import Fetch, Standby, Truncate
+from logd.topic_partition import TopicPartition
+from logd.wire import Message, decode_response_header, encode_request
+from logd.wire.fetched import FetchedResponse, PartitionRecords, decode_fetch_response
+from logd.wire.messages.fetch import FetchRequest, ReplicaState
+from logd.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+if TYPE_CHECKING:
+    from logd.client.cluster.connection import Connection
+    from logd.storage import Deletion
+
+EARLIEST_LOCAL, LATEST = -4, -1
+"""Timestamps that ask ListOffsets for where a log begins and ends."""
+_BASE_OFFSET_BYTES = 8
+_NO_SUCH_SESSION = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+
+log = logging.getLogger("logd.replication")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetcherSettings:
+    """Kafka's, by their names."""
+
+    replica_fetch_max_bytes: int = 1024 * 1024
+    replica_fetch_response_max_bytes: int = 10 * 1024 * 1024
+    replica_fetch_min_bytes: int = 1
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_backoff_ms: int = 1000
+    replica_socket_timeout_ms: int = 30_000
+
+
+class Asking(Protocol):
+    """Connections to brokers: `peers.Peers`."""
+
+    async def request(self, broker: int, message: Message, *, lane: str = "") -> ListOffsetsResponse:
+        """Ask a broker; MillstreamError."""
+
+    async def connection(self, broker: int, lane: str = "") -> Connection:
+        """A connection to it; MillstreamError."""
+
+
+class Truncating(Protocol):
+    """Cuts logs: `truncation.Truncations`. KafkaError."""
+
+    async def truncate(self, partition: Partition, offset: int) -> None: ...
+
+    async def begin_afresh(self, partition: Partition, offset: int) -> None: ...
+
+
+class ReplicaFetcher:
+    """Of the partitions that broker `leader` leads. `node_id` and `broker_epoch` are this broker's own
+    (KIP-903); `discard` has files deleted.
+    """
+
+    def __init__(
+        self,
+        leader: int,
+        *,
+        node_id: int,
+        broker_epoch: Callable[[], int],
+        peers: Asking,
+        truncations: Truncating,
+        discard: Callable[[Sequence[Deletion]], None],
+        settings: FetcherSettings,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.leader = leader
+        self.following: dict[TopicPartition, Following] = {}
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+        self._peers = peers
+        self._truncations = truncations
+        self._discard = discard
+        self._settings = settings
+        self._now_ms = now_ms
+        self._lane = f"fetch-{leader}"
+        self._session: FetchSession[Following] = FetchSession(
+            is_wanted=True, partition_max_bytes=settings.replica_fetch_max_bytes
+        )
+        self._wanted: dict[TopicPartition, Following] = {}
+        self._touched: dict[TopicPartition, None] = {}
+        self._due: list[tuple[float, TopicPartition]] = []
+        self._busy: dict[TopicPartition, asyncio.Task[None]] = {}
+        """Those that are being cut, or whose leader is asked for its offsets."""
+        self._news = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[None] | None = None
+
+    # From outside
+
+    def follow(self, following: Following) -> None:
+        """Copy this one, in place of another of the same partition."""
+        self.following[following.tp] = following
+        if self._task is None:
+            self._task = self._loop.create_task(self._run(), name=f"fetcher from broker {self.leader}")
+        self._look_at(following.tp)
+
+    def unfollow(self, tp: TopicPartition) -> None:
+        """Copy it no more; what is being cut of it is cut to the end."""
+        self.following.pop(tp, None)
+        self._look_at(tp)
+
+    async def stop(self) -> None:
+        """Copy nothing any more; returns when nothing is under way."""
+        self.following.clear()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, *self._busy.values(), return_exceptions=True)
+
+    def statistics(self) -> dict[str, int]:
+        """partitions followed; how many are in the requests."""
+        return {"partitions": len(self.following), "fetched": len(self._wanted)}
+
+    # Turns
+
+    async def _run(self) -> None:
+        backoff = Backoff(0.05, self._settings.replica_fetch_backoff_ms / 1000)
+        while True:
+            try:
+                await self._turn()
+                backoff.reset()
+            except MillstreamError as error:
+                log.info("fetching from broker %d: %s", self.leader, error)
+                self._session.restart()
+                await asyncio.sleep(backoff.next())
+            except Exception as error:
+                report(f"fetching from broker {self.leader}", error)
+                self._session.restart()
+                await asyncio.sleep(backoff.next())
+
+    async def _turn(self) -> None:
+        self._news.clear()
+        now = self._loop.time()
+        while self._due and self._due[0][0] <= now:
+            self._look_at(heappop(self._due)[1])
+        if self._wanted:
+            await self._fetch()
+            return
+        try:
+            wait_s = self._due[0][0] - now if self._due else None
+            await asyncio.wait_for(self._news.wait(), wait_s)
+        except TimeoutError:
+            pass
+
+    def _look_at(self, tp: TopicPartition) -> None:
+        """Whether the partition is to be fetched now, or something else has to happen first."""
+        following = self.following.get(tp)
+        self._touched[tp] = None
+        self._news.set()
+        if following is None or tp in self._busy:
+            self._wanted.pop(tp, None)
+            return
+        if following.not_before > self._loop.time():
+            self._wanted.pop(tp, None)
+            heappush(self._due, (following.not_before, tp))
+            return
+        match following.next:
+            case Fetch():
+                self._wanted[tp] = following
+                return
+            case Truncate() as truncate:
+                self._begin(following, self._cut(following, truncate))
+            case Standby.LEADER_OFFSETS:
+                self._begin(following, self._ask_offsets(following))
+            case Standby.IMAGE:
+                pass  # a new one is followed when it comes
+        self._wanted.pop(tp, None)
+
+    def _begin(self, following: Following, work: Awaitable[None]) -> None:
+        self._busy[following.tp] = self._loop.create_task(self._done(following, work))
+
+    async def _done(self, following: Following, work: Awaitable[None]) -> None:
+        """Have something done for one partition, and look what comes next."""
+        try:
+            await work
+        except MillstreamError as error:
+            log.info("%s: %s", following.tp, error)
+            self._back_off(following)
+        except Exception as error:
+            report(f"following {following.tp}", error)
+            self._back_off(following)
+        finally:
+            following.version += 1
+            del self._busy[following.tp]
+            self._look_at(following.tp)
+
+    def _back_off(self, following: Following) -> None:
+        following.not_before = self._loop.time() + self._settings.replica_fetch_backoff_ms / 1000
+
+    async def _cut(self, following: Following, truncate: Truncate) -> None:
+        if truncate.fully:
+            await self._truncations.begin_afresh(following.partition, truncate.offset)
+        else:
+            await self._truncations.truncate(following.partition, truncate.offset)
+        if following.core.truncated():
+            log.error(
+                "%s was truncated to %d, below what was committed: broker %d was elected uncleanly",
+                following.tp,
+                following.partition.log_end_offset,
+                self.leader,
+            )
+        following.partition.advance_high_watermark()
+
+    async def _ask_offsets(self, following: Following) -> None:
+        start = await self._offset(following, EARLIEST_LOCAL)
+        end = await self._offset(following, LATEST)
+        following.core.leader_offsets(start, end)
+
+    async def _offset(self, following: Following, timestamp: int) -> int:
+        asked = ListOffsetsPartition(
+            partition_index=following.tp.partition,
+            current_leader_epoch=following.leader_epoch,
+            timestamp=timestamp,
+        )
+        request = ListOffsetsRequest(
+            replica_id=self._node_id,
+            topics=[ListOffsetsTopic(name=following.tp.topic, partitions=[asked])],
+        )
+        response = await self._peers.request(self.leader, request)
+        (answer,) = (partition for topic in response.topics for partition in topic.partitions)
+        if answer.error_code:
+            raise error_for(answer.error_code, f"offsets of {following.tp} from broker {self.leader}")
+        return answer.offset
+
+    # Fetching
+
+    async def _fetch(self) -> None:
+        connection = await self._peers.connection(self.leader, self._lane)
+        version = version_of(FetchRequest, connection)
+        request = self._request()
+        settings = self._settings
+        payload = await connection.call(
+            lambda correlation_id: encode_request(
+                request, version, correlation_id, f"broker-{self._node_id}-fetcher"
+            ),
+            timeout=(settings.replica_fetch_wait_max_ms + settings.replica_socket_timeout_ms) / 1000,
+        )
+        _, pos = decode_response_header(FetchRequest.API_KEY, version, payload)
+        self._take(decode_fetch_response(payload, version, pos))
+
+    def _request(self) -> FetchRequest:
+        settings, session = self._settings, self._session
+        touched, self._touched = self._touched, {}
+        changes = session.changes(self._wanted, touched, by_topic_ids=True)
+        return FetchRequest(
+            replica_state=ReplicaState(replica_id=self._node_id, replica_epoch=self._broker_epoch()),
+            max_wait_ms=settings.replica_fetch_wait_max_ms,
+            min_bytes=settings.replica_fetch_min_bytes,
+            max_bytes=settings.replica_fetch_response_max_bytes,
+            session_id=session.id,
+            session_epoch=session.epoch,
+            topics=changes.topics,
+            forgotten_topics_data=changes.forgotten,
+        )
+
+    def _take(self, response: FetchedResponse) -> None:
+        session = self._session
+        was_full = session.is_full
+        session.answered(response.session_id, response.error_code)
+        if response.error_code:
+            if response.error_code in _NO_SUCH_SESSION and not was_full:
+                return  # everything is said again at once
+            raise error_for(response.error_code, f"Fetch from broker {self.leader}")
+        count, fits = 0, True
+        for topic, partitions in response.topics:
+            for came in partitions:
+                asked = session.find(topic, came.partition)
+                if asked is None:
+                    fits = False
+                    continue
+                count += 1
+                following = asked.held
+                if self.following.get(following.tp) is following and following.version == asked.version:
+                    fetch = Fetch(asked.fetch_offset, asked.fetch_epoch, asked.leader_epoch)
+                    self._take_partition(following, fetch, came)
+        if not fits or (was_full and count != len(session.asked)):
+            session.restart()  # the leader's session is not the one that was asked for
+        if response.session_id == NO_SESSION and not was_full:
+            session.restart()
+
+    def _take_partition(self, following: Following, asked: Fetch, came: PartitionRecords) -> None:
+        diverging = None
+        if came.diverging_end_offset >= 0:
+            diverging = came.diverging_epoch, came.diverging_end_offset
+        try:
+            if following.core.answered(asked, came.error_code, diverging):
+                self._copy(following, came)
+            elif following.next == asked:
+                self._back_off(following)
+        except KafkaError as error:
+            log.warning("%s: %s", following.tp, error)
+            self._back_off(following)
+        if following.next != asked or following.not_before:
+            self._look_at(following.tp)
+
+    def _copy(self, following: Following, came: PartitionRecords) -> None:
+        partition, core, records = following.partition, following.core, came.records
+        if len(records) > _BASE_OFFSET_BYTES:
+            base_offset = int.from_bytes(records[:_BASE_OFFSET_BYTES], "big")
+            first = core.check_base_offset(base_offset, came.log_start_offset)
+            if first is not None:
+                self._begin(following, self._truncations.begin_afresh(partition, first.offset))
+                return
+            copied = partition.copy(records, self._now_ms())
+            if not copied.batches:
+                raise KafkaError(
+                    ErrorCode.MESSAGE_TOO_LARGE,
+                    f"broker {self.leader} sent {len(records)} bytes that hold no whole batch",
+                )
+        following.not_before = 0.0
+        if core.appended(came.high_watermark):
+            partition.advance_high_watermark()
+        start = min(came.log_start_offset, partition.high_watermark)
+        if start > partition.log_start_offset:
+            self._discard(partition.delete_records_before(start))

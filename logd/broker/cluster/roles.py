@@ -1,0 +1,43 @@
+"""The cores of replication as roles of a partition (`replication_role.ReplicationRole`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from logd.replication import Follower, Leader
+
+
+class LeaderRole:
+    """The partition is led here."""
+
+    __slots__ = ("_now_ms", "core")
+
+    def __init__(self, core: Leader, now_ms: Callable[[], int]) -> None:
+        self.core = core
+        self._now_ms = now_ms
+
+    @property
+    def high_watermark(self) -> int:
+        """What all in-sync replicas have."""
+        return self.core.high_watermark
+
+    def appended(self, log_end_offset: int) -> None:
+        """Followers are asked for more by this."""
+        self.core.appended(log_end_offset, self._now_ms())
+
+
+class FollowerRole:
+    """The partition is copied from its leader."""
+
+    __slots__ = ("core",)
+
+    def __init__(self, core: Follower) -> None:
+        self.core = core
+
+    @property
+    def high_watermark(self) -> int:
+        """The leader's, as far as it is known and the log goes."""
+        return self.core.high_watermark
+
+    def appended(self, log_end_offset: int) -> None:
+        """Nobody waits for a follower here."""
