@@ -1,0 +1,129 @@
+"""The partitions led here that have other replicas: who fetches from them, and who is in sync."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from logd.broker.cluster.isr_changes import AskController, IsrChanges
+from logd.broker.cluster.led import Led
+from logd.broker.partition import Partition
+from logd.broker.rounds import Rounds
+from logd.errors import ErrorCode, KafkaError
+from logd.replication import Leader, LeaderSettings
+from logd.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from logd.metadata.image import ClusterImage, PartitionImage
+    from logd.wire.fetch import FetchPartition
+
+
+class Leading:
+    """`own` are this broker's id and epoch."""
+
+    def __init__(
+        self,
+        image: ClusterImage,
+        ask: AskController,
+        *,
+        own: Callable[[], tuple[int, int]],
+        now_ms: Callable[[], int],
+        replica_lag_time_max_ms: int,
+    ) -> None:
+        self.led: dict[TopicPartition, Led] = {}
+        self._image = image
+        self._own = own
+        self._now_ms = now_ms
+        self._lag_ms = replica_lag_time_max_ms
+        self._changes = IsrChanges(ask, own=own, now_ms=now_ms, look=self._look)
+        self._rounds = Rounds()
+        self._rounds.every(replica_lag_time_max_ms / 2, self._tick)
+
+    async def stop(self) -> None:
+        """Say nothing more to the controller."""
+        await self._rounds.stop()
+        await self._changes.stop()
+
+    def statistics(self) -> dict[str, int]:
+        """partitions led, and those of them with fewer in-sync replicas than replicas."""
+        behind = sum(len(led.core.isr) < len(led.core.replicas) for led in self.led.values())
+        return {"led": len(self.led), "under_replicated": behind, **self._changes.statistics()}
+
+    # Roles
+
+    def lead(self, partition: Partition, state: PartitionImage) -> None:
+        """Lead in the leader epoch of the image, from the log's end on; with another state of the same epoch
+        take its replicas and its ISR.
+        """
+        known = self.led.get(partition.tp)
+        if (
+            known is not None
+            and known.partition is partition
+            and known.core.leader_epoch == state.leader_epoch
+        ):
+            known.core.image_changed(state, self._now_ms())
+            return self._look(known)
+        if state.leader_epoch > partition.log.highest_epoch:
+            partition.log.begin_epoch(state.leader_epoch)
+        partition.leader_epoch = state.leader_epoch
+        core = Leader(
+            partition.log,
+            state,
+            broker_id=self._own()[0],
+            brokers=self._epoch_of,
+            high_watermark=partition.high_watermark,
+            now_ms=self._now_ms(),
+            settings=self._settings(partition),
+        )
+        led = self.led[partition.tp] = Led(partition, core, self._now_ms)
+        return self._look(led)
+
+    def unlead(self, tp: TopicPartition) -> None:
+        """Somebody else leads it, or nobody."""
+        self.led.pop(tp, None)
+
+    def _settings(self, partition: Partition) -> LeaderSettings:
+        return LeaderSettings(
+            replica_lag_time_max_ms=self._lag_ms, min_insync_replicas=partition.min_insync_replicas
+        )
+
+    def _epoch_of(self, broker: int) -> int | None:
+        known = self._image.brokers.get(broker)
+        return None if known is None or known.is_shutting_down else known.epoch
+
+    # News
+
+    def fetched(self, partition: Partition, asked: FetchPartition, broker: int, broker_epoch: int) -> None:
+        """A follower asks for what is at an offset, and so has what is before it.
+
+        KafkaError where it must not be answered: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH,
+        UNKNOWN_LEADER_EPOCH, OFFSET_OUT_OF_RANGE. Where the histories part it is not counted; the answer says
+        so.
+        """
+        led = self.led.get(partition.tp)
+        if led is None or led.partition is not partition:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} is not led here")
+        led.core.fetched(
+            broker,
+            asked.fetch_offset,
+            asked.last_fetched_epoch,
+            self._now_ms(),
+            current_leader_epoch=asked.current_leader_epoch,
+            broker_epoch=broker_epoch,
+            log_start_offset=asked.log_start_offset,
+        )
+        self._look(led)
+
+    async def _tick(self) -> None:
+        """Every now and then: who has stayed behind for too long."""
+        now_ms = self._now_ms()
+        for led in tuple(self.led.values()):
+            led.core.settings.min_insync_replicas = led.partition.min_insync_replicas
+            led.core.tick(now_ms)
+            self._look(led)
+
+    def _look(self, led: Led) -> None:
+        led.follow_core()
+        proposal = led.core.take_proposal()
+        if proposal is not None and self.led.get(led.tp) is led:
+            self._changes.propose(led, proposal)
