@@ -16,6 +16,7 @@ from logd.storage.disk import CACHED_ONLY
 from logd.wire.fetch import PartitionFetched
 
 if TYPE_CHECKING:
+    from logd.api.follower_fetch import Refused
     from logd.broker.fetch_session import SessionPartition
     from logd.broker.partition import Partition
     from logd.broker.topic import Topic as BrokerTopic
@@ -48,6 +49,7 @@ class FetchAttempt:
         "_is_committed",
         "_is_follower",
         "_is_plain",
+        "_refused",
         "_request",
         "_rounds",
         "found",
@@ -65,6 +67,7 @@ class FetchAttempt:
         find: Find,
         bytes_max: int,
         rounds: WarmingRounds,
+        refused: Refused,
     ) -> None:
         self._request = request
         self._is_committed = is_committed
@@ -73,6 +76,7 @@ class FetchAttempt:
         self._find = find
         self._bytes_max = bytes_max
         self._rounds = rounds
+        self._refused = refused
         self.size = self.missing = 0
         self.has_failed = False
         self.found: list[Partition] = []
@@ -88,6 +92,10 @@ class FetchAttempt:
             if topic is None:
                 raise _unknown(name)
             partition = topic.partition(asked.partition)
+            if self._refused and (code := self._refused.get((name, asked.partition))):
+                self.has_failed = True
+                fetched.append(PartitionFetched(asked.partition, code))
+                return
         except KafkaError as error:
             self.missing += 1
             fetched.append(PartitionFetched(asked.partition, error.code))

@@ -19,8 +19,9 @@ from logd.wire.fetch import TOPIC_IDS, PartitionFetched, encode_fetch_response
 
 if TYPE_CHECKING:
     from logd.api.answer import Answer
+    from logd.api.follower_fetch import Refused
     from logd.broker.broker import Broker
-    from logd.broker.partition import AppendWaiter, Partition
+    from logd.broker.partition import FollowerWaiter, Partition
     from logd.wire.fetch import FetchPartition, ReceivedFetch, Topic
 
     Answers: TypeAlias = list[tuple[Topic, list[PartitionFetched[FileSlice]]]]
@@ -45,6 +46,7 @@ class FetchRead:
         "_session",
         "_version",
         "_wanted",
+        "refused",
     )
 
     def __init__(
@@ -67,21 +69,22 @@ class FetchRead:
         self._wanted: Sequence[tuple[Topic, FetchPartition, None]] = ()
         if session is None:
             self._wanted = [(name, asked, None) for name, wanted in request.topics for asked in wanted]
+        self.refused: Refused = {}
         self._rounds = WarmingRounds()
         self._found: list[Partition] = []
         """What is watched: partitions that were there when the wait began and may have news."""
         self._missing = -1
         """Partitions that were not there when the wait began; below zero before that."""
 
-    def watch(self, waiter: AppendWaiter) -> None:
+    def watch(self, waiter: FollowerWaiter) -> None:
         """See `Attempt`."""
         if self._session is not None:
             self._session.waiter = waiter
         follower = self._request.replica_id >= 0
         for partition in self._found:
-            partition.waiters_for(follower=follower).add(waiter)
+            partition.wait_for_append(waiter, follower=follower)
 
-    def unwatch(self, waiter: AppendWaiter) -> None:
+    def unwatch(self, waiter: FollowerWaiter) -> None:
         """See `Attempt`."""
         if self._session is not None and self._session.waiter is waiter:
             self._session.waiter = None
@@ -98,7 +101,7 @@ class FetchRead:
         if session is not None and session.epoch != self._epoch:
             return self._overtaken(session)
         bytes_max = min(request.max_bytes, self._broker.config.fetch_max_bytes)
-        attempt = FetchAttempt(request, self._is_committed, self._find, bytes_max, self._rounds)
+        attempt = FetchAttempt(request, self._is_committed, self._find, bytes_max, self._rounds, self.refused)
         answers: Answers = []
         fetched: list[PartitionFetched[FileSlice]] = []
         last_name: Topic | None = None

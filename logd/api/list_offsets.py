@@ -49,7 +49,11 @@ async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOf
                     raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name} asked for twice")
                 partition = context.broker.catalog.find(topic.name).partition(asked.partition_index)
                 check_leader_epoch(partition, asked.current_leader_epoch)
-                find = partial(_find, partition, asked, context.version, read_committed)
+                if request.replica_id >= 0:
+                    end = partition.log_end_offset
+                else:
+                    end = partition.last_stable_offset if read_committed else partition.high_watermark
+                find = partial(_find, partition, asked, context.version, end)
                 found = await context.broker.warmer.until_resident(find)
                 answer.timestamp, answer.offset, answer.leader_epoch = found
             except KafkaError as error:
@@ -59,13 +63,10 @@ async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOf
     return ListOffsetsResponse(topics=topics)
 
 
-def _find(
-    partition: Partition, asked: ListOffsetsPartition, version: int, read_committed: bool
-) -> TimestampOffset:
+def _find(partition: Partition, asked: ListOffsetsPartition, version: int, end: int) -> TimestampOffset:
     timestamp = asked.timestamp
     if version < _FIRST_VERSION.get(timestamp, 0) or timestamp < EARLIEST_PENDING:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} in version {version}")
-    end = partition.last_stable_offset if read_committed else partition.high_watermark
     if timestamp == LATEST:
         return TimestampOffset(-1, end, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from logd.broker.broker_metrics import BrokerMetrics
 from logd.broker.catalog import TopicCatalog, new_topic_id
@@ -45,6 +46,9 @@ from logd.metrics.metrics import Metrics
 from logd.storage import LogFolder, StorageError
 from logd.storage.disk import Disk, PosixDisk
 from logd.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from logd.broker.cluster.leading import Leading
 
 log = logging.getLogger("logd.broker")
 
@@ -104,6 +108,8 @@ class Broker:
         self.housekeeping: Housekeeping
         self.compaction: Compaction
         self.producer_ids: ProducerIds
+        self.leading: Leading | None = None
+        """What is led here with other replicas; None: there are no other brokers."""
         self.transactions: Transactions
         self.truncations: Truncations
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from logd.broker.partition import AppendWaiter
+from logd.broker.partition import FollowerWaiter
 from logd.broker.wakeups import Wakeups
 from logd.broker.warming import Job, Warmer, Warming
 
@@ -28,10 +28,10 @@ class Cold:
 class Attempt(Protocol[T_co]):
     """Makes a delayed answer; called again after each notification until it returns one."""
 
-    def watch(self, waiter: AppendWaiter) -> None:
+    def watch(self, waiter: FollowerWaiter) -> None:
         """Have ``waiter`` notified once of the next change of what is waited for; called after each None."""
 
-    def unwatch(self, waiter: AppendWaiter) -> None:
+    def unwatch(self, waiter: FollowerWaiter) -> None:
         """Do not notify it any more."""
 
     def __call__(self, final: bool) -> T_co | Cold | None:
@@ -101,6 +101,9 @@ class Delayed(Generic[T]):
     def on_append(self) -> None:
         """What is waited for has changed: attempt the answer in the loop's next turn."""
         self._wakeups.add(self)
+
+    def on_commit(self) -> None:
+        """See `FollowerWaiter`: it is said when there is something else to say, or the time is up."""
 
     def wake(self) -> None:
         """Answer if what there is by now is enough."""

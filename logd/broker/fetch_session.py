@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from logd.broker.partition import AppendWaiter, Partition
+    from logd.broker.partition import FollowerWaiter, Partition
     from logd.wire.fetch import FetchPartition, PartitionFetched, ReceivedFetch, Topic
 
 NO_SESSION = 0
@@ -57,14 +57,18 @@ class SessionPartition:
 
     def watch(self, partition: Partition) -> None:
         """There is nothing to tell of it: it is not looked at again before it has news."""
-        del self.session.ready[self]
+        self.session.ready.pop(self, None)
         self.watched = partition
-        partition.waiters_for(follower=self.session.privileged).add(self)
+        partition.wait_for_append(self, follower=self.session.privileged)
 
     def on_append(self) -> None:
         """See `AppendWaiter`: the session's next answer is to look at the partition."""
         self.watched = None
         self.session.is_ready(self)
+
+    def on_commit(self) -> None:
+        """See `FollowerWaiter`: it stays watched, and is told of when the session is answered anyway."""
+        self.session.committed_since[self] = None
 
     def unwatch(self) -> None:
         """Leave the partition watched, if there is one."""
@@ -85,6 +89,7 @@ class FetchSession:
     __slots__ = (
         "by_topic_ids",
         "committed",
+        "committed_since",
         "created_ms",
         "epoch",
         "id",
@@ -110,7 +115,9 @@ class FetchSession:
         self.turns = 0
         self.partitions: dict[Key, SessionPartition] = {}
         self.ready: dict[SessionPartition, None] = {}
-        self.waiter: AppendWaiter | None = None
+        self.committed_since: dict[SessionPartition, None] = {}
+        """Of a follower's, those watched whose high watermark has risen since they were told of."""
+        self.waiter: FollowerWaiter | None = None
         """The request that waits."""
         self.committed = False
         """Whether the last request read committed records only."""
@@ -138,6 +145,7 @@ class FetchSession:
                 if held is not None:
                     held.unwatch()
                     self.ready.pop(held, None)
+                    self.committed_since.pop(held, None)
         if self.committed is not request.is_committed:
             # What ends at the last stable offset for one reader has records for another.
             self.committed = request.is_committed
@@ -172,12 +180,14 @@ class FetchSession:
 
     def in_turn(self) -> list[tuple[Topic, FetchPartition, SessionPartition]]:
         """What an answer has to look at, in the order of answering: who gave records goes to the end."""
-        return [(held.topic, held.asked, held) for held in sorted(self.ready, key=_turn)]
+        ready = {**self.ready, **self.committed_since} if self.committed_since else self.ready
+        return [(held.topic, held.asked, held) for held in sorted(ready, key=_turn)]
 
     def told(self, topic: Topic, fetched: PartitionFetched[Any]) -> None:
         """Note what the client is told; a partition with records goes to the end of the row."""
         held = self.partitions[topic, fetched.partition]
         held.told(fetched)
+        self.committed_since.pop(held, None)
         if fetched.records:
             held.turn = self._next_turn()
 
@@ -189,4 +199,5 @@ class FetchSession:
         # They refer back: memory would be held until the next garbage collection.
         self.partitions.clear()
         self.ready.clear()
+        self.committed_since.clear()
         self._wake()

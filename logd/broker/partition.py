@@ -34,6 +34,13 @@ class AppendWaiter(Protocol):
         """
 
 
+class FollowerWaiter(AppendWaiter, Protocol):
+    """A fetch of a follower that waits, or its session."""
+
+    def on_commit(self) -> None:
+        """The high watermark has risen: to be told with the next answer, which nobody hurries for that."""
+
+
 class Durability(Protocol):
     """Forces logs to the disk: the flusher."""
 
@@ -123,7 +130,7 @@ class Partition:
         self.checkpointed_high_watermark = min(max(checkpointed_high_watermark, start), end)
         self.role = role
         self.in_sync_replicas = 1
-        self.followers: MutableSet[AppendWaiter] | None = None
+        self.followers: MutableSet[FollowerWaiter] | None = None
         self._uncommitted: Uncommitted | None = None
         self.high_watermark = end if role is None else max(start, min(role.high_watermark, end))
         log.replicated_to(self.high_watermark)
@@ -317,6 +324,9 @@ class Partition:
         self.log.replicated_to(end)
         if self._uncommitted is not None:
             self._uncommitted.committed_to(end)
+        if self.followers:
+            for follower in self.followers:
+                follower.on_commit()
         if self.waiters:
             self.wake_waiters()
 
@@ -384,15 +394,16 @@ class Partition:
         self.wake_waiters()
         self.advance_high_watermark()
 
-    def waiters_for(self, *, follower: bool) -> MutableSet[AppendWaiter]:
-        """Where a fetch enters itself that waits: a ``follower`` reads what is not committed yet."""
+    def wait_for_append(self, waiter: FollowerWaiter, *, follower: bool) -> None:
+        """Enter a fetch that waits: a ``follower`` reads what is not committed yet."""
         if not follower or self.role is None:
-            return self.waiters
-        if self.followers is None:
-            self.followers = set()
-        return self.followers
+            self.waiters.add(waiter)
+        elif self.followers is None:
+            self.followers = {waiter}
+        else:
+            self.followers.add(waiter)
 
-    def forget_waiter(self, waiter: AppendWaiter) -> None:
+    def forget_waiter(self, waiter: FollowerWaiter) -> None:
         """It does not wait any more."""
         self.waiters.discard(waiter)
         if self.followers is not None:

@@ -40,13 +40,16 @@ class Waiter:
         self._follower = follower
         self._wait()
 
+    def on_commit(self) -> None:
+        """See `FollowerWaiter`."""
+
     def on_append(self) -> None:
         """See `AppendWaiter`."""
         self.woken += 1
         self._wait()
 
     def _wait(self) -> None:
-        self._partition.waiters_for(follower=self._follower).add(self)
+        self._partition.wait_for_append(self, follower=self._follower)
 
 
 class Bench:

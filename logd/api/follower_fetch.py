@@ -1,0 +1,37 @@
+"""What a Fetch says when a follower sends it: that it has all before the offsets it asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from logd.errors import KafkaError
+from logd.wire.fetch import TOPIC_IDS
+
+if TYPE_CHECKING:
+    from logd.broker.broker import Broker
+    from logd.broker.cluster.leading import Leading
+    from logd.wire.fetch import ReceivedFetch, Topic
+
+Refused: TypeAlias = "dict[tuple[Topic, int], int]"
+"""Error codes, by the topic as the request calls it and the partition."""
+
+
+def take_in(broker: Broker, leading: Leading, request: ReceivedFetch, version: int) -> Refused:
+    """Tell the leaders of what the request says, each partition once; those whose leader has none of it.
+
+    In a session (KIP-227) it names what has changed: who is silent about a partition is where it was.
+    """
+    catalog = broker.catalog
+    find = catalog.topics.get if version < TOPIC_IDS else catalog.topics_by_id.get
+    refused: Refused = {}
+    for name, wanted in request.topics:
+        topic = find(name)  # type: ignore[arg-type]
+        if topic is None:
+            continue  # which is said where it is read
+        for asked in wanted:
+            try:
+                partition = topic.partition(asked.partition)
+                leading.fetched(partition, asked, request.replica_id, request.replica_epoch)
+            except KafkaError as error:
+                refused[name, asked.partition] = error.code
+    return refused

@@ -1,0 +1,66 @@
+"""The roles of the partitions held here, as the image of the cluster says: led, followed, or neither."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logd.broker.cluster.fetchers import Fetchers
+from logd.broker.cluster.following import Following
+from logd.broker.cluster.leading import Leading
+from logd.broker.cluster.roles import FollowerRole
+from logd.broker.partition import Partition
+from logd.replication import Follower
+from logd.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from logd.metadata.image import PartitionImage
+
+NO_LEADER = -1
+
+
+class Assignment:
+    """Call `assign` whenever a partition held here is opened or has another state, `unassign` before it is
+    closed.
+    """
+
+    def __init__(self, node_id: int, leading: Leading, fetchers: Fetchers) -> None:
+        self._node_id = node_id
+        self._leading = leading
+        self._fetchers = fetchers
+
+    def assign(self, partition: Partition, state: PartitionImage) -> None:
+        """Have the role of this state; one that it has already it keeps."""
+        if state.leader == self._node_id:
+            self._fetchers.unfollow(partition.tp)
+            self._leading.lead(partition, state)
+            return
+        self._leading.unlead(partition.tp)
+        known = self._fetchers.following(partition.tp)
+        if (
+            known is not None
+            and known.partition is partition
+            and (known.core.leader, known.core.leader_epoch) == (state.leader, state.leader_epoch)
+        ):
+            return
+        core = Follower(
+            partition.log,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            high_watermark=partition.high_watermark,
+        )
+        partition.leader_epoch = state.leader_epoch
+        partition.take_role(FollowerRole(core))
+        if state.leader == NO_LEADER:
+            self._fetchers.unfollow(partition.tp)
+        else:
+            self._fetchers.follow(Following(partition, core))
+
+    def unassign(self, tp: TopicPartition) -> None:
+        """It is not held here any more."""
+        self._leading.unlead(tp)
+        self._fetchers.unfollow(tp)
+
+    async def stop(self) -> None:
+        """Neither lead nor follow any more."""
+        await self._fetchers.stop()
+        await self._leading.stop()

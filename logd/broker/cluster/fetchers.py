@@ -1,0 +1,49 @@
+"""The fetchers of this broker: one for each broker that leads something it follows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from logd.broker.cluster.fetcher import ReplicaFetcher
+from logd.broker.cluster.following import Following
+from logd.topic_partition import TopicPartition
+
+
+class Fetchers:
+    """`make` makes the fetcher of a leader, which stays until `stop`: leaders come back."""
+
+    def __init__(self, make: Callable[[int], ReplicaFetcher]) -> None:
+        self._make = make
+        self._by_leader: dict[int, ReplicaFetcher] = {}
+        self._leaders: dict[TopicPartition, int] = {}
+
+    def follow(self, following: Following) -> None:
+        """Copy a partition from the leader its core names, and from no other."""
+        leader, tp = following.core.leader, following.tp
+        if self._leaders.get(tp, leader) != leader:
+            self.unfollow(tp)
+        fetcher = self._by_leader.get(leader)
+        if fetcher is None:
+            fetcher = self._by_leader[leader] = self._make(leader)
+        self._leaders[tp] = leader
+        fetcher.follow(following)
+
+    def unfollow(self, tp: TopicPartition) -> None:
+        """Copy it no more."""
+        leader = self._leaders.pop(tp, None)
+        if leader is not None:
+            self._by_leader[leader].unfollow(tp)
+
+    def following(self, tp: TopicPartition) -> Following | None:
+        """How it is followed; None if it is not."""
+        leader = self._leaders.get(tp)
+        return None if leader is None else self._by_leader[leader].following.get(tp)
+
+    async def stop(self) -> None:
+        """Copy nothing any more."""
+        await asyncio.gather(*(fetcher.stop() for fetcher in self._by_leader.values()))
+
+    def statistics(self) -> dict[str, int]:
+        """fetchers, one for each leader; partitions they follow."""
+        return {"fetchers": len(self._by_leader), "following": len(self._leaders)}

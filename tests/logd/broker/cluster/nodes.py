@@ -1,0 +1,223 @@
+"""Brokers in one event loop that replicate between them by real connections.
+
+Who leads a controller decides whose store is this process's memory, and each broker is told at once:
+elections, ZooKeeper and the feed are tested elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+from logd.broker.cluster.assignment import Assignment
+from logd.broker.cluster.fetcher import FetcherSettings, ReplicaFetcher
+from logd.broker.cluster.fetchers import Fetchers
+from logd.broker.cluster.leading import Leading
+from logd.broker.cluster.peers import Peers
+from logd.broker.partition import Partition
+from logd.config.load import from_properties
+from logd.embedded import EmbeddedBroker
+from logd.errors import ConnectionClosed, KafkaError
+from logd.metadata.controller.alter_partition import NewIsr
+from logd.metadata.controller.core import Controller
+from logd.metadata.controller.decision import Decision
+from logd.metadata.decisions import create_topic
+from logd.metadata.image import BrokerImage, Change, ClusterImage, Endpoint, PartitionImage, TopicImage
+from logd.topic_partition import TopicPartition
+from logd.wire import Message
+from logd.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResponsePartition,
+    AlterPartitionResponseTopic,
+)
+
+LISTENER = "PLAINTEXT"
+TOPIC = "t"
+TOPIC_ID = bytes(range(1, 17))
+TP = TopicPartition(TOPIC, 0)
+
+
+class Node:
+    """One broker."""
+
+    def __init__(self, cluster: Nodes, id_: int, folder: Path) -> None:
+        self.cluster = cluster
+        self.id = id_
+        self.folder = folder
+        self.epoch = 0
+        self.is_up = False
+
+    async def start(self) -> None:
+        config = from_properties(
+            {
+                "node.id": str(self.id),
+                "log.dirs": str(self.folder),
+                "listeners": f"{LISTENER}://127.0.0.1:0",
+                **self.cluster.settings,
+            }
+        )
+        self.embedded = EmbeddedBroker(config.config)
+        await self.embedded.start()
+        broker = self.embedded.broker
+        self.epoch = self.cluster.next_epoch()
+        self.peers = Peers(self.id, lambda: self.cluster.image.brokers, LISTENER)
+        own = self.own
+        self.leading = Leading(
+            self.cluster.image,
+            self.cluster.ask_controller,
+            own=own,
+            now_ms=broker.now_ms,
+            replica_lag_time_max_ms=self.cluster.lag_ms,
+        )
+        fetchers = Fetchers(
+            lambda leader: ReplicaFetcher(
+                leader,
+                node_id=self.id,
+                broker_epoch=lambda: self.epoch,
+                peers=self.peers,
+                truncations=broker.truncations,
+                discard=broker.housekeeping.discard,
+                settings=FetcherSettings(replica_fetch_wait_max_ms=50, replica_fetch_backoff_ms=20),
+                now_ms=broker.now_ms,
+            )
+        )
+        self.assignment = Assignment(self.id, self.leading, fetchers)
+        broker.leading = self.leading
+        self.is_up = True
+        self.cluster.decide(lambda controller: controller.change_brokers(came=[self.registration()]))
+
+    def own(self) -> tuple[int, int]:
+        return self.id, self.epoch
+
+    def registration(self) -> BrokerImage:
+        port = self.embedded.broker.endpoint.port
+        endpoint = Endpoint(LISTENER, "127.0.0.1", port, LISTENER)
+        return BrokerImage(id=self.id, epoch=self.epoch, endpoints=(endpoint,))
+
+    @property
+    def partition(self) -> Partition:
+        return self.embedded.broker.catalog.partitions[TP]
+
+    async def stop(self) -> None:
+        """The others hear of it; what was acknowledged stays."""
+        if not self.is_up:
+            return
+        self.is_up = False
+        await self.assignment.stop()
+        await self.peers.close()
+        await self.embedded.stop()
+        self.cluster.decide(lambda controller: controller.change_brokers(gone=[self.id]))
+
+    async def own_topic(self, configs: dict[str, str]) -> None:
+        catalog = self.embedded.broker.catalog
+        await catalog.change(
+            lambda image: create_topic(image, TOPIC, 1, configs, topic_id=TOPIC_ID, defaults=catalog.defaults)
+        )
+
+
+class Nodes:
+    """As an async context manager; `lag_ms` is replica.lag.time.max.ms."""
+
+    def __init__(self, folder: Path, count: int = 3, *, lag_ms: int = 60_000, **settings: str) -> None:
+        self.image = ClusterImage()
+        self.controller = Controller(self.image, epoch=1)
+        self.settings = {name.replace("_", "."): value for name, value in settings.items()}
+        self.lag_ms = lag_ms
+        self.can_ask = True
+        self._epochs = 0
+        self.nodes = {id_: Node(self, id_, folder / str(id_)) for id_ in range(1, count + 1)}
+
+    def next_epoch(self) -> int:
+        self._epochs += 1
+        return self._epochs
+
+    async def __aenter__(self) -> Self:
+        for node in self.nodes.values():
+            await node.start()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        self.can_ask = False
+        for node in self.nodes.values():
+            await node.stop()
+
+    async def create_topic(self, configs: dict[str, str] | None = None) -> None:
+        """One partition, led by the first node, with a replica on each."""
+        for node in self.nodes.values():
+            await node.own_topic(configs or {})
+        topic = TopicImage(name=TOPIC, topic_id=TOPIC_ID, partitions=1, configs=configs or {})
+        replicas = tuple(self.nodes)
+        state = PartitionImage(replicas=replicas, isr=replicas, leader=replicas[0])
+        self._apply([topic.as_change(), state.as_change(TP)])
+
+    @property
+    def state(self) -> PartitionImage:
+        return self.image.partitions[TP]
+
+    @property
+    def leader(self) -> Node:
+        return self.nodes[self.state.leader]
+
+    def decide(self, decide: Callable[[Controller], Decision[Any]]) -> Any:
+        """Have the controller decide, and all nodes hear of it."""
+        decision = decide(self.controller)
+        self._apply(decision.changes)
+        return decision.answer
+
+    def _apply(self, changes: list[Change]) -> None:
+        for change in changes:
+            self.image.apply(change)
+        state = self.image.partitions.get(TP)
+        for node in self.nodes.values():
+            if state is not None and node.is_up and TP in node.embedded.broker.catalog.partitions:
+                node.assignment.assign(node.partition, state)
+
+    async def ask_controller(self, message: Message, *, lane: str) -> AlterPartitionResponse:
+        if not self.can_ask:
+            raise ConnectionClosed("there is no controller")
+        assert isinstance(message, AlterPartitionRequest)
+        wanted = [
+            NewIsr(
+                tp=TopicPartition(TOPIC, each.partition_index),
+                leader_epoch=each.leader_epoch,
+                partition_epoch=each.partition_epoch,
+                isr={broker.broker_id: broker.broker_epoch for broker in each.new_isr_with_epochs},
+                topic_id=topic.topic_id,
+            )
+            for topic in message.topics
+            for each in topic.partitions
+        ]
+        await asyncio.sleep(0)
+        answers = self.decide(
+            lambda controller: controller.alter_partition(message.broker_id, message.broker_epoch, wanted)
+        )
+        partitions = []
+        for asked, answer in zip(wanted, answers, strict=True):
+            came = AlterPartitionResponsePartition(partition_index=asked.tp.partition)
+            if isinstance(answer, KafkaError):
+                came.error_code = answer.code
+            else:
+                came.leader_id, came.leader_epoch = answer.leader, answer.leader_epoch
+                came.isr, came.partition_epoch = list(answer.isr), answer.partition_epoch
+            partitions.append(came)
+        return AlterPartitionResponse(
+            topics=[AlterPartitionResponseTopic(topic_id=TOPIC_ID, partitions=partitions)]
+        )
+
+    async def until(self, holds: Callable[[], bool], *, seconds: float = 60) -> None:
+        async with asyncio.timeout(seconds):
+            while not holds():  # noqa: ASYNC110 (of many things, and none tells)
+                await asyncio.sleep(0.005)
+
+    def are_equal(self) -> bool:
+        """Whether every node that is up has the same log, and knows that it is committed."""
+        logs = {(bytes_of(node), node.partition.high_watermark) for node in self.nodes.values() if node.is_up}
+        ends = {node.partition.log_end_offset for node in self.nodes.values() if node.is_up}
+        return len(logs) == 1 and ends == {next(iter(logs))[1]}
+
+
+def bytes_of(node: Node) -> bytes:
+    return b"".join(bytes(chunk) for chunk in node.partition.read_all())

@@ -1,0 +1,131 @@
+"""Replication between brokers over real connections."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from logd.client import BatchProducer, Client
+from logd.errors import ErrorCode, KafkaError
+from logd.records import build_batch
+from tests.logd.broker.cluster.nodes import TOPIC, Node, Nodes
+
+
+def run(test: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(test())  # type: ignore[arg-type]
+
+
+def batch(text: str, count: int = 1) -> memoryview:
+    return memoryview(build_batch([(1000, None, f"{text}-{n}".encode(), ()) for n in range(count)]))
+
+
+async def acknowledged(node: Node, text: str, count: int = 1) -> None:
+    """Append with acks=all."""
+    partition = node.partition
+    appended = partition.produce(batch(text, count), 1000, -1)
+    waiting = partition.flushed(appended)
+    if waiting is not None:
+        async with asyncio.timeout(60):
+            await waiting
+
+
+def test_followers_have_every_byte_and_then_it_is_acknowledged(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with Nodes(tmp_path) as nodes:
+            await nodes.create_topic()
+            for n in range(20):
+                await acknowledged(nodes.leader, str(n), count=3)
+            assert all(node.partition.log_end_offset == 60 for node in nodes.nodes.values())
+            await nodes.until(nodes.are_equal)
+
+    run(test)
+
+
+def test_without_all_in_sync_replicas_nothing_is_acknowledged(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with Nodes(tmp_path) as nodes:
+            await nodes.create_topic()
+            await acknowledged(nodes.leader, "first")
+            fetcher = nodes.nodes[3].assignment._fetchers
+            fetcher.unfollow(nodes.nodes[3].partition.tp)
+            # What it asked for before is answered with this one.
+            nodes.leader.partition.produce(batch("perhaps"), 1000, -1)
+            waiting = asyncio.ensure_future(acknowledged(nodes.leader, "second"))
+            await nodes.until(lambda: nodes.nodes[2].partition.log_end_offset == 3)
+            assert not waiting.done()
+            nodes._apply([nodes.state.as_change(nodes.leader.partition.tp)])  # followed again
+            await waiting
+
+    run(test)
+
+
+def test_one_that_stays_behind_leaves_and_comes_back(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with Nodes(tmp_path, lag_ms=100) as nodes:
+            await nodes.create_topic()
+            await acknowledged(nodes.leader, "first")
+            nodes.nodes[3].assignment._fetchers.unfollow(nodes.nodes[3].partition.tp)
+            nodes.leader.partition.produce(batch("perhaps"), 1000, -1)
+            await acknowledged(nodes.leader, "second")  # once it has left
+            assert nodes.state.isr == (1, 2)
+            assert nodes.leader.partition.in_sync_replicas == 2
+            nodes._apply([nodes.state.as_change(nodes.leader.partition.tp)])
+            await nodes.until(lambda: set(nodes.state.isr) == {1, 2, 3})
+            await nodes.until(nodes.are_equal)
+
+    run(test)
+
+
+def test_min_insync_replicas(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with Nodes(tmp_path) as nodes:
+            await nodes.create_topic({"min.insync.replicas": "2"})
+            await nodes.nodes[2].stop()
+            await acknowledged(nodes.leader, "two are left")
+            await nodes.nodes[3].stop()
+            with pytest.raises(KafkaError) as raised:
+                nodes.leader.partition.produce(batch("one is left"), 1000, -1)
+            assert raised.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+
+    run(test)
+
+
+def test_a_leader_that_comes_back_gives_up_what_nobody_else_had(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with Nodes(tmp_path) as nodes:
+            await nodes.create_topic()
+            await acknowledged(nodes.leader, "kept", count=5)
+            first = nodes.leader
+            for other in (2, 3):
+                nodes.nodes[other].assignment._fetchers.unfollow(first.partition.tp)
+            await asyncio.sleep(0.1)
+            for n in range(4):
+                first.partition.produce(batch(f"lost-{n}"), 1000, 1)
+            await first.stop()
+            assert nodes.leader.id == 2
+            await acknowledged(nodes.leader, "instead", count=2)
+            await first.start()
+            await nodes.until(lambda: set(nodes.state.isr) == {1, 2, 3})
+            await nodes.until(nodes.are_equal)
+            assert first.partition.log_end_offset == 7
+
+    run(test)
+
+
+def test_a_client_produces_through_elections(tmp_path: Path) -> None:
+    """The image has each leader in turn; every record that was acknowledged is there once, in order."""
+
+    async def test() -> None:
+        async with Nodes(tmp_path, count=2) as nodes:
+            await nodes.create_topic()
+            port = nodes.leader.embedded.broker.endpoint.port
+            async with Client(f"127.0.0.1:{port}") as client, BatchProducer(client) as producer:
+                for n in range(50):
+                    await (await producer.send(TOPIC, 0, [(n, None, b"%d" % n, ())]))
+            await nodes.until(nodes.are_equal)
+            assert nodes.nodes[2].partition.high_watermark == 50
+
+    run(test)
