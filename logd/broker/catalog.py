@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from logd.broker.admission import TransactionGuard
 from logd.broker.partition import Partition
@@ -21,12 +21,27 @@ from logd.config.topic import TopicConfig
 from logd.errors import ConfigError, ErrorCode, KafkaError
 from logd.metadata import decisions
 from logd.metadata.decisions import Alter
-from logd.metadata.image import Change, ClusterImage, TopicImage
+from logd.metadata.image import Change, ClusterImage, PartitionImage, TopicImage
 from logd.metadata.store import MetadataStore
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.storage import Log, LogFolder
+
+
+class Assigning(Protocol):
+    """Gives partitions their roles: `cluster.assignment.Assignment`."""
+
+    @property
+    def node_id(self) -> int:
+        """This broker."""
+
+    def assign(self, partition: Partition, state: PartitionImage) -> None:
+        """The partition is held here, and this is its state now."""
+
+    def unassign(self, tp: TopicPartition) -> None:
+        """The partition is about to be closed."""
+
 
 Decide: TypeAlias = Callable[[ClusterImage], Sequence[Change]]
 """The changes to be made of the image; KafkaError where they must not be."""
@@ -56,6 +71,8 @@ class TopicCatalog:
         self._image = image
         self._settings_changed = settings_changed
         self._changing = asyncio.Lock()
+        self._assigned: Assigning | None = None
+        self._topics_deleted: Callable[[list[str]], None] = lambda names: None
         self._replicas = replicas
 
     @property
@@ -161,6 +178,58 @@ class TopicCatalog:
         for change in changes:
             self._image.apply(change)
 
+    # Among several brokers
+
+    def join(self, assigning: Assigning, *, topics_deleted: Callable[[list[str]], None]) -> None:
+        """From now on changes come by `follow`; partitions are held where the image has a replica here."""
+        self._assigned = assigning
+        self._topics_deleted = topics_deleted
+
+    async def follow(self, changes: Sequence[Change]) -> None:
+        """Apply what the controller has decided, and written."""
+        await to_its_end(self._follow(changes))
+
+    async def _follow(self, changes: Sequence[Change]) -> None:
+        async with self._changing:
+            moved: dict[str, list[int]] = {}
+            for change in changes:
+                self._image.apply(change)
+                if change["type"] == "partition":
+                    moved.setdefault(change["topic"], []).append(change["partition"])
+                    continue
+                if moved:
+                    await self._settle(moved)
+                    moved = {}
+                await self._apply(change)
+            if moved:
+                await self._settle(moved)
+            await self._replicas.room()
+
+    async def _settle(self, moved: Mapping[str, Collection[int]]) -> None:
+        """Open, close and give roles to partitions as the image has them now."""
+        assigned = self._assigned
+        assert assigned is not None, "join comes first"
+        for name, indexes in moved.items():
+            topic = self.topics[name]
+            states = {index: self._image.partitions[TopicPartition(name, index)] for index in indexes}
+            mine = [index for index, state in states.items() if assigned.node_id in state.replicas]
+            await self._replicas.begin(topic, [index for index in mine if topic.partitions[index] is None])
+            ended = []
+            for index, state in states.items():
+                partition = topic.partitions[index]
+                if partition is not None and assigned.node_id in state.replicas:
+                    assigned.assign(partition, state)
+                elif partition is not None:
+                    assigned.unassign(partition.tp)
+                    ended.append(partition)
+            if ended:
+                self._replicas.end_some(topic, ended)
+        self.version += 1
+
+    async def set_strays_aside(self) -> None:
+        """Everything is known: logs at hand are nobody's."""
+        await self._replicas.set_aside(tuple(self._replicas.at_hand))
+
     # Applying
 
     async def _apply(self, change: Change) -> None:
@@ -169,23 +238,32 @@ class TopicCatalog:
             case "topic":
                 await self._apply_topic(self._image.topics[change["name"]])
             case "topic-deleted":
-                topic = self.topics.pop(change["name"])
-                del self.topics_by_id[topic.topic_id]
-                self._replicas.end(topic)
+                self._forget(self.topics.pop(change["name"]))
             case "broker-configs":
                 self._settings_changed()
         self.version += 1
+
+    def _forget(self, topic: Topic) -> None:
+        del self.topics_by_id[topic.topic_id]
+        if self._assigned is not None:
+            for partition in topic.partitions:
+                if partition is not None:
+                    self._assigned.unassign(partition.tp)
+            self._topics_deleted([topic.name])
+        self._replicas.end(topic)
 
     async def _apply_topic(self, image: TopicImage) -> None:
         topic = self.topics.get(image.name)
         if topic is None:
             topic = self._topic(image)
-            topic.partitions = []
+            begun = 0
         else:
+            begun = len(topic.partitions)
             topic.image = image
             topic.configure(self._lenient_config(image))
-        if len(topic.partitions) < image.partitions:
-            await self._replicas.begin(topic)
+            topic.partitions += [None] * (image.partitions - begun)
+        if begun < image.partitions and self._assigned is None:
+            await self._replicas.begin(topic, range(begun, image.partitions))
         self._know(topic)
 
     def open(self, image: TopicImage, logs: Mapping[int, Log]) -> None:

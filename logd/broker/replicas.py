@@ -3,6 +3,9 @@
 Nothing is decided here. A new partition begins in memory, in slices between which clients have their turn,
 and the thread pool makes its files behind the answer; those of deleted topics go the same way. What a crash
 leaves undone, the next start finishes.
+
+Among several brokers the start finds logs before it knows which of them are assigned to this one: they are
+kept `at_hand`, for partitions that begin. What is still there once all is known is nobody's (`set_aside`).
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +22,7 @@ from logd.broker.disk_work import DiskWork
 from logd.broker.flusher import Flusher
 from logd.broker.log_dirs import LogDirs
 from logd.broker.partition import Partition
+from logd.broker.replication_role import Unassigned
 from logd.broker.topic import Topic
 from logd.errors import KafkaError
 from logd.topic_partition import TopicPartition
@@ -60,6 +64,30 @@ class Replicas:
         self._rehomed = rehomed
         self._disk_work = DiskWork()
         self._guard: TransactionGuard | None = None
+        self._at_hand: dict[TopicPartition, Log] | None = None
+
+    def keep_at_hand(self, logs: Mapping[TopicPartition, Log]) -> None:
+        """There are other brokers: begin partitions with these logs, in no role before they are given one."""
+        self._at_hand = dict(logs)
+
+    @property
+    def at_hand(self) -> Mapping[TopicPartition, Log]:
+        """Logs found of which no partition has begun."""
+        return self._at_hand or {}
+
+    async def set_aside(self, tps: Collection[TopicPartition]) -> None:
+        """Have logs at hand that are nobody's out of the way, under a name that no start takes for a log.
+
+        They are not deleted: what assigns nothing any more may be mistaken.
+        """
+        for tp in tps:
+            log = self._at_hand.pop(tp, None) if self._at_hand is not None else None
+            if log is not None:
+                folder = self._folder_of(log)
+                with contextlib.suppress(KafkaError):  # which is in the log
+                    place = folder.set_aside(*tp)
+                    logger.warning("%s is assigned to another broker or to none: set aside as %s", tp, place)
+            await asyncio.sleep(0)
 
     def set_guard(self, guard: TransactionGuard) -> None:
         """Set what every partition asks whether a producer may begin a transaction there."""
@@ -127,38 +155,67 @@ class Replicas:
         return next(folder for folder in self._log_dirs if folder.logs.get(log.tp) is log)
 
     def _partition(self, topic: Topic, log: Log, folder: LogFolder) -> Partition:
+        checkpointed = folder.high_watermarks.get(log.tp, -1)
         partition = Partition(
             log,
             folder,
             topic.topic_id,
             topic.config,
             self._flusher,
-            checkpointed_high_watermark=folder.high_watermarks.get(log.tp, -1),
+            role=None if self._at_hand is None else Unassigned(checkpointed),
+            checkpointed_high_watermark=checkpointed,
         )
         partition.guard = self._guard
         return partition
 
     # Beginning
 
-    async def begin(self, topic: Topic) -> None:
-        """Begin the partitions that the topic has in the cluster and not here yet: all of a new one's, or
-        those it has grown by. They are held once this returns. Not for two changes at a time.
+    async def begin(self, topic: Topic, indexes: Iterable[int]) -> None:
+        """Begin these partitions, which are not held yet: with the log at hand, or a new one. They are held
+        once this returns. Not for two changes at a time.
         """
         await self._disk_work.ended(topic.name)
-        indexes = range(len(topic.partitions), topic.image.partitions)
+        new = []
+        for index in indexes:
+            found = await self._taken_in_hand(topic, index) if self._at_hand else None
+            if found is None:
+                new.append(index)
+            else:
+                topic.partitions[index] = self.partitions[found.tp] = found
+        if new:
+            await self._begin_new(topic, new)
+
+    async def _begin_new(self, topic: Topic, indexes: Sequence[int]) -> None:
         for folder in self._log_dirs.online:
             job = folder.start_forgetting([TopicPartition(topic.name, index) for index in indexes])
             if job is not None:
                 with contextlib.suppress(KafkaError):  # logged already; the folder is offline now
                     await self._run(job)
-        begun: list[Partition | None] = []
-        for index in indexes:
-            begun.append(self._begun(topic, index))
-            if len(begun) % PARTITIONS_PER_TURN == 0:
+        begun: list[Partition] = []
+        for number, index in enumerate(indexes, 1):
+            partition = topic.partitions[index] = self._begun(topic, index)
+            if partition is not None:
+                self.partitions[partition.tp] = partition
+                begun.append(partition)
+            if number % PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
-        topic.partitions += begun
-        self._hold(topic)
         self._disk_work.begin(topic.name, self._place(topic, begun))
+
+    async def _taken_in_hand(self, topic: Topic, index: int) -> Partition | None:
+        """The partition with the log that was found of it; one of another topic by that name is set aside."""
+        assert self._at_hand is not None
+        tp = TopicPartition(topic.name, index)
+        log = self._at_hand.get(tp)
+        if log is None:
+            return None
+        if log.topic_id not in (None, topic.topic_id):
+            await self.set_aside([tp])
+            return None
+        if log.topic_id is None:  # a power loss took it
+            await self._run(lambda: log.identify(topic.topic_id))
+        del self._at_hand[tp]
+        log.config = topic.config
+        return self._partition(topic, log, self._folder_of(log))
 
     def _begun(self, topic: Topic, index: int) -> Partition | None:
         for folder in self._log_dirs.for_new(topic.name, index):
@@ -201,7 +258,18 @@ class Replicas:
     def end(self, topic: Topic) -> None:
         """Close a deleted topic's partitions; requests that wait for one are answered."""
         topic.is_deleted = True
-        held = [partition for partition in topic.partitions if partition is not None]
+        self._end(topic, [partition for partition in topic.partitions if partition is not None])
+
+    def end_some(self, topic: Topic, held: Sequence[Partition]) -> None:
+        """Close partitions of a topic, and delete their logs: they are not assigned to this broker any more.
+
+        Nothing may be copied to them, nor be read by a leader's role.
+        """
+        for partition in held:
+            topic.partitions[partition.index] = None
+        self._end(topic, held)
+
+    def _end(self, topic: Topic, held: Sequence[Partition]) -> None:
         for partition in held:
             del self.partitions[partition.tp]
             partition.let_go()  # now: what the disk still does for the topic may take a while

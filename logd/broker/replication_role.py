@@ -20,3 +20,15 @@ class ReplicationRole(Protocol):
 
     def appended(self, log_end_offset: int) -> None:
         """The log ends there now; nothing says yet that the disk has it. `high_watermark` may be another."""
+
+
+class Unassigned:
+    """The role of a partition whose replicas nobody has named yet: what was known to be committed stays."""
+
+    __slots__ = ("high_watermark",)
+
+    def __init__(self, high_watermark: int) -> None:
+        self.high_watermark = high_watermark
+
+    def appended(self, log_end_offset: int) -> None:
+        """Nothing is appended before there is another role."""

@@ -24,13 +24,13 @@ class Assignment:
     """
 
     def __init__(self, node_id: int, leading: Leading, fetchers: Fetchers) -> None:
-        self._node_id = node_id
+        self.node_id = node_id
         self._leading = leading
         self._fetchers = fetchers
 
     def assign(self, partition: Partition, state: PartitionImage) -> None:
         """Have the role of this state; one that it has already it keeps."""
-        if state.leader == self._node_id:
+        if state.leader == self.node_id:
             self._fetchers.unfollow(partition.tp)
             self._leading.lead(partition, state)
             return
