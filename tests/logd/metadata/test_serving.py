@@ -16,7 +16,8 @@ from logd.metadata.controller.placement import Start
 from logd.metadata.controller.topics import NewTopic
 from logd.metadata.embedded import EmbeddedStore
 from logd.metadata.image import BrokerImage, Change, ClusterImage
-from logd.metadata.serving import Publication, ServingController
+from logd.metadata.publication import Publication
+from logd.metadata.serving import ServingController
 from logd.storage.disk import PosixDisk
 
 P = ParamSpec("P")
@@ -86,7 +87,7 @@ async def test_what_is_written_is_applied_and_published_in_order() -> None:
     assert [(p.controller_epoch, p.number) for p in stage.published] == [(7, 1), (7, 2)]
     assert [p.changes for p in stage.published] == stage.store.written
     snapshot = stage.serving.snapshot()
-    assert (snapshot.controller_epoch, snapshot.number) == (7, 2)
+    assert (snapshot.controller_epoch, snapshot.number, snapshot.is_snapshot) == (7, 2, True)
     assert ClusterImage.of(snapshot.changes).topics == stage.serving.controller.image.topics
 
 
