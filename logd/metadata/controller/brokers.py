@@ -72,6 +72,7 @@ def take_over(
 ) -> Decision[None]:
     """A new controller's first decision, on an image just loaded with the brokers that are alive.
 
+    Brokers have to say again that they are shutting down, and what they hold in log folders that failed.
     Brokers may have gone while there was no controller; partitions without a leader, and reassignments, are
     gone on with. ``restarted`` by broker: partitions whose state may be from before the broker registered,
     so that it may be behind. A store that keeps ``broker`` changes knows exactly: everything held by those

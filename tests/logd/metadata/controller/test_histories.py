@@ -106,11 +106,31 @@ class Histories(RuleBasedStateMachine):
 
     @rule(gone=st.sets(BROKERS, max_size=4), restarted=st.sets(BROKERS, max_size=4))
     def lose_controller(self, gone: set[int], restarted: set[int]) -> None:
-        """Brokers go and restart before the next one has begun; only what is stored is known to it."""
+        """Brokers go and restart before the next one has begun."""
         for number in gone:
             self.registered.pop(number, None)
         for number in restarted:
             self._register(number)
+        self._take_over(set(restarted))
+
+    @rule(
+        came=st.sets(BROKERS, max_size=2),
+        gone=st.sets(BROKERS, max_size=2),
+        part=st.floats(0, 1, exclude_max=True),
+    )
+    def break_off(self, came: set[int], gone: set[int], part: float) -> None:
+        """A controller is lost in the middle of a write; its store keeps what was said of brokers, too."""
+        for number in gone:
+            self.registered.pop(number, None)
+        news = [self._register(number) for number in sorted(came)]
+        changes = self.controller.change_brokers(came=news, gone=sorted(gone)).changes
+        for change in changes[: int(part * len(changes))]:
+            self.image.apply(change)
+        known = {number: broker.epoch for number, broker in self.image.brokers.items()}
+        self._take_over({n for n, broker in self.registered.items() if broker.epoch != known.get(n)})
+
+    def _take_over(self, restarted: set[int]) -> None:
+        """Only what is stored is known to the next controller, and who is registered."""
         stored = (change for change in self.image.as_changes() if change["type"] not in OF_THE_MOMENT)
         registered = (broker.as_change() for broker in self.registered.values())
         image = ClusterImage.of([*stored, *registered])
