@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.controller.core import Controller
@@ -32,17 +32,6 @@ class ChangeStore(Protocol):
         """
 
 
-class Publication(NamedTuple):
-    """What brokers are told: the controller's epoch, a running number, and changes to apply in order.
-
-    A snapshot with number n is followed by the changes with number n + 1.
-    """
-
-    controller_epoch: int
-    number: int
-    changes: list[Change]
-
-
 class ServingController:
     """``publish`` is called with each batch of applied changes, ``resigned`` once: a write was refused."""
 
@@ -51,7 +40,7 @@ class ServingController:
         controller: Controller,
         store: ChangeStore,
         *,
-        publish: Callable[[Publication], None],
+        publish: Callable[[list[Change]], None],
         resigned: Callable[[], None],
     ) -> None:
         self.controller = controller
@@ -59,7 +48,6 @@ class ServingController:
         self._store = store
         self._publish = publish
         self._resigned = resigned
-        self._number = 0
         self._turn = asyncio.Lock()
         self._running: set[asyncio.Task[Any]] = set()
 
@@ -81,10 +69,6 @@ class ServingController:
         if not running.cancelled():
             running.exception()  # seen, whether or not somebody still waits for it
 
-    def snapshot(self) -> Publication:
-        """All that is applied so far, for a broker that has nothing yet."""
-        return Publication(self.controller.epoch, self._number, self.controller.image.as_changes())
-
     def resign(self) -> None:
         """Decide nothing any more: another controller may have taken over."""
         if self.is_active:
@@ -105,8 +89,7 @@ class ServingController:
         self.controller.apply(decision)
         for tp in decision.unclean:
             logger.warning("%s has got a leader that was not in sync: records may be lost", tp)
-        self._number += 1
-        self._publish(Publication(self.controller.epoch, self._number, decision.changes))
+        self._publish(decision.changes)
         return decision
 
     async def _write(self, changes: list[Change]) -> None:

@@ -51,12 +51,13 @@ class Settling:
         begins_anew: bool = False,
         allow_unclean: bool | None = None,
     ) -> PartitionImage:
-        """The state that becomes of a draft, whose epochs are not looked at.
+        """The state that becomes of a draft, which was made of the partition's `state` and has its epochs.
 
         ``begins_anew``: who leads has started anew, and if it leads again does so in a new epoch.
         ``allow_unclean`` goes before the topic's setting.
         """
-        before = self._image.partitions[tp] if tp not in self._decided else self._decided[tp]
+        before = self.state(tp)
+        assert before is not None, f"{tp} is not in the image"
         present = _without_offline(tp, draft, self.live)
         if allow_unclean is None:
             allow_unclean = self._unclean_allowed(tp.topic)
@@ -97,15 +98,14 @@ def _completed(tp: TopicPartition, state: PartitionImage, live: Liveness) -> Par
         return state
     target = state.target
     isr = tuple(replica for replica in state.isr if replica in target)
-    done = replace(state, replicas=target, isr=isr, adding=(), removing=())
     if not isr:
         return state
+    done = replace(state, replicas=target, isr=isr, adding=(), removing=())
     led = with_leader(tp, done, live, allow_unclean=False)
     return state if led.leader == NO_LEADER else led
 
 
 def _numbered(before: PartitionImage, after: PartitionImage, *, begins_anew: bool) -> PartitionImage:
-    after = replace(after, leader_epoch=before.leader_epoch, partition_epoch=before.partition_epoch)
     begins_anew = begins_anew and after.leader != NO_LEADER
     if after == before and not begins_anew:
         return before

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 from logd.errors import ErrorCode, KafkaError
+from logd.metadata.differences import differences
 from logd.metadata.feed.update import Update
-from logd.metadata.image import Change, ClusterImage, broker_gone
-from logd.topic_partition import TopicPartition
+from logd.metadata.image import Change, ClusterImage
 
 
 class Inbox:
@@ -75,43 +73,4 @@ class Inbox:
         if not update.is_complete:
             return []
         snapshot, self._snapshot = self._snapshot, None
-        return list(_differences(self._image, snapshot))
-
-
-def _differences(image: ClusterImage, snapshot: Sequence[Change]) -> Iterator[Change]:
-    """What leads from an image to a snapshot: what is gone goes first, what is equal is left out."""
-    target = ClusterImage.of(snapshot)
-    scratch = ClusterImage.of(image.as_changes())
-    for change in (*_gone(image, target), *snapshot):
-        if not _has(scratch, change):
-            scratch.apply(change)
-            yield change
-
-
-def _gone(image: ClusterImage, target: ClusterImage) -> Iterator[Change]:
-    for name, topic in image.topics.items():
-        there = target.topics.get(name)
-        if there is None or there.topic_id != topic.topic_id:
-            yield {"type": "topic-deleted", "name": name}
-    for broker in image.brokers.keys() - target.brokers.keys():
-        yield broker_gone(broker)
-    for name in image.broker_configs.keys() - target.broker_configs.keys():
-        yield {"type": "broker-configs", "broker": name, "configs": {}}
-
-
-def _has(image: ClusterImage, change: Change) -> bool:
-    """Whether a change of a snapshot changes nothing."""
-    match change["type"]:
-        case "topic":
-            topic = image.topics.get(change["name"])
-            return topic is not None and topic.as_change() == change
-        case "partition":
-            tp = TopicPartition(change["topic"], change["partition"])
-            state = image.partitions.get(tp)
-            return state is not None and state.as_change(tp) == change
-        case "broker":
-            broker = image.brokers.get(change["id"])
-            return broker is not None and broker.as_change() == change
-        case "broker-configs":
-            return change["configs"] == image.broker_configs.get(change["broker"])  # type: ignore[no-any-return]
-    return False
+        return differences(self._image, ClusterImage.of(snapshot))
