@@ -66,16 +66,18 @@ def run_tool(
     return subprocess.run(line, capture_output=True, encoding="utf-8", timeout=SECONDS, cwd=cwd)
 
 
-def program(name: str, *arguments: str) -> list[str]:
+def program(name: str, *arguments: str, libs: str = LIBS) -> list[str]:
     """The command line of a program in tests/java."""
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-    return ["java", *QUICK, quiet, "-cp", f"{LIBS}/*", str(PROGRAMS / f"{name}.java"), *arguments]
+    return ["java", *QUICK, quiet, "-cp", f"{libs}/*", str(PROGRAMS / f"{name}.java"), *arguments]
 
 
-def run_program(name: str, *arguments: str) -> str:
+def run_program(name: str, *arguments: str, libs: str = LIBS, stdin: str = "") -> str:
     """What a program in tests/java prints; CalledProcessError if it fails."""
-    line = program(name, *arguments)
-    return subprocess.run(line, stdout=subprocess.PIPE, encoding="utf-8", timeout=SECONDS, check=True).stdout
+    line = program(name, *arguments, libs=libs)
+    return subprocess.run(
+        line, input=stdin, stdout=subprocess.PIPE, encoding="utf-8", timeout=SECONDS, check=True
+    ).stdout
 
 
 def run_sections(name: str, *arguments: str) -> dict[str, str]:

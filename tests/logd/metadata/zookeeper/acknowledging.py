@@ -2,8 +2,8 @@
 
     python -m tests.logd.metadata.zookeeper.acknowledging CONNECT SESSION_TIMEOUT_MS
 
-A thread acknowledges without a pause, so that it is the first to run after SIGCONT. `/acknowledged` says at the
-end how often the lease was held right after a time in which the session must have expired.
+A thread acknowledges without a pause, so that it is the first to run after SIGCONT. `/acknowledged` says at
+the end how often the lease was held right after a time in which the session must have expired.
 """
 
 from __future__ import annotations

@@ -50,5 +50,5 @@ async def until(condition: Callable[[], bool]) -> None:
 async def gone(session: Session, path: str) -> None:
     """Wait until there is no such znode."""
     async with asyncio.timeout(SECONDS):
-        while await session.exists(path) is not None:
+        while await session.exists(path) is not None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
