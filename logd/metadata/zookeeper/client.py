@@ -43,7 +43,6 @@ from logd.metadata.zookeeper.operations import (
     SetData,
     Stat,
     Sync,
-    Triggered,
     Write,
 )
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
@@ -152,11 +151,11 @@ class Client:
         kazoo = self._kazoo
         match operation:
             case Get(path, triggered):
-                return kazoo.get_async(self._below(path), _watch(triggered))
+                return kazoo.get_async(self._below(path), triggered)
             case Exists(path, triggered):
-                return kazoo.exists_async(self._below(path), _watch(triggered))
+                return kazoo.exists_async(self._below(path), triggered)
             case Children(path, triggered):
-                return kazoo.get_children_async(self._below(path), _watch(triggered))
+                return kazoo.get_children_async(self._below(path), triggered)
             case Sync(path):
                 return kazoo.sync_async(self._below(path))
             case Create(path, data, ephemeral, sequential, above_chroot):
@@ -241,12 +240,8 @@ _ENDINGS = {
 }
 
 
-def _watch(triggered: Triggered | None) -> Callable[[object], None] | None:
-    return None if triggered is None else lambda event: triggered()
-
-
 def _stat(stat: Any) -> Stat:
-    return Stat(stat.czxid, stat.version, stat.ephemeralOwner, stat.numChildren, stat.ctime)
+    return Stat(stat.czxid, stat.mzxid, stat.version, stat.ephemeralOwner, stat.numChildren, stat.ctime)
 
 
 def _bracketed(host: str, port: int) -> str:

@@ -62,8 +62,13 @@ class Lease:
             sent.append(sent_at)
         while len(sent) > 1 and sent[1] <= told:
             sent.popleft()
-        if self._until != -math.inf:
+        if not self.is_over:
             self._until = sent[0] + self._timeout * SAFE_PART
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the session is known to be over."""
+        return self._until == -math.inf
 
     def end(self) -> None:
         """The session is known to be over."""

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 ANY_VERSION = -1
-Triggered: TypeAlias = Callable[[], None]
-"""Called once, from a thread of kazoo's, when what was read has changed, or the connection was lost."""
+Triggered: TypeAlias = Callable[[object], None]
+"""Called once, from a thread of kazoo's, when what was read has changed, or the connection was lost. Its
+argument tells nothing that can be relied on.
+"""
 
 
 class Stat(NamedTuple):
@@ -16,6 +18,8 @@ class Stat(NamedTuple):
 
     czxid: int
     """The transaction that created it; a broker's epoch is that of its registration."""
+    mzxid: int
+    """The transaction that set its value last."""
     version: int
     """How often its value was set since; a partition's epoch is that of its state."""
     ephemeral_owner: int

@@ -11,6 +11,7 @@ knows, and who wrote finds out by reading.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from enum import Enum
@@ -98,7 +99,8 @@ class Session:
         self.lease = Lease()
         self.disconnects = 0
         self.expires = 0
-        self._listeners: list[Listener] = []
+        self._listeners: dict[int, Listener] = {}
+        self._numbers = itertools.count()
         self._connected = asyncio.Event()
         self._refused: NotAllowed | None = None
         self._client: Client | None = None
@@ -155,8 +157,13 @@ class Session:
 
     def add_listener(self, listener: Listener) -> Callable[[], None]:
         """Have `listener` called on each event; what is returned takes it away again."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+        number = next(self._numbers)
+        self._listeners[number] = listener
+
+        def forget() -> None:
+            self._listeners.pop(number, None)
+
+        return forget
 
     def statistics(self) -> dict[str, int | str]:
         """The state, counters since the start, and how many requests there are now."""
@@ -396,7 +403,7 @@ class Session:
         self._pipeline.fail(client)
 
     def _tell(self, event: Event) -> None:
-        for listener in list(self._listeners):
+        for listener in list(self._listeners.values()):
             listener(event)
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:

@@ -52,3 +52,10 @@ async def gone(session: Session, path: str) -> None:
     async with asyncio.timeout(SECONDS):
         while await session.exists(path) is not None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+
+
+async def come(session: Session, path: str) -> None:
+    """Wait until there is such a znode."""
+    async with asyncio.timeout(SECONDS):
+        while await session.exists(path) is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
