@@ -1,8 +1,8 @@
 """The cluster's metadata in ZooKeeper: loaded as changes of the image, and changes written as Kafka's znodes.
 
 Each write is conditional on the version that was read or written before, and on the controller's epoch. A
-partition's epoch is the version of its state, so that a change says what is expected. Live brokers, and what of
-them is offline, is nothing to write.
+partition's epoch is the version of its state, so that a change says what is expected. Live brokers, and what
+of them is offline, is nothing to write.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class Plan:
         self._parts.append([*parent, Create(path, data)])
 
     def _change(self, name: str, topic: KnownTopic) -> None:
-        """Its znode is written once, where it is changed first; what it holds then is what comes of it all."""
+        """Its znode is written once, where it is changed first, with what comes of all changes."""
         if name not in self._created and name not in self._changed:
             self._changed.add(name)
             topic.version += 1
