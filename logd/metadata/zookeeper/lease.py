@@ -18,7 +18,6 @@ What proves that the session lives:
 from __future__ import annotations
 
 import math
-import time
 from collections import deque
 from typing import Final
 
@@ -28,11 +27,6 @@ TOLD_WITHIN: Final = 0.25
 """Of a timeout: the time in which a follower tells the leader, at most."""
 APART: Final = 0.05
 """Of a timeout: requests closer together than this count as one."""
-
-
-def boottime() -> float:
-    """Seconds on a clock that also counts while the machine is suspended."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Lease:

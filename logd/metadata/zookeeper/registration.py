@@ -51,14 +51,15 @@ async def register(
     """
     if wait_s is None:
         wait_s = session.settings.session_timeout_ms / 1000 * WAITED_PART
-    try:
-        async with asyncio.timeout(wait_s):
-            return await _registered(session, broker_id, znodes.encode_registration(registration, now_ms))
-    except TimeoutError:
-        found = await session.find(paths.broker(broker_id))
-        raise DuplicateBrokerId(
-            broker_id, _shown(broker_id, found[0]) if found else "it has just gone"
-        ) from None
+    data = znodes.encode_registration(registration, now_ms)
+    while True:
+        try:
+            async with asyncio.timeout(wait_s):
+                return await _registered(session, broker_id, data)
+        except TimeoutError:
+            found = await session.find(paths.broker(broker_id))
+            if found is not None and found[1].ephemeral_owner != session.session_id:
+                raise DuplicateBrokerId(broker_id, _shown(broker_id, found[0])) from None
 
 
 async def _registered(session: Session, broker_id: int, data: bytes) -> Registered:

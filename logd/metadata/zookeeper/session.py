@@ -18,6 +18,7 @@ from enum import Enum
 from typing import Any, Final, TypeAlias, TypeVar
 
 from logd.metadata.zookeeper.client import Client, Heard
+from logd.metadata.zookeeper.clock import boottime
 from logd.metadata.zookeeper.errors import (
     ConnectionLost,
     NodeExists,
@@ -27,7 +28,7 @@ from logd.metadata.zookeeper.errors import (
     Unreachable,
     ZooKeeperError,
 )
-from logd.metadata.zookeeper.lease import Lease, boottime
+from logd.metadata.zookeeper.lease import Lease
 from logd.metadata.zookeeper.operations import (
     ANY_VERSION,
     Check,

@@ -12,7 +12,7 @@ import asyncio
 import sys
 import threading
 
-from logd.metadata.zookeeper.lease import boottime
+from logd.metadata.zookeeper.clock import boottime
 from logd.metadata.zookeeper.session import Event, Session
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
 

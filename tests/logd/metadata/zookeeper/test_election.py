@@ -227,7 +227,8 @@ def processes(connect: str, count: int) -> Iterator[dict[int, Process]]:
         yield started
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(5, marks=deep)])
+@deep
+@pytest.mark.parametrize("count", [2, 5])
 def test_processes_that_are_stopped_and_killed(connect: str, count: int) -> None:
     """The epochs that are written never go back, though those that were stopped believe in theirs."""
 
