@@ -14,6 +14,7 @@ from logd.metadata.zookeeper.znodes import Endpoint, Registration
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import CREATE, Proxy
 from tests.logd.metadata.zookeeper.sessions import SHORT_MS, opened, through, until
+from tests.support.depth import deep
 
 NOW_MS = 1_700_000_000_000
 BROKER = Registration(endpoints=(Endpoint("PLAINTEXT", "h", 9092, "PLAINTEXT"),), rack="r")
@@ -47,6 +48,7 @@ def test_another_broker_of_the_same_id(connect: str) -> None:
     asyncio.run(main())
 
 
+@deep
 def test_what_the_last_run_has_left_is_waited_for(connect: str, ensemble: Ensemble) -> None:
     async def main() -> None:
         async with Proxy(ensemble.connect_string) as proxy, opened(connect) as session:
@@ -109,6 +111,7 @@ def test_a_registrar_registers_in_each_session(connect: str, ensemble: Ensemble)
     asyncio.run(main())
 
 
+@deep
 def test_a_registrar_whose_id_was_taken_says_so(connect: str, ensemble: Ensemble) -> None:
     async def main() -> None:
         failed: list[ZooKeeperError] = []

@@ -28,6 +28,7 @@ from logd.metadata.zookeeper.settings import ZooKeeperSettings
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import CREATE, Proxy
 from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, gone, heard, opened, through, until
+from tests.support.depth import deep
 from tests.support.ports import free_port
 
 
@@ -217,6 +218,7 @@ def test_a_session_that_expires_is_followed_by_another(connect: str, ensemble: E
     asyncio.run(main())
 
 
+@deep
 def test_a_request_of_an_expired_session_is_not_carried_out_in_the_next(
     connect: str, ensemble: Ensemble
 ) -> None:

@@ -14,6 +14,7 @@ from logd.metadata.zookeeper.znodes import Endpoint, Registration
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import Proxy
 from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, gone, heard, opened, through, until
+from tests.support.depth import deep
 
 T = TypeVar("T")
 
@@ -81,6 +82,7 @@ def test_what_changes_while_the_connection_is_lost(connect: str, ensemble: Ensem
     asyncio.run(main())
 
 
+@deep
 def test_what_changes_between_two_sessions(connect: str, ensemble: Ensemble) -> None:
     async def main() -> None:
         async with (
