@@ -268,7 +268,7 @@ def _translated(error: BaseException, path: str) -> ZooKeeperError:
         case exceptions.ConnectionLoss() | exceptions.SessionMovedError():
             return ConnectionLost(f"the connection to ZooKeeper ended before it answered for {path}")
         case exceptions.AuthFailedError():
-            return NotAllowed("ZooKeeper does not accept the credentials of zookeeper.digest")
+            return NotAllowed("ZooKeeper does not accept the credentials of millstream.zookeeper.digest")
         case exceptions.NoAuthError():
             return NotAllowed(
                 f"ZooKeeper's ACL of {path} keeps this broker out: give it an identity that may"

@@ -381,7 +381,7 @@ class Session:
         self._begin()
 
     async def _refuse(self, client: Client) -> None:
-        refused = NotAllowed("ZooKeeper does not accept the credentials of zookeeper.digest")
+        refused = NotAllowed("ZooKeeper does not accept the credentials of millstream.zookeeper.digest")
         log.error("ZooKeeper at %s: %s", self.settings.connect, refused)
         if self.state is State.CONNECTING and not self.expires:
             self._refused = refused

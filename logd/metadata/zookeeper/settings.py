@@ -51,10 +51,10 @@ class ZooKeeperSettings:
             raise ConfigError(
                 "zookeeper.set.acl",
                 "true",
-                "needs an identity: give zookeeper.digest, or a certificate by zookeeper.ssl.*",
+                "needs an identity: give millstream.zookeeper.digest, or a certificate by zookeeper.ssl.*",
             )
         if digest and (":" not in digest or digest.startswith(":")):
-            raise ConfigError("zookeeper.digest", "[hidden]", "must be user:password")
+            raise ConfigError("millstream.zookeeper.digest", "[hidden]", "must be user:password")
         return cls(
             hosts=hosts,
             chroot=chroot,
