@@ -17,8 +17,8 @@ from logd.metadata.zookeeper.session import Session
 
 BATCH_BYTES_MAX: Final = 512 * 1024
 """Of one `multi`: half of what ZooKeeper takes, since its servers exchange it with additions of their own."""
-BATCH_OPERATIONS_MAX: Final = 2000
-"""Of one `multi`: ZooKeeper does nothing else while it carries one out."""
+BATCH_OPERATIONS_MAX: Final = 500
+"""Of one `multi`: ZooKeeper does nothing else while it carries one out, and kazoo packs it in one go."""
 OPERATION_BYTES_MAX: Final = 1_000_000
 OVERHEAD_BYTES: Final = 64
 """Of an operation, besides path and value: headers, lengths and the ACL."""

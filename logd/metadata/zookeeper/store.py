@@ -7,6 +7,7 @@ of them is offline, is nothing to write.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -16,7 +17,7 @@ from logd.metadata.zookeeper.batches import write_all
 from logd.metadata.zookeeper.election import Elected
 from logd.metadata.zookeeper.operations import Create, Delete, SetData, Write
 from logd.metadata.zookeeper.session import Session
-from logd.metadata.zookeeper.tree import KnownConfigs, KnownTopic, Tree, below, read_tree
+from logd.metadata.zookeeper.tree import SLICE, KnownConfigs, KnownTopic, Tree, below, read_tree
 from logd.metadata.zookeeper.znodes import Assignment, PartitionState, ProducerIdBlock
 from logd.topic_partition import TopicPartition
 
@@ -62,7 +63,9 @@ class ZooKeeperStore:
         # What is planned is noted in the tree, which is right again only once it is written.
         self._tree = None
         plan = Plan(tree, elected)
-        for change in changes:
+        for number, change in enumerate(changes, 1):
+            if number % SLICE == 0:
+                await asyncio.sleep(0)
             if change["type"] != "topic-deleted":
                 plan.add(change)
                 continue

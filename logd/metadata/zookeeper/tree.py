@@ -18,6 +18,8 @@ from logd.topic_partition import TopicPartition
 
 NO_TOPIC_ID: Final = bytes(16)
 """Of a topic that a broker before 2.8 created: whoever decides gives it one."""
+SLICE: Final = 500
+"""Partitions that are decoded without a pause."""
 UNWRITTEN: Final = -1
 """Epochs of a partition without a state: its creation was interrupted, or is still to be done."""
 
@@ -103,25 +105,28 @@ async def _read_configs(session: Session, tree: Tree, kind: str) -> list[str]:
 
 
 async def _read_partitions(session: Session, tree: Tree) -> None:
-    states = await session.find_all(
-        [paths.state(name, index) for name, topic in tree.topics.items() for index in topic.assignments]
-    )
-    found = iter(states)
-    for name, topic in tree.topics.items():
-        has_all = True
-        for index, assignment in topic.assignments.items():
-            value = next(found)
-            has_all = has_all and value is not None
-            tree.changes.append(_partition(name, index, assignment, value and (value[0], value[1].version)))
-        if not has_all:
-            await _read_halves(session, tree, name, topic)
+    partitions = [
+        TopicPartition(name, index) for name, topic in tree.topics.items() for index in topic.assignments
+    ]
+    incomplete = set()
+    # Slice by slice, since nothing else runs in the loop while one is decoded.
+    for begin in range(0, len(partitions), SLICE):
+        some = partitions[begin : begin + SLICE]
+        values = await session.find_all([paths.state(*tp) for tp in some])
+        for tp, value in zip(some, values, strict=True):
+            assignment = tree.topics[tp.topic].assignments[tp.partition]
+            tree.changes.append(_partition(tp, assignment, value and (value[0], value[1].version)))
+            if value is None:
+                incomplete.add(tp.topic)
+    for name in incomplete:
+        await _read_halves(session, tree, name, tree.topics[name])
 
 
-def _partition(name: str, index: int, assignment: Assignment, value: tuple[bytes, int] | None) -> Change:
+def _partition(tp: TopicPartition, assignment: Assignment, value: tuple[bytes, int] | None) -> Change:
     change: Change = {
         "type": "partition",
-        "topic": name,
-        "partition": index,
+        "topic": tp.topic,
+        "partition": tp.partition,
         "replicas": list(assignment.replicas),
         "adding": list(assignment.adding),
         "removing": list(assignment.removing),
@@ -130,7 +135,7 @@ def _partition(name: str, index: int, assignment: Assignment, value: tuple[bytes
         # Nothing was ever written to it: all its replicas are in sync.
         epochs = {"leader_epoch": UNWRITTEN, "partition_epoch": UNWRITTEN}
         return change | {"isr": list(assignment.replicas), "leader": -1} | epochs
-    state = znodes.decode_state(paths.state(name, index), value[0])
+    state = znodes.decode_state(paths.state(*tp), value[0])
     return change | {
         "isr": list(state.isr),
         "leader": state.leader,

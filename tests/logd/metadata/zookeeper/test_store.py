@@ -379,7 +379,7 @@ def test_batches_are_within_their_bounds() -> None:
     for batch in batches.batches(few):
         assert sum(len(each.data) for each in batch if isinstance(each, Create)) < BATCH_BYTES_MAX
     assert [each for batch in batches.batches(few) for each in batch] == few
-    assert [len(batch) for batch in batches.batches([Create("/x")] * 4001)] == [2000, 2000, 1]
+    assert [len(batch) for batch in batches.batches([Create("/x")] * 1001)] == [500, 500, 1]
     large = SetData("/t", b"x" * OPERATION_BYTES_MAX)
     with pytest.raises(ZooKeeperError, match=r"/t would have .* have fewer partitions in the topic"):
         list(batches.batches([large]))
