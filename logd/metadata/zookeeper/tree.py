@@ -6,6 +6,7 @@ again, and no image tells, is noted along: versions, and what is there by halves
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -79,6 +80,7 @@ async def _read_topics(session: Session, tree: Tree) -> None:
     for name, value in zip(names, values, strict=True):
         if value is None:
             continue
+        await asyncio.sleep(0)
         topic = znodes.decode_topic(name, value[0])
         known = KnownTopic(topic.topic_id or NO_TOPIC_ID, dict(topic.assignments), value[1].version)
         tree.topics[name] = known
@@ -109,7 +111,7 @@ async def _read_partitions(session: Session, tree: Tree) -> None:
         TopicPartition(name, index) for name, topic in tree.topics.items() for index in topic.assignments
     ]
     incomplete = set()
-    # Slice by slice, since nothing else runs in the loop while one is decoded.
+    # Slice by slice, since nothing else runs in the loop while one is decoded; topics are, one by one.
     for begin in range(0, len(partitions), SLICE):
         some = partitions[begin : begin + SLICE]
         values = await session.find_all([paths.state(*tp) for tp in some])
