@@ -89,7 +89,9 @@ class Client:
     ) -> None:
         self._settings = settings
         self._heard = heard
-        self._handler = Handler(settings.tls, clock, self._granted)
+        # As the Java client: each server gets its share of a session, but for one that is alone.
+        share_s = settings.session_timeout_ms / 1000 / max(len(settings.hosts), 3)
+        self._handler = Handler(settings.tls, share_s, clock, self._granted)
         self.timeout_ms = 0
         """What the server keeps the session for; known once CONNECTED was heard."""
         self.begun_at = 0.0

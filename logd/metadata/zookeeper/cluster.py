@@ -1,4 +1,4 @@
-"""What the brokers of a cluster share besides its metadata: the cluster's id, and blocks of producer ids."""
+"""What the brokers of a cluster share besides its metadata: its id, and blocks of producer ids."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from logd.metadata.zookeeper import paths, znodes
 from logd.metadata.zookeeper.errors import BadVersion, ConnectionLost, NodeExists
 from logd.metadata.zookeeper.session import Session
 from logd.metadata.zookeeper.znodes import ProducerIdBlock
+
+
+async def prepare(session: Session) -> None:
+    """Have the znodes there that each of Kafka's brokers makes sure of at its start."""
+    await session.ensure(paths.PERSISTENT)
 
 
 async def cluster_id(session: Session, new_id: Callable[[], str]) -> str:

@@ -24,8 +24,8 @@ from logd.metadata.zookeeper.errors import (
 )
 from logd.metadata.zookeeper.lease import Lease
 from logd.metadata.zookeeper.operations import Check, Create, Delete, MultiFailed, SetData, Stat, Write
-from logd.metadata.zookeeper.session import Event, Session
-from logd.metadata.zookeeper.watches import Watch
+from logd.metadata.zookeeper.session import Event, Session, State
+from logd.metadata.zookeeper.watches import Watch, report
 
 FIRST_EPOCH: Final = 1
 AGAIN_S: Final = 1.0
@@ -157,7 +157,8 @@ class Candidate:
     def start(self) -> None:
         """Begin, in the running loop."""
         self._forget = self._session.add_listener(self._heard)
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="the controller's election")
+        self._task.add_done_callback(report)
 
     async def stop(self) -> None:
         """Stand no longer, and give the role back if this is the controller."""
@@ -186,6 +187,8 @@ class Candidate:
                     # The session tells when it is there again.
                     await watch.changed()
                 except ZooKeeperError as error:
+                    if self._session.state is State.CLOSED:
+                        return
                     log.error("the controller's election: %s", error)
                     await asyncio.sleep(AGAIN_S)
                 else:

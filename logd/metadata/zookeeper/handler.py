@@ -8,6 +8,7 @@ Made here because kazoo, by itself,
   carried out in the new one: after `close_gate` no connection is made;
 - forgets, when it waits on TLS, what was decrypted and not yet read: pipelined answers would be held back
   until the next ping;
+- waits a whole session for a server that does not answer SYN, so that it is over before the next is tried;
 - makes and drops an epoll descriptor for each wait.
 """
 
@@ -35,10 +36,15 @@ class Handler(SequentialThreadingHandler):
     """
 
     def __init__(
-        self, tls: ssl.SSLContext | None, clock: Callable[[], float], granted: Callable[[float, int], None]
+        self,
+        tls: ssl.SSLContext | None,
+        connect_timeout_s: float,
+        clock: Callable[[], float],
+        granted: Callable[[float, int], None],
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._tls = tls
+        self._connect_timeout_s = connect_timeout_s
         self._clock = clock
         self._granted = granted
         self._gate_is_closed = False
@@ -49,14 +55,12 @@ class Handler(SequentialThreadingHandler):
         """From now on no connection is made: the session that they were for is over."""
         self._gate_is_closed = True
 
-    def create_connection(
-        self, address: tuple[str, int], hostname: str = "", timeout: float | None = None, **_: object
-    ) -> _Overheard:
+    def create_connection(self, address: tuple[str, int], hostname: str = "", **_: object) -> _Overheard:
         """A connection to a server, through TLS where there is a context. OSError."""
         if self._gate_is_closed:
             raise OSError("the session is over")
         try:
-            connection = socket.create_connection(address, timeout)
+            connection = socket.create_connection(address, self._connect_timeout_s)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
                 connection = self._wrapped(connection, hostname or address[0])

@@ -16,12 +16,11 @@ from logd.metadata.zookeeper.errors import (
     ConnectionLost,
     DuplicateBrokerId,
     NodeExists,
-    SessionExpired,
     ZooKeeperError,
 )
 from logd.metadata.zookeeper.lease import Lease
-from logd.metadata.zookeeper.session import Session
-from logd.metadata.zookeeper.watches import Watch
+from logd.metadata.zookeeper.session import Session, State
+from logd.metadata.zookeeper.watches import Watch, report
 from logd.metadata.zookeeper.znodes import Registration
 
 WAITED_PART: Final = 1.5
@@ -125,7 +124,8 @@ class Registrar:
         """The first registration; errors as `register`."""
         first = await self._register()
         self._registered(first)
-        self._task = asyncio.get_running_loop().create_task(self._run(first))
+        self._task = asyncio.get_running_loop().create_task(self._run(first), name="the registration")
+        self._task.add_done_callback(report)
         return first
 
     async def stop(self) -> None:
@@ -144,18 +144,20 @@ class Registrar:
     async def _run(self, last: Registered) -> None:
         with Watch(self._session) as watch:
             while True:
-                await self._session.connected()
-                if self._session.lease is last.lease and await self._is_there(watch, last):
-                    await watch.changed()
-                    continue
                 try:
+                    await self._session.connected()
+                    if self._session.lease is last.lease and await self._is_there(watch, last):
+                        await watch.changed()
+                        continue
                     last = await self._register()
-                except SessionExpired:
+                except ConnectionLost:
                     continue
                 except DuplicateBrokerId as error:
                     self._failed(error)
                     return
                 except ZooKeeperError as error:
+                    if self._session.state is State.CLOSED:
+                        return
                     log.error("broker.id=%d cannot be registered: %s", self._broker_id, error)
                     await asyncio.sleep(AGAIN_S)
                 else:

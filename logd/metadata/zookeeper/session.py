@@ -282,9 +282,13 @@ class Session:
             for index, path in left:
                 answers[index] = await ask(path)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(self.settings.max_in_flight_requests, len(paths))):
-                group.create_task(work())
+        workers = min(self.settings.max_in_flight_requests, len(paths))
+        tasks = [self._loop.create_task(work()) for _ in range(workers)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
         return answers
 
     async def _ensure(self, path: str, above_chroot: bool = False) -> None:

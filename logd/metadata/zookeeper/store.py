@@ -27,18 +27,15 @@ CONFIG_CHANGE_KEPT_MS: Final = 15 * 60 * 1000
 
 
 class ZooKeeperStore:
-    """Of one controller: `load` when it is elected, then `write`; after an error `load` again, or resign.
+    """Of one election: `load` first, then `write`, one task at a time.
 
-    One task writes at a time.
+    After an error part of what was to be written may be: resign, or `load` again.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, elected: Elected) -> None:
         self._session = session
+        self._elected = elected
         self._tree: Tree | None = None
-
-    async def prepare(self) -> None:
-        """Have the znodes there that Kafka's brokers make sure of; every broker does it at its start."""
-        await self._session.ensure(paths.PERSISTENT)
 
     async def load(self) -> list[Change]:
         """Everything there is, as changes that build the image: topics before their partitions.
@@ -51,7 +48,7 @@ class ZooKeeperStore:
         changes, self._tree.changes = self._tree.changes, []
         return changes
 
-    async def write(self, elected: Elected, changes: Sequence[Change]) -> None:
+    async def write(self, changes: Sequence[Change]) -> None:
         """Write them in order; durable, on a majority of the ensemble, on return.
 
         ControllerMoved when a newer controller has been elected; BadVersion, NodeExists, NoNode when somebody
@@ -62,20 +59,20 @@ class ZooKeeperStore:
         assert tree is not None, "load comes first"
         # What is planned is noted in the tree, which is right again only once it is written.
         self._tree = None
-        plan = Plan(tree, elected)
+        plan = Plan(tree, self._elected)
         for number, change in enumerate(changes, 1):
             if number % SLICE == 0:
                 await asyncio.sleep(0)
             if change["type"] != "topic-deleted":
                 plan.add(change)
                 continue
-            await write_all(self._session, elected, plan.operations())
-            plan = Plan(tree, elected)
+            await write_all(self._session, self._elected, plan.operations())
+            plan = Plan(tree, self._elected)
             await self._delete(plan, change["name"])
-        await write_all(self._session, elected, plan.operations())
+        await write_all(self._session, self._elected, plan.operations())
         self._tree = tree
 
-    async def purge_config_changes(self, elected: Elected, now_ms: int) -> None:
+    async def purge_config_changes(self, now_ms: int) -> None:
         """Delete what has told of changed settings for long enough."""
         names = await self._session.find_children(paths.CONFIG_CHANGES)
         found = await self._session.find_all([f"{paths.CONFIG_CHANGES}/{name}" for name in names])
@@ -84,7 +81,7 @@ class ZooKeeperStore:
             for name, value in zip(names, found, strict=True)
             if value is not None and value[1].ctime_ms < now_ms - CONFIG_CHANGE_KEPT_MS
         ]
-        await write_all(self._session, elected, old)
+        await write_all(self._session, self._elected, old)
 
     async def _delete(self, plan: Plan, name: str) -> None:
         """What there is of a topic, as it is: a creation may have been interrupted, or this deletion."""

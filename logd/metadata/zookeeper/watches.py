@@ -8,6 +8,7 @@ many changes the last is seen. One flag is all that is queued.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -17,6 +18,8 @@ from logd.metadata.zookeeper.errors import NoNode
 from logd.metadata.zookeeper.operations import Stat
 from logd.metadata.zookeeper.session import Event, Session
 from logd.metadata.zookeeper.znodes import Registration
+
+log = logging.getLogger("logd.zookeeper")
 
 
 class Watch:
@@ -75,6 +78,12 @@ class Watch:
         except RuntimeError:
             # The loop is closed.
             return
+
+
+def report(task: asyncio.Task[None]) -> None:
+    """To be called when a background task is done, which none should be but by being cancelled."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("%s has ended by an unexpected error", task.get_name(), exc_info=error)
 
 
 async def each_value(session: Session, path: str) -> AsyncIterator[tuple[bytes, Stat] | None]:

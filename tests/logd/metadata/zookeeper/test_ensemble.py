@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
 from collections.abc import Iterator
 from importlib.util import find_spec
 
@@ -117,3 +118,34 @@ def test_candidates_of_different_servers(three: Ensemble) -> None:
                 await sessions[won[0].broker_id].delete(paths.CONTROLLER)
 
     asyncio.run(main())
+
+
+def test_a_server_that_hangs(three: Ensemble) -> None:
+    """It answers nothing more and closes nothing; another one is found before the session is over."""
+
+    async def main() -> None:
+        async with opened(three.connect_string, session_timeout_ms=5000) as session:
+            events, before = heard(session), session.session_id
+            await session.create("/mine", ephemeral=True)
+            hung = await asyncio.to_thread(serving, three, session.session_id)
+            os.kill(hung.pid, signal.SIGSTOP)
+            try:
+                await until(lambda: Event.RESUMED in events)
+                assert (await session.get("/mine"))[1].ephemeral_owner == before
+                assert Event.EXPIRED not in events
+                await until(lambda: session.lease.is_held(session.clock()))
+            finally:
+                os.kill(hung.pid, signal.SIGCONT)
+
+    asyncio.run(main())
+
+
+def serving(three: Ensemble, session_id: int) -> Server:
+    """The server that the session is connected to."""
+    for each in three.servers:
+        with socket.create_connection(("127.0.0.1", each.port)) as connection:
+            connection.sendall(b"cons")
+            with connection.makefile("rb") as told:
+                if f"sid=0x{session_id:x}".encode() in told.read():
+                    return each
+    raise AssertionError("no server has it")

@@ -13,6 +13,7 @@ import pytest
 from logd.metadata.image import Change
 from logd.metadata.zookeeper import batches, paths
 from logd.metadata.zookeeper.batches import BATCH_BYTES_MAX, OPERATION_BYTES_MAX
+from logd.metadata.zookeeper.cluster import prepare
 from logd.metadata.zookeeper.election import Elected, elect
 from logd.metadata.zookeeper.errors import BadVersion, BadZnode, ControllerMoved, NodeExists, ZooKeeperError
 from logd.metadata.zookeeper.operations import Create, SetData
@@ -63,14 +64,14 @@ class Controller:
     def __init__(self, session: Session, elected: Elected) -> None:
         self.session = session
         self.elected = elected
-        self.store = ZooKeeperStore(session)
+        self.store = ZooKeeperStore(session, elected)
 
     async def write(self, *changes: Change) -> None:
-        await self.store.write(self.elected, changes)
+        await self.store.write(changes)
 
     async def loaded(self) -> list[Change]:
         """What another one would load."""
-        return await ZooKeeperStore(self.session).load()
+        return await ZooKeeperStore(self.session, self.elected).load()
 
     async def json(self, path: str) -> Any:
         return json.loads((await self.session.get(path))[0])
@@ -82,7 +83,7 @@ async def controlling(connect: str) -> AsyncIterator[Controller]:
         elected = await elect(session, 1, NOW_MS)
         assert elected is not None
         controller = Controller(session, elected)
-        await controller.store.prepare()
+        await prepare(session)
         await controller.store.load()
         yield controller
 
@@ -179,10 +180,10 @@ def test_settings_and_producer_ids(connect: str) -> None:
             told = await session.get(
                 f"{paths.CONFIG_CHANGES}/{(await session.children(paths.CONFIG_CHANGES))[0]}"
             )
-            await controller.store.purge_config_changes(controller.elected, told[1].ctime_ms)
+            await controller.store.purge_config_changes(told[1].ctime_ms)
             assert len(await session.children(paths.CONFIG_CHANGES)) == 3
             later = told[1].ctime_ms + CONFIG_CHANGE_KEPT_MS + 3_600_000
-            await controller.store.purge_config_changes(controller.elected, later)
+            await controller.store.purge_config_changes(later)
             assert await session.children(paths.CONFIG_CHANGES) == []
 
     asyncio.run(main())
