@@ -11,6 +11,7 @@ from logd.config.inert import INERT_SETTINGS
 from logd.config.known import REFUSED_PREFIXES, has_no_effect
 from logd.config.properties import parse_overrides, read_properties
 from logd.config.renamed import NOTES, with_todays_names
+from logd.config.zookeeper import ZOOKEEPER_SETTINGS
 from logd.errors import ConfigError
 
 
@@ -42,6 +43,9 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
         if (inert := INERT_SETTINGS.get(key)) is not None:
             inert.parse(value)
             notes.append(f"{key}: {inert.doc}")
+        elif (declared := ZOOKEEPER_SETTINGS.get(key)) is not None:
+            declared.parse(value)
+            notes.append(f"{key}: no effect yet, this broker coordinates itself")
         elif key.startswith("zookeeper."):
             notes.append(f"{key}: no effect, this broker coordinates itself")
         elif key.startswith(REFUSED_PREFIXES):

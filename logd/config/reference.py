@@ -8,10 +8,11 @@ from logd.config.broker import BROKER_SETTINGS
 from logd.config.inert import INERT_SETTINGS
 from logd.config.setting import Setting, format_value
 from logd.config.topic import TOPIC_SETTINGS
+from logd.config.zookeeper import ZOOKEEPER_SETTINGS
 
 
 def markdown() -> str:
-    """Three tables: the broker's settings, topics', and what is taken without effect."""
+    """Four tables: the broker's settings, topics', and what is taken without effect, ZooKeeper's for now."""
     return "\n".join(
         (
             "## Broker settings",
@@ -27,6 +28,12 @@ def markdown() -> str:
             "Apache Kafka's tools set these while a broker runs. They are checked, kept and described.",
             "",
             *_table(INERT_SETTINGS.values()),
+            "",
+            "## ZooKeeper settings",
+            "",
+            "They are checked, and have no effect yet: a broker coordinates itself.",
+            "",
+            *_table(ZOOKEEPER_SETTINGS.values()),
             "",
         )
     )

@@ -1,8 +1,9 @@
 """Which tests run together in one worker of pytest-xdist (`--dist loadscope`), and which groups begin first.
 
 A file is a group: its module's and its package's brokers are started once. Spark's driver takes a core of its
-own and half a gigabyte, so everything that starts one is one group; a file that would outlast all others is
-several. xdist hands groups out in the order of collection, and what takes long has to begin early.
+own and half a gigabyte, so everything that starts one is one group; so is what shares an ensemble of
+ZooKeeper. A file that would outlast all others is several. xdist hands groups out in the order of collection,
+and what takes long has to begin early.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from xdist.scheduler import LoadScopeScheduling
 TESTS = Path(__file__).parent.parent
 SPARK = ("plugins/spark/", "millstream/demo/test_demo.py", "interop/test_any_kafka.py")
 """What starts Spark, by the beginnings of paths."""
+ZOOKEEPER = "logd/metadata/zookeeper/"
+"""What shares an ensemble of ZooKeeper."""
 SHARDS = {
     "faults/test_model.py": 4,
     "logd/wire/test_messages.py": 4,
@@ -24,6 +27,7 @@ SHARDS = {
 """Files in several groups, each test by its name's checksum."""
 SECONDS = {
     "spark": 300,
+    "zookeeper": 60,
     "interop/test_truncated_logs.py": 100,
     "millstream/test_records_exchange.py": 100,
     "millstream/kafka_tools/test_transcripts.py": 80,
@@ -124,6 +128,8 @@ def group(nodeid: str) -> str:
     path = file.removeprefix(f"{TESTS.name}/")
     if path.startswith(SPARK):
         return "spark"
+    if path.startswith(ZOOKEEPER):
+        return "zookeeper"
     if (shards := SHARDS.get(path)) is not None:
         return f"{path}#{zlib.crc32(name.encode()) % shards}"
     return path

@@ -79,10 +79,12 @@ def program(name: str, *arguments: str, libs: str = LIBS) -> list[str]:
     return ["java", *QUICK, quiet, "-cp", f"{libs}/*", str(PROGRAMS / f"{name}.java"), *arguments]
 
 
-def run_program(name: str, *arguments: str, libs: str = LIBS) -> str:
+def run_program(name: str, *arguments: str, libs: str = LIBS, stdin: str = "") -> str:
     """What a program in tests/java prints; CalledProcessError if it fails."""
     line = program(name, *arguments, libs=libs)
-    return subprocess.run(line, stdout=subprocess.PIPE, encoding="utf-8", timeout=SECONDS, check=True).stdout
+    return subprocess.run(
+        line, input=stdin, stdout=subprocess.PIPE, encoding="utf-8", timeout=SECONDS, check=True
+    ).stdout
 
 
 def run_sections(name: str, *arguments: str) -> dict[str, str]:

@@ -1,0 +1,46 @@
+"""From a broker's `zookeeper.*` keys to how ZooKeeper is reached; the key stores are read here."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Final
+
+from logd.client.security.context import make_context
+from logd.client.security.keys import SecurityKeys
+from logd.client.security.tls import parse_tls
+from logd.config.setting import format_value
+from logd.config.zookeeper import ZOOKEEPER_SETTINGS, ZooKeeperConfig
+from logd.errors import ConfigError
+from logd.metadata.zookeeper.settings import ZooKeeperSettings
+
+PREFIX: Final = "zookeeper."
+
+
+def zookeeper_settings(config: ZooKeeperConfig) -> ZooKeeperSettings:
+    """ConfigError for what cannot be used. Blocks for the key stores."""
+    if config.zookeeper_connect is None:
+        raise ConfigError("zookeeper.connect", "", "is needed: host:port,host:port/chroot")
+    return ZooKeeperSettings.of(
+        config.zookeeper_connect,
+        session_timeout_ms=config.zookeeper_session_timeout_ms,
+        connection_timeout_ms=config.zookeeper_connection_timeout_ms,
+        max_in_flight_requests=config.zookeeper_max_in_flight_requests,
+        set_acl=config.zookeeper_set_acl,
+        digest=config.millstream_zookeeper_digest or "",
+        tls=_context(config) if config.zookeeper_ssl_client_enable else None,
+    )
+
+
+def _context(config: ZooKeeperConfig) -> ssl.SSLContext:
+    """That of a client with the same keys without the prefix."""
+    keys = {
+        key.removeprefix(PREFIX): format_value(getattr(config, declared.field))
+        for key, declared in ZOOKEEPER_SETTINGS.items()
+        if key.startswith(PREFIX + "ssl.")
+    }
+    keys.pop("ssl.client.enable")
+    try:
+        return make_context(parse_tls(SecurityKeys(keys, PREFIX)))
+    except ConfigError as error:
+        key = PREFIX + error.key.removeprefix(PREFIX)
+        raise ConfigError(key, error.value, error.allowed) from None

@@ -1,0 +1,107 @@
+"""Many writes in few `multi`s: each fenced, small enough for ZooKeeper, and with a known outcome.
+
+A packet to ZooKeeper has at most `jute.maxbuffer` bytes, 1 MB by default: what is larger ends the connection.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from logd.metadata.zookeeper import paths
+from logd.metadata.zookeeper.election import Elected, fenced
+from logd.metadata.zookeeper.errors import ConnectionLost, ControllerMoved, ZooKeeperError
+from logd.metadata.zookeeper.operations import Create, Delete, MultiFailed, SetData, Write
+from logd.metadata.zookeeper.session import Session
+
+BATCH_BYTES_MAX: Final = 512 * 1024
+"""Of one `multi`: half of what ZooKeeper takes, since its servers exchange it with additions of their own."""
+BATCH_OPERATIONS_MAX: Final = 500
+"""Of one `multi`: ZooKeeper does nothing else while it carries one out, and kazoo packs it in one go."""
+OPERATION_BYTES_MAX: Final = 1_000_000
+OVERHEAD_BYTES: Final = 64
+"""Of an operation, besides path and value: headers, lengths and the ACL."""
+
+log = logging.getLogger("logd.zookeeper")
+
+
+async def write_all(session: Session, elected: Elected, operations: Iterable[Write]) -> None:
+    """Carry them out in order, batch by batch; each batch all or none.
+
+    ControllerMoved; BadVersion, NodeExists, NoNode, NotEmpty for an operation that does not fit what is
+    there; NotAllowed. What comes before the batch with the error is written.
+    """
+    for batch in batches(operations, len(session.settings.chroot)):
+        await _write(session, elected, batch)
+
+
+def batches(operations: Iterable[Write], chroot_length: int = 0) -> Iterator[list[Write]]:
+    """In order, each within the bounds; ZooKeeperError for one that is larger than ZooKeeper takes."""
+    batch: list[Write] = []
+    total = 0
+    for operation in operations:
+        size = len(operation.path) + chroot_length + OVERHEAD_BYTES
+        if isinstance(operation, Create | SetData):
+            size += len(operation.data)
+        if size > OPERATION_BYTES_MAX:
+            raise ZooKeeperError(
+                f"{operation.path} would have {size} bytes, and ZooKeeper takes {OPERATION_BYTES_MAX} "
+                "(jute.maxbuffer): have fewer partitions in the topic"
+            )
+        if batch and (total + size > BATCH_BYTES_MAX or len(batch) >= BATCH_OPERATIONS_MAX):
+            yield batch
+            batch, total = [], 0
+        batch.append(operation)
+        total += size
+    if batch:
+        yield batch
+
+
+async def _write(session: Session, elected: Elected, batch: Sequence[Write]) -> None:
+    while True:
+        try:
+            await fenced(session, elected, batch)
+        except MultiFailed as failed:
+            # It may be in the way of itself: one that was lost on the way, and carried out after all.
+            if not await _is_written(session, elected, batch):
+                raise failed.error from None
+        except ConnectionLost as lost:
+            log.info("whether %d znodes were written is to be found out: %s", len(batch), lost)
+            await session.connected()
+            if not await _is_written(session, elected, batch):
+                continue
+        return
+
+
+async def _is_written(session: Session, elected: Elected, batch: Sequence[Write]) -> bool:
+    """Whether this batch is what is there, of which one of its writes tells: it was all or none.
+
+    Behind a `sync` a request that an earlier connection left on its way comes no more. ControllerMoved.
+    """
+    await session.sync()
+    witness = _witness(batch)
+    found = await session.find(witness.path)
+    epoch = await session.exists(paths.CONTROLLER_EPOCH)
+    if epoch is None or epoch.version != elected.epoch_version:
+        raise ControllerMoved(elected.epoch)
+    if isinstance(witness, Create):
+        return found is not None and found[0] == witness.data
+    if isinstance(witness, SetData):
+        return found is not None and (found[1].version, found[0]) == (witness.version + 1, witness.data)
+    return found is None
+
+
+def _witness(batch: Sequence[Write]) -> Write:
+    """An operation of which can be seen whether it was carried out: not one that a later one undoes."""
+    last: dict[str, Write] = {}
+    undone = set()
+    for each in batch:
+        before = last.get(each.path)
+        if isinstance(each, Delete) and isinstance(before, Create):
+            undone.add(each.path)
+        if not (isinstance(each, Create) and each.sequential):
+            last[each.path] = each
+    seen = [each for path, each in last.items() if path not in undone]
+    assert seen, "such a batch leaves no trace of its own"
+    return next((each for each in seen if not isinstance(each, Delete)), seen[0])

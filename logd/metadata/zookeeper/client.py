@@ -1,0 +1,278 @@
+"""kazoo behind a typed wall: the client of one session, which ends with it.
+
+Whoever holds a `Client` is called back from kazoo's threads; bringing that into a loop is left to `session`.
+Paths get the chroot here, and not by kazoo, since it is to be created when it is missing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from kazoo import exceptions
+from kazoo.client import KazooClient
+from kazoo.protocol.states import KazooState, KeeperState
+from kazoo.retry import KazooRetry
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
+
+from logd.metadata.zookeeper.errors import (
+    BadVersion,
+    ConnectionLost,
+    NodeExists,
+    NoNode,
+    NotAllowed,
+    NotEmpty,
+    Refused,
+    SessionExpired,
+    ZooKeeperError,
+)
+from logd.metadata.zookeeper.handler import Handler
+from logd.metadata.zookeeper.operations import (
+    Check,
+    Children,
+    Create,
+    Delete,
+    Exists,
+    Get,
+    Multi,
+    MultiFailed,
+    Operation,
+    SetData,
+    Stat,
+    Sync,
+    Write,
+)
+from logd.metadata.zookeeper.settings import ZooKeeperSettings
+
+RECONNECT_S: Final = 0.05
+RECONNECT_MAX_S: Final = 1.0
+"""kazoo's own goes up to an hour."""
+SECRET_PATHS: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
+"""What nobody else may read under `zookeeper.set.acl`, as Kafka has it."""
+OPEN_PATH: Final = "/consumers"
+"""Old consumers write there themselves."""
+
+log = logging.getLogger("logd.zookeeper")
+# kazoo tells of each attempt to connect; `session` tells of what comes of them.
+_kazoo_log = logging.getLogger("logd.zookeeper.kazoo")
+_kazoo_log.setLevel(logging.ERROR)
+
+
+class Heard(Enum):
+    """What becomes of the connection."""
+
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    EXPIRED = "expired"
+    NOT_ALLOWED = "not allowed"
+    CLOSED = "closed"
+
+
+Answered: TypeAlias = Callable[[object, Exception | None], None]
+"""Called from a thread, with the answer or an error of `errors`; it may be called more than once."""
+
+
+class Client:
+    """`start` it; `heard` is called from kazoo's thread, and after EXPIRED only CLOSED comes.
+
+    `close` blocks: call it from a thread, once, also after EXPIRED.
+    """
+
+    def __init__(
+        self,
+        settings: ZooKeeperSettings,
+        clock: Callable[[], float],
+        heard: Callable[[Client, Heard], None],
+    ) -> None:
+        self._settings = settings
+        self._heard = heard
+        # As the Java client: each server gets its share of a session, but for one that is alone.
+        share_s = settings.session_timeout_ms / 1000 / max(len(settings.hosts), 3)
+        self._handler = Handler(settings.tls, share_s, clock, self._granted)
+        self.timeout_ms = 0
+        """What the server keeps the session for; known once CONNECTED was heard."""
+        self.begun_at = 0.0
+        """A time before the session began; known with it."""
+        self.session_id = 0
+        """0 before there is one."""
+        self._kazoo = KazooClient(
+            hosts=[_bracketed(host, port) for host, port in settings.hosts],
+            timeout=settings.session_timeout_ms / 1000,
+            handler=self._handler,
+            auth_data=[("digest", settings.digest)] if settings.digest else None,
+            connection_retry=KazooRetry(max_tries=-1, delay=RECONNECT_S, max_delay=RECONNECT_MAX_S),
+            logger=_kazoo_log,
+        )
+        self._kazoo.add_listener(self._told)
+
+    @property
+    def last_error(self) -> str:
+        """Why the last attempt to connect failed; empty if none has."""
+        return self._handler.last_error
+
+    def start(self) -> None:
+        """Begin to connect, again and again; returns at once."""
+        self._kazoo.start_async()
+
+    def submit(self, operation: Operation, answered: Answered) -> None:
+        """Send it, in the order of calls; `answered` comes from another thread, possibly before this ends."""
+        try:
+            result = self._sent(operation)
+        except exceptions.KazooException as error:
+            answered(None, _translated(error, _path_of(operation)))
+            return
+        result.rawlink(partial(self._completed, operation, answered))
+
+    def close(self) -> None:
+        """End the session, if it lives, and the threads."""
+        try:
+            self._kazoo.stop()
+            self._kazoo.close()
+        except exceptions.WriterNotClosedException as error:
+            log.warning("a connection to ZooKeeper does not end: %s", error)
+
+    def _granted(self, asked_at: float, timeout_ms: int) -> None:
+        if not self.timeout_ms:
+            self.begun_at = asked_at
+        self.timeout_ms = timeout_ms or self.timeout_ms
+
+    def _told(self, state: str) -> None:
+        if state == KazooState.CONNECTED:
+            self.session_id = self._kazoo.client_id[0]
+            self._heard(self, Heard.CONNECTED)
+        elif state == KazooState.SUSPENDED:
+            self._heard(self, Heard.SUSPENDED)
+        else:
+            self._handler.close_gate()
+            self._heard(self, _ENDINGS.get(self._kazoo.client_state, Heard.CLOSED))
+
+    def _sent(self, operation: Operation) -> Any:
+        kazoo = self._kazoo
+        match operation:
+            case Get(path, triggered):
+                return kazoo.get_async(self._below(path), triggered)
+            case Exists(path, triggered):
+                return kazoo.exists_async(self._below(path), triggered)
+            case Children(path, triggered):
+                return kazoo.get_children_async(self._below(path), triggered)
+            case Sync(path):
+                return kazoo.sync_async(self._below(path))
+            case Create(path, data, ephemeral, sequential, above_chroot):
+                return kazoo.create_async(
+                    path if above_chroot else self._below(path),
+                    data,
+                    self._acl(path),
+                    ephemeral=ephemeral,
+                    sequence=sequential,
+                )
+            case SetData(path, data, version):
+                return kazoo.set_async(self._below(path), data, version)
+            case Delete(path, version):
+                return kazoo.delete_async(self._below(path), version)
+            case Multi(operations):
+                return self._multi(operations)
+
+    def _multi(self, operations: Sequence[Write | Check]) -> Any:
+        transaction, below = self._kazoo.transaction(), self._below
+        for operation in operations:
+            match operation:
+                case Create(path, data, ephemeral, sequential):
+                    transaction.create(below(path), data, self._acl(path), ephemeral, sequential)
+                case SetData(path, data, version):
+                    transaction.set_data(below(path), data, version)
+                case Delete(path, version):
+                    transaction.delete(below(path), version)
+                case Check(path, version):
+                    transaction.check(below(path), version)
+        return transaction.commit_async()
+
+    def _below(self, path: str) -> str:
+        """The chroot's own path for `/`."""
+        return self._settings.chroot + path if path != "/" else self._settings.chroot or "/"
+
+    def _acl(self, path: str) -> list[Any]:
+        if not self._settings.set_acl or path.startswith(OPEN_PATH):
+            return OPEN_ACL_UNSAFE
+        if path.startswith(SECRET_PATHS):
+            return CREATOR_ALL_ACL
+        return CREATOR_ALL_ACL + READ_ACL_UNSAFE
+
+    def _completed(self, operation: Operation, answered: Answered, result: Any) -> None:
+        error = result.exception
+        if error is not None:
+            answered(None, _translated(error, _path_of(operation)))
+            return
+        value = result.value
+        match operation:
+            case Get():
+                answered((value[0] or b"", _stat(value[1])), None)
+            case Exists() | SetData():
+                answered(None if value is None else _stat(value), None)
+            case Create():
+                answered(value.removeprefix(self._settings.chroot), None)
+            case Multi(operations):
+                answered(*self._results(operations, value))
+            case _:
+                answered(value, None)
+
+    def _results(
+        self, operations: Sequence[Write | Check], results: Sequence[Any]
+    ) -> tuple[object, Exception | None]:
+        for index, result in enumerate(results):
+            # Those before the one that failed are said to be rolled back, those behind it to be inconsistent.
+            if isinstance(result, Exception) and not isinstance(result, exceptions.RolledBackError):
+                return None, MultiFailed(index, _translated(result, operations[index].path))
+        chroot = self._settings.chroot
+        return [
+            result.removeprefix(chroot)
+            if isinstance(result, str)
+            else _stat(result)
+            if isinstance(operation, SetData)
+            else None
+            for operation, result in zip(operations, results, strict=True)
+        ], None
+
+
+_ENDINGS = {
+    KeeperState.EXPIRED_SESSION: Heard.EXPIRED,
+    KeeperState.AUTH_FAILED: Heard.NOT_ALLOWED,
+}
+
+
+def _stat(stat: Any) -> Stat:
+    return Stat(stat.czxid, stat.mzxid, stat.version, stat.ephemeralOwner, stat.numChildren, stat.ctime)
+
+
+def _bracketed(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _path_of(operation: Operation) -> str:
+    return operation.operations[0].path if isinstance(operation, Multi) else operation.path
+
+
+def _translated(error: BaseException, path: str) -> ZooKeeperError:
+    match error:
+        case exceptions.NoNodeError():
+            return NoNode(path)
+        case exceptions.NodeExistsError():
+            return NodeExists(path)
+        case exceptions.BadVersionError():
+            return BadVersion(path)
+        case exceptions.NotEmptyError():
+            return NotEmpty(path)
+        # Also what is raised of a client that has been closed.
+        case exceptions.SessionExpiredError():
+            return SessionExpired(f"the session with ZooKeeper ended before it answered for {path}")
+        case exceptions.ConnectionLoss() | exceptions.SessionMovedError():
+            return ConnectionLost(f"the connection to ZooKeeper ended before it answered for {path}")
+        case exceptions.AuthFailedError():
+            return NotAllowed("ZooKeeper does not accept the credentials of millstream.zookeeper.digest")
+        case exceptions.NoAuthError():
+            return NotAllowed(
+                f"ZooKeeper's ACL of {path} keeps this broker out: give it an identity that may"
+            )
+    return Refused(f"ZooKeeper refuses {path}: {type(error).__name__} {error}".rstrip())

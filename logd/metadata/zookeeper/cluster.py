@@ -1,0 +1,50 @@
+"""What the brokers of a cluster share besides its metadata: its id, and blocks of producer ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from logd.metadata.image import PRODUCER_ID_BLOCK
+from logd.metadata.zookeeper import paths, znodes
+from logd.metadata.zookeeper.errors import BadVersion, ConnectionLost, NodeExists
+from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.znodes import ProducerIdBlock
+
+
+async def prepare(session: Session) -> None:
+    """Have the znodes there that each of Kafka's brokers makes sure of at its start."""
+    await session.ensure(paths.PERSISTENT)
+
+
+async def cluster_id(session: Session, new_id: Callable[[], str]) -> str:
+    """The id of the cluster that is kept there; a new one if there is none yet. BadZnode."""
+    while True:
+        found = await session.find(paths.CLUSTER_ID)
+        if found is not None:
+            return znodes.decode_cluster_id(found[0])
+        await session.ensure([paths.CLUSTER_ID.rpartition("/")[0]])
+        try:
+            await session.create(paths.CLUSTER_ID, znodes.encode_cluster_id(new_id()))
+        except (NodeExists, ConnectionLost):
+            # Somebody was first, or it may have been us: what is there is it.
+            await session.connected()
+
+
+async def next_producer_ids(session: Session, broker_id: int) -> ProducerIdBlock:
+    """A block of ids that nobody was given before, by a write that needs no controller. BadZnode.
+
+    Where the answer is lost the block may be as well: another one follows it.
+    """
+    await session.ensure([paths.PRODUCER_ID_BLOCK])
+    while True:
+        data, stat = await session.get(paths.PRODUCER_ID_BLOCK)
+        start = znodes.decode_producer_ids(data).end + 1 if data else 0
+        block = ProducerIdBlock(broker_id, start, start + PRODUCER_ID_BLOCK - 1)
+        try:
+            await session.set(paths.PRODUCER_ID_BLOCK, znodes.encode_producer_ids(block), stat.version)
+        except BadVersion:
+            continue
+        except ConnectionLost:
+            await session.connected()
+            continue
+        return block

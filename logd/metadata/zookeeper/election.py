@@ -1,0 +1,222 @@
+"""The controller's election, as Kafka 3 holds it.
+
+`/controller` is ephemeral and says who; `/controller_epoch` grows by one with each election. Both are written
+in one `multi` that expects the epoch as it was read: of two that stand at the same time one is elected. The
+version that `/controller_epoch` then has is the fence: every write of the controller has a check of it in its
+`multi`, so that nothing of an older one is carried out, whatever it believes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from logd.metadata.zookeeper import paths, znodes
+from logd.metadata.zookeeper.errors import (
+    ConnectionLost,
+    ControllerMoved,
+    NodeExists,
+    NoNode,
+    ZooKeeperError,
+)
+from logd.metadata.zookeeper.lease import Lease
+from logd.metadata.zookeeper.operations import Check, Create, Delete, MultiFailed, SetData, Stat, Write
+from logd.metadata.zookeeper.session import Event, Session, State
+from logd.metadata.zookeeper.watches import Watch, report
+
+FIRST_EPOCH: Final = 1
+AGAIN_S: Final = 1.0
+"""How long after an error of ZooKeeper a candidate tries again."""
+
+log = logging.getLogger("logd.zookeeper")
+
+
+@dataclass(frozen=True, slots=True)
+class Elected:
+    """This broker is the controller, while `lease` is held; for writes it is the fence that decides."""
+
+    broker_id: int
+    epoch: int
+    epoch_version: int
+    lease: Lease
+
+    @property
+    def fence(self) -> Check:
+        """To be the first operation of every `multi` of the controller."""
+        return Check(paths.CONTROLLER_EPOCH, self.epoch_version)
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """Who is the controller: `broker_id` -1 is nobody; `elected` is there if it is this broker."""
+
+    broker_id: int = -1
+    epoch: int = 0
+    elected: Elected | None = None
+
+
+async def elect(session: Session, broker_id: int, now_ms: int) -> Elected | None:
+    """Become the controller unless there is one; None if another one is, or has become it meanwhile.
+
+    ConnectionLost if there is no connection.
+    """
+    lease = session.lease
+    epoch, stat = await _epoch(session)
+    owner = await session.exists(paths.CONTROLLER)
+    if owner is not None and owner.ephemeral_owner != session.session_id:
+        return None
+    operations = (
+        Create(paths.CONTROLLER, znodes.encode_controller(broker_id, now_ms), ephemeral=True),
+        SetData(paths.CONTROLLER_EPOCH, znodes.encode_number(epoch + 1), stat.version),
+    )
+    try:
+        answers = await session.multi(operations)
+    except (MultiFailed, ConnectionLost):
+        # One whose connection was lost may have been carried out, the one before this as well.
+        return await _found(session, broker_id)
+    if session.lease is not lease:
+        return await _found(session, broker_id)
+    return Elected(broker_id, epoch + 1, answers[1].version, lease)
+
+
+async def resign(session: Session, elected: Elected) -> None:
+    """Give the role back, if it is still ours, so that another one is elected at once."""
+    try:
+        await session.multi((elected.fence, Delete(paths.CONTROLLER)))
+    except (MultiFailed, ConnectionLost) as error:
+        # Somebody else is the controller, or the session ends and takes the znode along.
+        log.info("controller epoch %d: nothing to give back (%s)", elected.epoch, error)
+
+
+async def fenced(session: Session, elected: Elected, operations: Sequence[Write]) -> list[Any]:
+    """These writes, all or none, if this is still the controller: what each answers.
+
+    ControllerMoved; MultiFailed with the operation's index in `operations`; ConnectionLost.
+    """
+    try:
+        answers = await session.multi((elected.fence, *operations))
+    except MultiFailed as failed:
+        if failed.index == 0:
+            raise ControllerMoved(elected.epoch) from None
+        raise MultiFailed(failed.index - 1, failed.error) from None
+    return answers[1:]
+
+
+async def _epoch(session: Session) -> tuple[int, Stat]:
+    """The epoch, with its version; written for the first time if there is none."""
+    while True:
+        try:
+            data, stat = await session.get(paths.CONTROLLER_EPOCH)
+            return znodes.decode_number(paths.CONTROLLER_EPOCH, data), stat
+        except NoNode:
+            try:
+                await session.create(paths.CONTROLLER_EPOCH, znodes.encode_number(FIRST_EPOCH - 1))
+            except NodeExists:
+                continue
+
+
+async def _found(session: Session, broker_id: int) -> Elected | None:
+    """The election that the session there is has won, if it has."""
+    await session.sync()
+    lease = session.lease
+    controller = await session.exists(paths.CONTROLLER)
+    epoch, stat = await _epoch(session)
+    if controller is None or controller.ephemeral_owner != lease.session_id:
+        return None
+    if controller.czxid != stat.mzxid:
+        # Both are written by one transaction: another election came between the two reads.
+        return None
+    return Elected(broker_id, epoch, stat.version, lease)
+
+
+class Candidate:
+    """Stands for election whenever there is no controller, and tells `changed` who is, in the loop.
+
+    `changed` hears of each controller once, and of there being none (`broker_id` -1) when this was the
+    controller and its session is over: from then on nothing may be decided.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        broker_id: int,
+        changed: Callable[[Controller], None],
+        wall_clock_ms: Callable[[], int],
+    ) -> None:
+        self.controller = Controller()
+        self._session = session
+        self._broker_id = broker_id
+        self._changed = changed
+        self._wall_clock_ms = wall_clock_ms
+        self._task: asyncio.Task[None] | None = None
+        self._forget: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Begin, in the running loop."""
+        self._forget = self._session.add_listener(self._heard)
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="the controller's election")
+        self._task.add_done_callback(report)
+
+    async def stop(self) -> None:
+        """Stand no longer, and give the role back if this is the controller."""
+        self._forget()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        elected = self.controller.elected
+        if elected is not None:
+            await resign(self._session, elected)
+        self._say(Controller())
+
+    async def resign(self) -> None:
+        """Give the role back and stand again: who is elected then is open."""
+        elected = self.controller.elected
+        if elected is not None:
+            self._say(Controller())
+            await resign(self._session, elected)
+
+    async def _run(self) -> None:
+        with Watch(self._session) as watch:
+            while True:
+                try:
+                    await self._look(watch)
+                except ConnectionLost:
+                    # The session tells when it is there again.
+                    await watch.changed()
+                except ZooKeeperError as error:
+                    if self._session.state is State.CLOSED:
+                        return
+                    log.error("the controller's election: %s", error)
+                    await asyncio.sleep(AGAIN_S)
+                else:
+                    await watch.changed()
+
+    async def _look(self, watch: Watch) -> None:
+        """Set the watch; if nobody is the controller, or this session is and does not know, stand."""
+        found = await watch.find(paths.CONTROLLER)
+        ours = self._session.session_id
+        if found is not None and found[1].ephemeral_owner != ours:
+            controller = znodes.decode_controller(found[0])
+            self._say(Controller(controller.broker_id, (await _epoch(self._session))[0]))
+            return
+        known = self.controller.elected
+        if found is not None and known is not None and known.lease.session_id == ours:
+            return
+        elected = await elect(self._session, self._broker_id, self._wall_clock_ms())
+        if elected is None:
+            watch.trigger()
+            return
+        log.info("broker %d is elected controller, epoch %d", self._broker_id, elected.epoch)
+        self._say(Controller(self._broker_id, elected.epoch, elected))
+
+    def _heard(self, event: Event) -> None:
+        if event is Event.EXPIRED and self.controller.elected is not None:
+            self._say(Controller())
+
+    def _say(self, controller: Controller) -> None:
+        if controller != self.controller:
+            self.controller = controller
+            self._changed(controller)

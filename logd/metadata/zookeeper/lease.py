@@ -1,0 +1,73 @@
+"""Until when a session is surely alive, as far as this side can know.
+
+ZooKeeper's client says that a session has expired when it is connected again, so a process that was stopped
+would go on as a leader until then. Who asks the lease at the moment of an acknowledgement does not: the time
+comes from a clock that counts suspension (CLOCK_BOOTTIME), and is handed in here.
+
+What proves that the session lives:
+
+- The ensemble's leader ends a session when it has not heard of it for the session's timeout. A follower tells
+  the leader each half tick of which sessions it has heard, and serves reads also while it is cut off: so only
+  writes count, which are answered once a majority has them.
+- A write that was sent at `t` and answered says that the follower had told the leader until shortly before of
+  what it had heard half a tick before `t`: the session lives for its timeout from the last request sent
+  before that. Half a tick is at most a quarter of a timeout, which no server grants below two ticks.
+- A leader that is elected anew gives all sessions their whole timeout.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Final
+
+SAFE_PART: Final = 0.95
+"""Of a timeout: the rest is for clocks that run at different speeds."""
+TOLD_WITHIN: Final = 0.25
+"""Of a timeout: the time in which a follower tells the leader, at most."""
+APART: Final = 0.05
+"""Of a timeout: requests closer together than this count as one."""
+
+
+class Lease:
+    """Of one session, begun not before `begun_at` (s) with a timeout (s).
+
+    When it is over it is never held again: the next session has a lease of its own.
+    """
+
+    __slots__ = ("_sent", "_timeout", "_until", "session_id")
+
+    def __init__(self, session_id: int = 0, begun_at: float = -math.inf, timeout: float = 0.0) -> None:
+        self.session_id = session_id
+        self._timeout = timeout
+        self._sent = deque([begun_at])
+        """When requests were sent; the first is the one the lease counts from."""
+        self._until = begun_at + timeout * SAFE_PART
+
+    @property
+    def until(self) -> float:
+        """The time up to which it is held; minus infinity when it is over."""
+        return self._until
+
+    def renew(self, sent_at: float) -> None:
+        """A write sent then (or later) has been answered. An older one takes nothing back."""
+        sent, told = self._sent, sent_at - self._timeout * TOLD_WITHIN
+        if sent_at >= sent[-1] + self._timeout * APART:
+            sent.append(sent_at)
+        while len(sent) > 1 and sent[1] <= told:
+            sent.popleft()
+        if not self.is_over:
+            self._until = sent[0] + self._timeout * SAFE_PART
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the session is known to be over."""
+        return self._until == -math.inf
+
+    def end(self) -> None:
+        """The session is known to be over."""
+        self._until = -math.inf
+
+    def is_held(self, now: float) -> bool:
+        """Whether the session is alive at `now`, a time just read from the clock."""
+        return now < self._until

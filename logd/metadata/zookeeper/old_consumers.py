@@ -1,0 +1,92 @@
+"""The consumers of Kafka before 0.9, which kept their groups in ZooKeeper themselves: what is there of them.
+
+/consumers/G/ids/C           a member and what it subscribes to; ephemeral
+/consumers/G/owners/T/P      the member's thread that reads a partition; ephemeral
+/consumers/G/offsets/T/P     the offset of the next record to read, in decimal
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from logd.metadata.zookeeper import paths, znodes
+from logd.metadata.zookeeper.session import Session
+from logd.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class OldMember:
+    """A member that is alive: threads by topic, or by a pattern of topics (`white_list`, `black_list`)."""
+
+    subscription: Mapping[str, int]
+    pattern: str = "static"
+
+
+@dataclass(frozen=True, slots=True)
+class OldGroup:
+    """`offsets` are as OffsetCommit takes them: those of the next records."""
+
+    name: str
+    members: Mapping[str, OldMember]
+    owners: Mapping[TopicPartition, str]
+    offsets: Mapping[TopicPartition, int]
+
+
+async def old_groups(session: Session) -> list[str]:
+    """The names of all groups there."""
+    return await session.find_children(paths.CONSUMERS)
+
+
+async def read_old_group(session: Session, name: str) -> OldGroup | None:
+    """All there is of a group; None if there is nothing. BadZnode for an offset that is no number."""
+    root = f"{paths.CONSUMERS}/{name}"
+    if await session.exists(root) is None:
+        return None
+    owners = await _by_partition(session, f"{root}/owners")
+    offsets = await _by_partition(session, f"{root}/offsets")
+    return OldGroup(
+        name,
+        await _members(session, f"{root}/ids"),
+        {tp: data.decode("utf-8", "replace") for tp, (_, data) in owners.items()},
+        {tp: znodes.decode_number(path, data) for tp, (path, data) in offsets.items()},
+    )
+
+
+async def _members(session: Session, root: str) -> dict[str, OldMember]:
+    names = await session.find_children(root)
+    values = await session.find_all([f"{root}/{name}" for name in names])
+    return {name: _member(value[0]) for name, value in zip(names, values, strict=True) if value is not None}
+
+
+def _member(data: bytes) -> OldMember:
+    """What cannot be read says nothing: a member is shown, and nothing acts on it."""
+    try:
+        found = msgspec.json.decode(data, type=_Member)
+    except msgspec.DecodeError:
+        return OldMember({})
+    return OldMember(found.subscription, found.pattern)
+
+
+async def _by_partition(session: Session, root: str) -> dict[TopicPartition, tuple[str, bytes]]:
+    topics = await session.find_children(root)
+    indexes = await session.children_of_all([f"{root}/{topic}" for topic in topics])
+    partitions = [
+        TopicPartition(topic, index)
+        for topic, names in zip(topics, indexes, strict=True)
+        for index in sorted(int(name) for name in names if name.isdecimal())
+    ]
+    all_paths = [f"{root}/{tp.topic}/{tp.partition}" for tp in partitions]
+    values = await session.find_all(all_paths)
+    return {
+        tp: (path, value[0])
+        for tp, path, value in zip(partitions, all_paths, values, strict=True)
+        if value is not None
+    }
+
+
+class _Member(msgspec.Struct):
+    subscription: dict[str, int] = {}
+    pattern: str = "static"

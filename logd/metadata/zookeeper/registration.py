@@ -1,0 +1,172 @@
+"""A broker in `/brokers/ids`: registered with each session, under an id that is its own.
+
+The epoch of a registration, which fences what the broker asked for before, is the czxid of its znode.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from logd.metadata.zookeeper import paths, znodes
+from logd.metadata.zookeeper.errors import (
+    ConnectionLost,
+    DuplicateBrokerId,
+    NodeExists,
+    ZooKeeperError,
+)
+from logd.metadata.zookeeper.lease import Lease
+from logd.metadata.zookeeper.session import Session, State
+from logd.metadata.zookeeper.watches import Watch, report
+from logd.metadata.zookeeper.znodes import Registration
+
+WAITED_PART: Final = 1.5
+"""Of a session's timeout: how long a registration is waited out that this broker's last run may have left."""
+AGAIN_S: Final = 1.0
+
+log = logging.getLogger("logd.zookeeper")
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """While `lease` is held this broker, and no other, is the one with this id and epoch."""
+
+    broker_id: int
+    epoch: int
+    lease: Lease
+
+
+async def register(
+    session: Session, broker_id: int, registration: Registration, now_ms: int, *, wait_s: float | None = None
+) -> Registered:
+    """Register in the session there is.
+
+    A registration of another session is waited for to end: a broker that was killed finds the one of its last
+    run there for as long as that session lasts. DuplicateBrokerId when it has not ended after `wait_s`, one
+    and a half sessions unless given.
+    """
+    if wait_s is None:
+        wait_s = session.settings.session_timeout_ms / 1000 * WAITED_PART
+    data = znodes.encode_registration(registration, now_ms)
+    while True:
+        try:
+            async with asyncio.timeout(wait_s):
+                return await _registered(session, broker_id, data)
+        except TimeoutError:
+            found = await session.find(paths.broker(broker_id))
+            if found is not None and found[1].ephemeral_owner != session.session_id:
+                raise DuplicateBrokerId(broker_id, _shown(broker_id, found[0])) from None
+
+
+async def _registered(session: Session, broker_id: int, data: bytes) -> Registered:
+    path = paths.broker(broker_id)
+    with Watch(session) as watch:
+        while True:
+            lease = session.lease
+            try:
+                await session.create(path, data, ephemeral=True)
+            except (NodeExists, ConnectionLost):
+                await session.connected()
+            found = await watch.find(path)
+            if found is None:
+                continue
+            if found[1].ephemeral_owner == session.session_id and session.lease is lease:
+                if found[0] != data:
+                    await session.set(path, data)
+                return Registered(broker_id, found[1].czxid, lease)
+            if found[1].ephemeral_owner != session.session_id:
+                log.warning(
+                    "broker.id=%d is registered already (%s): waiting for that session to end",
+                    broker_id,
+                    _shown(broker_id, found[0]),
+                )
+                await watch.changed()
+
+
+def _shown(broker_id: int, data: bytes) -> str:
+    try:
+        endpoints = znodes.decode_registration(broker_id, data).endpoints
+    except ZooKeeperError:
+        return data.decode("utf-8", "replace")
+    return (
+        ", ".join(f"{each.listener}://{each.host}:{each.port}" for each in endpoints) or "without a listener"
+    )
+
+
+class Registrar:
+    """Registers at the start, and again in each session that follows.
+
+    `registered` is told of each, in the loop; between two of them the broker is nobody: the lease of the last
+    one is over. `failed` is told when another broker has taken the id meanwhile.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        broker_id: int,
+        registration: Callable[[], Registration],
+        wall_clock_ms: Callable[[], int],
+        registered: Callable[[Registered], None],
+        failed: Callable[[ZooKeeperError], None],
+    ) -> None:
+        self._session = session
+        self._broker_id = broker_id
+        self._registration = registration
+        self._wall_clock_ms = wall_clock_ms
+        self._registered = registered
+        self._failed = failed
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> Registered:
+        """The first registration; errors as `register`."""
+        first = await self._register()
+        self._registered(first)
+        self._task = asyncio.get_running_loop().create_task(self._run(first), name="the registration")
+        self._task.add_done_callback(report)
+        return first
+
+    async def stop(self) -> None:
+        """Register no more, and take the registration back."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        path = paths.broker(self._broker_id)
+        try:
+            found = await self._session.exists(path)
+            if found is not None and found.ephemeral_owner == self._session.session_id:
+                await self._session.delete(path)
+        except ZooKeeperError as error:
+            log.info("the registration goes with its session: %s", error)
+
+    async def _run(self, last: Registered) -> None:
+        with Watch(self._session) as watch:
+            while True:
+                try:
+                    await self._session.connected()
+                    if self._session.lease is last.lease and await self._is_there(watch, last):
+                        await watch.changed()
+                        continue
+                    last = await self._register()
+                except ConnectionLost:
+                    continue
+                except DuplicateBrokerId as error:
+                    self._failed(error)
+                    return
+                except ZooKeeperError as error:
+                    if self._session.state is State.CLOSED:
+                        return
+                    log.error("broker.id=%d cannot be registered: %s", self._broker_id, error)
+                    await asyncio.sleep(AGAIN_S)
+                else:
+                    self._registered(last)
+
+    async def _is_there(self, watch: Watch, last: Registered) -> bool:
+        """Somebody may have deleted it."""
+        found = await watch.find(paths.broker(self._broker_id))
+        return found is not None and found[1].czxid == last.epoch
+
+    async def _register(self) -> Registered:
+        return await register(self._session, self._broker_id, self._registration(), self._wall_clock_ms())

@@ -1,0 +1,105 @@
+"""How to reach ZooKeeper; each field is a setting of Kafka's brokers under its key, or says otherwise.
+
+Reading them from properties is left to `logd.config`, and key stores to whoever makes the TLS context.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from typing import Self
+
+from logd.errors import ConfigError
+
+PORT = 2181
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZooKeeperSettings:
+    """`hosts` and `chroot` are what `zookeeper.connect` comes to: `of` reads it."""
+
+    hosts: tuple[tuple[str, int], ...]
+    chroot: str = ""
+    """Begins with a slash and does not end with one; empty for none."""
+    session_timeout_ms: int = 18_000
+    """What is asked for; the servers may grant another one, between 2 and 20 of their ticks."""
+    connection_timeout_ms: int | None = None
+    """None: the session's."""
+    max_in_flight_requests: int = 10
+    set_acl: bool = False
+    digest: str = field(default="", repr=False)
+    """Our own: `user:password` of ZooKeeper's digest scheme. Kafka has none: it logs in by SASL (JAAS)."""
+    tls: ssl.SSLContext | None = field(default=None, repr=False, compare=False)
+    """What `zookeeper.ssl.*` come to; None: without TLS."""
+
+    @classmethod
+    def of(
+        cls,
+        connect: str,
+        *,
+        session_timeout_ms: int = 18_000,
+        connection_timeout_ms: int | None = None,
+        max_in_flight_requests: int = 10,
+        set_acl: bool = False,
+        digest: str = "",
+        tls: ssl.SSLContext | None = None,
+    ) -> Self:
+        """From `host:port,…/chroot`; ConfigError names what is wrong."""
+        hosts, chroot = parse_connect(connect)
+        if set_acl and not digest and tls is None:
+            # As Kafka: without an identity "the creator may do all" would be refused by each server.
+            raise ConfigError(
+                "zookeeper.set.acl",
+                "true",
+                "needs an identity: give millstream.zookeeper.digest, or a certificate by zookeeper.ssl.*",
+            )
+        if digest and (":" not in digest or digest.startswith(":")):
+            raise ConfigError("millstream.zookeeper.digest", "[hidden]", "must be user:password")
+        return cls(
+            hosts=hosts,
+            chroot=chroot,
+            session_timeout_ms=session_timeout_ms,
+            connection_timeout_ms=connection_timeout_ms,
+            max_in_flight_requests=max_in_flight_requests,
+            set_acl=set_acl,
+            digest=digest,
+            tls=tls,
+        )
+
+    @property
+    def connect(self) -> str:
+        """For messages: `host:port,…/chroot`."""
+        return ",".join(_joined(host, port) for host, port in self.hosts) + self.chroot
+
+    @property
+    def connection_timeout_s(self) -> float:
+        """How long a first session is waited for."""
+        asked = self.connection_timeout_ms
+        return (self.session_timeout_ms if asked is None else asked) / 1000
+
+
+def parse_connect(connect: str) -> tuple[tuple[tuple[str, int], ...], str]:
+    """Hosts and chroot of a `zookeeper.connect`; ConfigError."""
+    servers, slash, path = connect.strip().partition("/")
+    hosts = tuple(_host(server.strip(), connect) for server in servers.split(",") if server.strip())
+    if not hosts:
+        raise ConfigError("zookeeper.connect", connect, "must be host:port,host:port/chroot")
+    chroot = slash + path.rstrip("/") if path.strip("/") else ""
+    if any(part in ("", ".", "..") for part in chroot.split("/")[1:]):
+        raise ConfigError("zookeeper.connect", connect, "its chroot has an empty part, '.' or '..'")
+    return hosts, chroot
+
+
+def _host(server: str, connect: str) -> tuple[str, int]:
+    if server.startswith("["):
+        host, _, port = server[1:].partition("]")
+        port = port.removeprefix(":")
+    else:
+        host, _, port = server.partition(":")
+    if not host or (port and not (port.isdecimal() and 0 < int(port) < 65536)):
+        raise ConfigError("zookeeper.connect", connect, f"{server!r} must be host:port")
+    return host, int(port) if port else PORT
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,216 @@
+"""The cluster's metadata in ZooKeeper: loaded as changes of the image, and changes written as Kafka's znodes.
+
+Each write is conditional on the version that was read or written before, and on the controller's epoch. A
+partition's epoch is the version of its state, so that a change says what is expected. Live brokers, and what
+of them is offline, is nothing to write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from logd.metadata.image import PRODUCER_ID_BLOCK, Change
+from logd.metadata.zookeeper import paths, znodes
+from logd.metadata.zookeeper.batches import write_all
+from logd.metadata.zookeeper.election import Elected
+from logd.metadata.zookeeper.operations import Create, Delete, SetData, Write
+from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.tree import SLICE, KnownConfigs, KnownTopic, Tree, below, read_tree
+from logd.metadata.zookeeper.znodes import Assignment, PartitionState, ProducerIdBlock
+from logd.topic_partition import TopicPartition
+
+NEVER_WRITTEN: Final = frozenset(("broker", "broker-gone", "replicas-offline"))
+CONFIG_CHANGE_KEPT_MS: Final = 15 * 60 * 1000
+"""How long Kafka keeps the znodes that tell of changed settings."""
+
+
+class ZooKeeperStore:
+    """Of one election: `load` first, then `write`, one task at a time.
+
+    After an error part of what was to be written may be: resign, or `load` again.
+    """
+
+    def __init__(self, session: Session, elected: Elected) -> None:
+        self._session = session
+        self._elected = elected
+        self._tree: Tree | None = None
+
+    async def load(self) -> list[Change]:
+        """Everything there is, as changes that build the image: topics before their partitions.
+
+        A topic from before 2.8 has an id of zeros. A partition whose creation was interrupted has no leader
+        and the epochs -1, and all its replicas are in sync. BadZnode.
+        """
+        self._tree = None
+        self._tree = await read_tree(self._session)
+        changes, self._tree.changes = self._tree.changes, []
+        return changes
+
+    async def write(self, changes: Sequence[Change]) -> None:
+        """Write them in order; durable, on a majority of the ensemble, on return.
+
+        ControllerMoved when a newer controller has been elected; BadVersion, NodeExists, NoNode when somebody
+        else has changed what was loaded; NotAllowed. Few changes are written all or none; of many, some are,
+        and who loads next goes on with them.
+        """
+        tree = self._tree
+        assert tree is not None, "load comes first"
+        # What is planned is noted in the tree, which is right again only once it is written.
+        self._tree = None
+        plan = Plan(tree, self._elected)
+        for number, change in enumerate(changes, 1):
+            if number % SLICE == 0:
+                await asyncio.sleep(0)
+            if change["type"] != "topic-deleted":
+                plan.add(change)
+                continue
+            await write_all(self._session, self._elected, plan.operations())
+            plan = Plan(tree, self._elected)
+            await self._delete(plan, change["name"])
+        await write_all(self._session, self._elected, plan.operations())
+        self._tree = tree
+
+    async def purge_config_changes(self, now_ms: int) -> None:
+        """Delete what has told of changed settings for long enough."""
+        names = await self._session.find_children(paths.CONFIG_CHANGES)
+        found = await self._session.find_all([f"{paths.CONFIG_CHANGES}/{name}" for name in names])
+        old = [
+            Delete(f"{paths.CONFIG_CHANGES}/{name}")
+            for name, value in zip(names, found, strict=True)
+            if value is not None and value[1].ctime_ms < now_ms - CONFIG_CHANGE_KEPT_MS
+        ]
+        await write_all(self._session, self._elected, old)
+
+    async def _delete(self, plan: Plan, name: str) -> None:
+        """What there is of a topic, as it is: a creation may have been interrupted, or this deletion."""
+        session, topic = self._session, paths.topic(name)
+        indexes = await session.find_children(paths.partitions(name))
+        each = [f"{paths.partitions(name)}/{index}" for index in indexes]
+        tree = dict(zip(each, await session.children_of_all(each), strict=True))
+        tree[paths.partitions(name)] = indexes
+        tree[topic] = await session.find_children(topic)
+        others = [
+            path
+            for path in (paths.config("topics", name), paths.deletion(name))
+            if await session.exists(path) is not None
+        ]
+        plan.delete_topic(name, [*below(topic, tree)], others)
+
+
+class Plan:
+    """Changes on their way to be operations; what is known of the tree is brought up to date."""
+
+    def __init__(self, tree: Tree, elected: Elected) -> None:
+        self._tree = tree
+        self._elected = elected
+        self._parts: list[list[Write] | str] = []
+        """Operations, or the name of a topic whose znode is written here."""
+        self._created: dict[str, KnownTopic] = {}
+        self._changed: set[str] = set()
+
+    def add(self, change: Change) -> None:
+        """Any change but the deletion of a topic."""
+        match change["type"]:
+            case "topic":
+                self._topic(change)
+            case "partition":
+                self._partition(change)
+            case "broker-configs":
+                entity = change["broker"] or paths.DEFAULT_ENTITY
+                self._parts.append([*self._configs("brokers", entity, change["configs"], is_told=True)])
+            case "producer-ids":
+                self._parts.append([self._producer_ids(change)])
+            case other:
+                assert other in NEVER_WRITTEN, f"there is no znode for a change of type {other}"
+
+    def delete_topic(self, name: str, found: Sequence[str], others: Sequence[str]) -> None:
+        """`found` of the topic, children first; its settings and the wish to delete it go last."""
+        # While it is deleted in several batches it says so, and who comes after goes on with it.
+        marker = [] if paths.deletion(name) in others else [Create(paths.deletion(name))]
+        self._parts.append([*marker, *map(Delete, found), *map(Delete, others)])
+        if marker:
+            self._parts.append([Delete(paths.deletion(name))])
+        known = self._tree.topics.pop(name, None)
+        self._tree.configs.pop(paths.config("topics", name), None)
+        for index in known.assignments if known is not None else ():
+            self._tree.stateless.discard(TopicPartition(name, index))
+
+    def operations(self) -> Iterator[Write]:
+        """All of them; a topic's znode once, with all that the changes say of it."""
+        for part in self._parts:
+            if not isinstance(part, str):
+                yield from part
+                continue
+            topic = self._tree.topics[part]
+            if part in self._created:
+                yield Create(paths.topic(part), topic.encoded())
+                yield Create(paths.partitions(part))
+            else:
+                yield SetData(paths.topic(part), topic.encoded(), topic.version - 1)
+                if not topic.has_partitions:
+                    topic.has_partitions = True
+                    yield Create(paths.partitions(part))
+
+    def _topic(self, change: Change) -> None:
+        name, topic_id = change["name"], bytes.fromhex(change["id"])
+        known = self._tree.topics.get(name)
+        self._parts.append([*self._configs("topics", name, change["configs"], is_told=known is not None)])
+        if known is None:
+            created = KnownTopic(topic_id, {}, 0)
+            self._tree.topics[name] = self._created[name] = created
+            self._parts.append(name)
+        elif known.topic_id != topic_id:
+            known.topic_id = topic_id
+            self._change(name, known)
+
+    def _partition(self, change: Change) -> None:
+        name, index, epoch = change["topic"], change["partition"], change["partition_epoch"]
+        topic = self._tree.topics[name]
+        wanted = Assignment(tuple(change["replicas"]), tuple(change["adding"]), tuple(change["removing"]))
+        if topic.assignments.get(index) != wanted:
+            topic.assignments[index] = wanted
+            self._change(name, topic)
+        if epoch == 0 and not topic.has_partitions:
+            self._change(name, topic)
+        state = PartitionState(
+            change["leader"], change["leader_epoch"], tuple(change["isr"]), self._elected.epoch
+        )
+        path, data = paths.state(name, index), znodes.encode_state(state)
+        if epoch > 0:
+            self._parts.append([SetData(path, data, epoch - 1)])
+            return
+        tp = TopicPartition(name, index)
+        parent = [] if tp in self._tree.stateless else [Create(paths.partition(name, index))]
+        self._tree.stateless.discard(tp)
+        self._parts.append([*parent, Create(path, data)])
+
+    def _change(self, name: str, topic: KnownTopic) -> None:
+        """Its znode is written once, where it is changed first, with what comes of all changes."""
+        if name not in self._created and name not in self._changed:
+            self._changed.add(name)
+            topic.version += 1
+            self._parts.append(name)
+
+    def _configs(
+        self, kind: str, entity: str, configs: Mapping[str, str], *, is_told: bool
+    ) -> Iterator[Write]:
+        path, data = paths.config(kind, entity), znodes.encode_config(configs)
+        known = self._tree.configs.get(path)
+        if known is not None and known.configs == configs:
+            return
+        version = -1 if known is None else known.version
+        self._tree.configs[path] = KnownConfigs(dict(configs), version + 1)
+        yield Create(path, data) if known is None else SetData(path, data, version)
+        if is_told:
+            told = znodes.encode_config_change(f"{kind}/{entity}")
+            yield Create(paths.CONFIG_CHANGE_PREFIX, told, sequential=True)
+
+    def _producer_ids(self, change: Change) -> Write:
+        version, first = self._tree.producer_ids
+        following = change["next"]
+        self._tree.producer_ids = version + 1, following
+        start = max(first, following - PRODUCER_ID_BLOCK)
+        block = ProducerIdBlock(change.get("broker", self._elected.broker_id), start, following - 1)
+        return SetData(paths.PRODUCER_ID_BLOCK, znodes.encode_producer_ids(block), version)

@@ -1,0 +1,204 @@
+"""The part of ZooKeeper's tree that the cluster's metadata is in, read whole: as changes of the image.
+
+Everything of one kind is asked for at once, as much as may be in flight. What the store must know to write
+again, and no image tells, is noted along: versions, and what is there by halves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from logd.metadata.image import Change
+from logd.metadata.zookeeper import paths, znodes
+from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.znodes import Assignment, TopicZnode
+from logd.topic_partition import TopicPartition
+
+NO_TOPIC_ID: Final = bytes(16)
+"""Of a topic that a broker before 2.8 created: whoever decides gives it one."""
+SLICE: Final = 500
+"""Partitions that are decoded without a pause."""
+UNWRITTEN: Final = -1
+"""Epochs of a partition without a state: its creation was interrupted, or is still to be done."""
+
+
+@dataclass(slots=True)
+class KnownTopic:
+    """A topic's znode as it was read or written last."""
+
+    topic_id: bytes
+    assignments: dict[int, Assignment]
+    version: int
+    has_partitions: bool = True
+    """Whether there is a parent for its partitions."""
+
+    def encoded(self) -> bytes:
+        """Its value."""
+        return znodes.encode_topic(TopicZnode(topic_id=self.topic_id, assignments=self.assignments))
+
+
+class KnownConfigs(NamedTuple):
+    """A znode of settings as it was read or written last."""
+
+    configs: dict[str, str]
+    version: int
+
+
+@dataclass(slots=True)
+class Tree:
+    """What is there; `changes` build an image of it."""
+
+    topics: dict[str, KnownTopic] = field(default_factory=dict)
+    configs: dict[str, KnownConfigs] = field(default_factory=dict)
+    """By path."""
+    stateless: set[TopicPartition] = field(default_factory=set)
+    """Partitions that have a znode without a state in it."""
+    producer_ids: tuple[int, int] = (0, 0)
+    """The version of the znode of producer ids, and the first id that was not given."""
+    changes: list[Change] = field(default_factory=list)
+
+
+async def read_tree(session: Session) -> Tree:
+    """All of it; BadZnode for what cannot be acted on."""
+    await session.sync()
+    tree = Tree()
+    await _read_topics(session, tree)
+    await _read_partitions(session, tree)
+    await _read_broker_configs(session, tree)
+    await _read_producer_ids(session, tree)
+    await _read_brokers(session, tree)
+    return tree
+
+
+async def _read_topics(session: Session, tree: Tree) -> None:
+    await _read_configs(session, tree, "topics")
+    names = await session.children(paths.TOPICS)
+    values = await session.find_all([paths.topic(name) for name in names])
+    for name, value in zip(names, values, strict=True):
+        if value is None:
+            continue
+        await asyncio.sleep(0)
+        topic = znodes.decode_topic(name, value[0])
+        known = KnownTopic(topic.topic_id or NO_TOPIC_ID, dict(topic.assignments), value[1].version)
+        tree.topics[name] = known
+        configs = tree.configs.get(paths.config("topics", name))
+        tree.changes.append(
+            {
+                "type": "topic",
+                "name": name,
+                "id": known.topic_id.hex(),
+                "partitions": max(known.assignments, default=-1) + 1,
+                "configs": {} if configs is None else configs.configs,
+            }
+        )
+
+
+async def _read_configs(session: Session, tree: Tree, kind: str) -> list[str]:
+    """The entities that have settings of their own."""
+    names = await session.find_children(f"{paths.CONFIG}/{kind}")
+    all_paths = [paths.config(kind, name) for name in names]
+    for path, value in zip(all_paths, await session.find_all(all_paths), strict=True):
+        if value is not None:
+            tree.configs[path] = KnownConfigs(znodes.decode_config(path, value[0]), value[1].version)
+    return names
+
+
+async def _read_partitions(session: Session, tree: Tree) -> None:
+    partitions = [
+        TopicPartition(name, index) for name, topic in tree.topics.items() for index in topic.assignments
+    ]
+    incomplete = set()
+    # Slice by slice, since nothing else runs in the loop while one is decoded; topics are, one by one.
+    for begin in range(0, len(partitions), SLICE):
+        some = partitions[begin : begin + SLICE]
+        values = await session.find_all([paths.state(*tp) for tp in some])
+        for tp, value in zip(some, values, strict=True):
+            assignment = tree.topics[tp.topic].assignments[tp.partition]
+            tree.changes.append(_partition(tp, assignment, value and (value[0], value[1].version)))
+            if value is None:
+                incomplete.add(tp.topic)
+    for name in incomplete:
+        await _read_halves(session, tree, name, tree.topics[name])
+
+
+def _partition(tp: TopicPartition, assignment: Assignment, value: tuple[bytes, int] | None) -> Change:
+    change: Change = {
+        "type": "partition",
+        "topic": tp.topic,
+        "partition": tp.partition,
+        "replicas": list(assignment.replicas),
+        "adding": list(assignment.adding),
+        "removing": list(assignment.removing),
+    }
+    if value is None:
+        # Nothing was ever written to it: all its replicas are in sync.
+        epochs = {"leader_epoch": UNWRITTEN, "partition_epoch": UNWRITTEN}
+        return change | {"isr": list(assignment.replicas), "leader": -1} | epochs
+    state = znodes.decode_state(paths.state(*tp), value[0])
+    return change | {
+        "isr": list(state.isr),
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "partition_epoch": value[1],
+    }
+
+
+async def _read_halves(session: Session, tree: Tree, name: str, topic: KnownTopic) -> None:
+    topic.has_partitions = await session.exists(paths.partitions(name)) is not None
+    known = {int(index) for index in await session.find_children(paths.partitions(name))}
+    indexes = [index for index in topic.assignments if index in known]
+    for index, children in zip(
+        indexes,
+        await session.children_of_all([paths.partition(name, index) for index in indexes]),
+        strict=True,
+    ):
+        if not children:
+            tree.stateless.add(TopicPartition(name, index))
+
+
+async def _read_broker_configs(session: Session, tree: Tree) -> None:
+    for name in await _read_configs(session, tree, "brokers"):
+        known = tree.configs.get(paths.config("brokers", name))
+        if known is not None:
+            broker = "" if name == paths.DEFAULT_ENTITY else name
+            tree.changes.append({"type": "broker-configs", "broker": broker, "configs": known.configs})
+
+
+async def _read_producer_ids(session: Session, tree: Tree) -> None:
+    value, stat = await session.get(paths.PRODUCER_ID_BLOCK)
+    # It is made empty, and holds a block once somebody has asked for one.
+    following = znodes.decode_producer_ids(value).end + 1 if value else 0
+    tree.producer_ids = stat.version, following
+    tree.changes.append({"type": "producer-ids", "next": following})
+
+
+async def _read_brokers(session: Session, tree: Tree) -> None:
+    ids = [int(name) for name in await session.children(paths.BROKER_IDS) if name.isdecimal()]
+    values = await session.find_all([paths.broker(broker_id) for broker_id in ids])
+    for broker_id, value in zip(ids, values, strict=True):
+        if value is not None:
+            broker = znodes.decode_registration(broker_id, value[0])
+            tree.changes.append(broker_change(broker_id, broker, value[1].czxid))
+
+
+def broker_change(broker_id: int, broker: znodes.Registration, epoch: int) -> Change:
+    """The change that a broker is alive as it has registered itself."""
+    return {
+        "type": "broker",
+        "id": broker_id,
+        "epoch": epoch,
+        "rack": broker.rack,
+        "endpoints": [list(endpoint) for endpoint in broker.endpoints],
+        "is_shutting_down": False,
+        "offline_log_dirs": [],
+    }
+
+
+def below(path: str, tree: dict[str, list[str]]) -> Iterator[str]:
+    """What is under a path and the path itself, children first."""
+    for name in tree.get(path, ()):
+        yield from below(f"{path}/{name}", tree)
+    yield path

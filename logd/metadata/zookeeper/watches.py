@@ -1,0 +1,124 @@
+"""Reads that are repeated when what they have read changes, or was lost sight of.
+
+ZooKeeper's watches fire once, tell nothing of what has changed, and are gone when a connection is lost. So a
+`Watch` says only that it is time to read again, also after each loss: what happened meanwhile is read, and of
+many changes the last is seen. One flag is all that is queued.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from logd.metadata.zookeeper import paths, znodes
+from logd.metadata.zookeeper.errors import NoNode
+from logd.metadata.zookeeper.operations import Stat
+from logd.metadata.zookeeper.session import Event, Session
+from logd.metadata.zookeeper.znodes import Registration
+
+log = logging.getLogger("logd.zookeeper")
+
+
+class Watch:
+    """As a context manager; read by it, wait for `changed`, read again."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._flag = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def __enter__(self) -> Self:
+        self._forget = self._session.add_listener(self._heard)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._forget()
+
+    async def find(self, path: str) -> tuple[bytes, Stat] | None:
+        """The value, or None; watched for being created, set and deleted."""
+        while True:
+            try:
+                return await self._session.get(path, self._triggered)
+            except NoNode:
+                if await self._session.exists(path, self._triggered) is None:
+                    return None
+
+    async def children(self, path: str) -> list[str]:
+        """Sorted names, none of a znode that is not there; watched for names that come and go."""
+        while True:
+            try:
+                return await self._session.children(path, self._triggered)
+            except NoNode:
+                if await self._session.exists(path, self._triggered) is None:
+                    return []
+
+    async def changed(self) -> None:
+        """Wait until it is time to read again."""
+        await self._flag.wait()
+        self._flag.clear()
+
+    def trigger(self) -> None:
+        """Have `changed` return at once."""
+        self._flag.set()
+
+    def _heard(self, event: Event) -> None:
+        # While it is SUSPENDED nothing can be read.
+        if event is not Event.SUSPENDED:
+            self._flag.set()
+
+    def _triggered(self, _: object) -> None:
+        """In a thread of kazoo's."""
+        try:
+            self._loop.call_soon_threadsafe(self._flag.set)
+        except RuntimeError:
+            # The loop is closed.
+            return
+
+
+def report(task: asyncio.Task[None]) -> None:
+    """To be called when a background task is done, which none should be but by being cancelled."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("%s has ended by an unexpected error", task.get_name(), exc_info=error)
+
+
+async def each_value(session: Session, path: str) -> AsyncIterator[tuple[bytes, Stat] | None]:
+    """What the znode holds now, and again after each change."""
+    with Watch(session) as watch:
+        while True:
+            yield await watch.find(path)
+            await watch.changed()
+
+
+async def each_children(session: Session, path: str) -> AsyncIterator[list[str]]:
+    """The names of the children now, and again after each change."""
+    with Watch(session) as watch:
+        while True:
+            yield await watch.children(path)
+            await watch.changed()
+
+
+class LiveBroker(NamedTuple):
+    """A broker that is registered; its epoch is the czxid of its znode, another one each time."""
+
+    registration: Registration
+    epoch: int
+
+
+async def each_brokers(session: Session) -> AsyncIterator[Mapping[int, LiveBroker]]:
+    """The brokers registered now, by id, and again after each change of them or of what they say."""
+    with Watch(session) as watch:
+        while True:
+            live: dict[int, LiveBroker] = {}
+            for name in await watch.children(paths.BROKER_IDS):
+                found = await watch.find(f"{paths.BROKER_IDS}/{name}")
+                if found is not None:
+                    live[int(name)] = LiveBroker(
+                        znodes.decode_registration(int(name), found[0]), found[1].czxid
+                    )
+            yield live
+            await watch.changed()

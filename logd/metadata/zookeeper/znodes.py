@@ -1,0 +1,400 @@
+"""What is written in Kafka 3's znodes, to and fro; where they are is in `paths`.
+
+As with Kafka's decoders, fields that they do not know are passed over, and older versions read. Where a wrong
+value would be acted on they raise BadZnode, with path, value and remedy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from logd.metadata.zookeeper import paths
+from logd.metadata.zookeeper.errors import BadZnode
+from logd.topic_partition import TopicPartition
+
+T = TypeVar("T")
+_encode = msgspec.json.encode
+_REWRITE: Final = "mend or delete it with a ZooKeeper shell, while no broker runs"
+_ENDPOINT: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+
+# Brokers and the controller
+
+
+class ControllerZnode(NamedTuple):
+    """Who is the controller; in whose znode a KRaft epoch is, that cluster is being moved to KRaft."""
+
+    broker_id: int
+    kraft_epoch: int = -1
+
+
+def encode_controller(broker_id: int, now_ms: int) -> bytes:
+    """Of `/controller`."""
+    return _encode(
+        {"version": 2, "brokerid": broker_id, "timestamp": str(now_ms), "kraftControllerEpoch": -1}
+    )
+
+
+def decode_controller(data: bytes) -> ControllerZnode:
+    """BadZnode."""
+    found = _decoded(paths.CONTROLLER, data, _Controller, "delete it: the brokers elect another controller")
+    kraft_epoch = found.kraftControllerEpoch
+    return ControllerZnode(found.brokerid, -1 if kraft_epoch is None else kraft_epoch)
+
+
+def encode_number(number: int) -> bytes:
+    """Of `/controller_epoch`, and of an old consumer's offsets."""
+    return str(number).encode()
+
+
+def decode_number(path: str, data: bytes) -> int:
+    """BadZnode."""
+    try:
+        return int(data)
+    except ValueError:
+        raise BadZnode(path, data, "it must be a decimal number", _REWRITE) from None
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    """Of `/cluster/id`."""
+    return _encode({"version": "1", "id": cluster_id})
+
+
+def decode_cluster_id(data: bytes) -> str:
+    """BadZnode."""
+    return _decoded(paths.CLUSTER_ID, data, _ClusterId, "write the id in the brokers' meta.properties").id
+
+
+class Endpoint(NamedTuple):
+    """Where a broker listens."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """What a broker says of itself in `/brokers/ids/N`. `features` as they came: nothing acts on them."""
+
+    endpoints: tuple[Endpoint, ...]
+    rack: str | None = None
+    jmx_port: int = -1
+    features: Mapping[str, Any] = field(default_factory=dict)
+
+
+def encode_registration(broker: Registration, now_ms: int) -> bytes:
+    """Version 5. Host and port are the first PLAINTEXT endpoint's, for clients before 0.9."""
+    plain = next((each for each in broker.endpoints if each.security_protocol == "PLAINTEXT"), None)
+    found: dict[str, Any] = {
+        "version": 5,
+        "host": plain.host if plain else None,
+        "port": plain.port if plain else -1,
+        "endpoints": [f"{each.listener}://{_bracketed(each.host)}:{each.port}" for each in broker.endpoints],
+        "jmx_port": broker.jmx_port,
+        "timestamp": str(now_ms),
+        "listener_security_protocol_map": {
+            each.listener: each.security_protocol for each in broker.endpoints
+        },
+        "features": broker.features,
+    }
+    if broker.rack is not None:
+        found["rack"] = broker.rack
+    return _encode(found)
+
+
+def decode_registration(broker_id: int, data: bytes) -> Registration:
+    """Versions 1 to 5 and later ones; BadZnode."""
+    path, remedy = paths.broker(broker_id), "restart that broker, which registers itself again"
+    found = _decoded(path, data, _Registration, remedy)
+    if found.version < 1:
+        raise BadZnode(path, data, f"version {found.version} is unknown", remedy)
+    if found.version == 1:
+        endpoints: tuple[Endpoint, ...] = (Endpoint("PLAINTEXT", found.host or "", found.port, "PLAINTEXT"),)
+    else:
+        protocols = {name.upper(): protocol for name, protocol in found.protocols.items()}
+        endpoints = tuple(_endpoint(path, data, text, protocols) for text in found.endpoints)
+    return Registration(
+        endpoints=endpoints, rack=found.rack, jmx_port=found.jmx_port, features=found.features or {}
+    )
+
+
+def _endpoint(path: str, data: bytes, text: str, protocols: Mapping[str, str]) -> Endpoint:
+    match = _ENDPOINT.fullmatch(text)
+    if match is None:
+        raise BadZnode(path, data, f"endpoint {text!r} must be LISTENER://host:port", "restart that broker")
+    listener = match[1].upper()
+    return Endpoint(listener, match[2], int(match[3]), protocols.get(listener, listener))
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+# Topics
+
+
+class Assignment(NamedTuple):
+    """The brokers that hold a partition; those being added and removed are among `replicas`."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicZnode:
+    """`topic_id` is None where a broker before 2.8 created the topic."""
+
+    topic_id: bytes | None
+    assignments: Mapping[int, Assignment]
+
+
+def encode_topic(topic: TopicZnode) -> bytes:
+    """Version 3; without an id it is Kafka's version 2, but for the number."""
+    each = topic.assignments.items()
+    found: dict[str, Any] = {
+        "version": 3,
+        "partitions": {str(index): of.replicas for index, of in each},
+        "adding_replicas": {str(index): of.adding for index, of in each if of.adding},
+        "removing_replicas": {str(index): of.removing for index, of in each if of.removing},
+    }
+    if topic.topic_id is not None:
+        found["topic_id"] = paths.topic_id_text(topic.topic_id)
+    return _encode(found)
+
+
+def decode_topic(name: str, data: bytes) -> TopicZnode:
+    """Versions 1 to 3; BadZnode."""
+    path = paths.topic(name)
+    found = _decoded(path, data, _Topic, _REWRITE)
+    try:
+        topic_id = None if found.topic_id is None else paths.topic_id_of(found.topic_id)
+        indexes = {int(index): index for index in found.partitions}
+    except ValueError as error:
+        raise BadZnode(path, data, str(error), _REWRITE) from None
+    if any(not replicas for replicas in found.partitions.values()):
+        raise BadZnode(path, data, "a partition has no replicas", _REWRITE)
+    return TopicZnode(
+        topic_id=topic_id,
+        assignments={
+            index: Assignment(
+                found.partitions[key],
+                found.adding_replicas.get(key, ()),
+                found.removing_replicas.get(key, ()),
+            )
+            for index, key in sorted(indexes.items())
+        },
+    )
+
+
+class PartitionState(NamedTuple):
+    """Of `…/partitions/P/state`; its version, the partition's epoch, is ZooKeeper's."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+    is_recovering: bool = False
+    """After an unclean election (KIP-704)."""
+
+
+def encode_state(state: PartitionState) -> bytes:
+    """Version 1."""
+    found = {
+        "version": 1,
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "controller_epoch": state.controller_epoch,
+        "isr": state.isr,
+    }
+    if state.is_recovering:
+        found["leader_recovery_state"] = 1
+    return _encode(found)
+
+
+def decode_state(path: str, data: bytes) -> PartitionState:
+    """BadZnode."""
+    found = _decoded(path, data, _State, _REWRITE)
+    return PartitionState(
+        found.leader, found.leader_epoch, found.isr, found.controller_epoch, found.leader_recovery_state == 1
+    )
+
+
+# Settings, producer ids
+
+
+def encode_config(configs: Mapping[str, str]) -> bytes:
+    """Of `/config/TYPE/ENTITY`."""
+    return _encode({"version": 1, "config": dict(configs)})
+
+
+def decode_config(path: str, data: bytes) -> dict[str, str]:
+    """Nothing where there is no JSON object, as with Kafka; BadZnode for a value that is no string."""
+    try:
+        found = msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return {}
+    configs = found.get("config") if isinstance(found, dict) else None
+    if not isinstance(configs, dict):
+        return {}
+    try:
+        return msgspec.convert(configs, dict[str, str])
+    except msgspec.ValidationError as error:
+        raise BadZnode(path, data, str(error), "set that setting again") from None
+
+
+def encode_config_change(entity_path: str) -> bytes:
+    """Of a sequential znode that tells brokers to read the settings of `topics/T` (or so) again."""
+    return _encode({"version": 2, "entity_path": entity_path})
+
+
+def decode_config_change(path: str, data: bytes) -> str:
+    """The entity's path, `topics/T`; BadZnode. Version 1 (0.9) named type and entity apart."""
+    found = _decoded(path, data, _ConfigChange, "delete it")
+    if found.entity_path is not None:
+        return found.entity_path
+    if found.entity_type is None or found.entity_name is None:
+        raise BadZnode(path, data, "it names no entity", "delete it")
+    return f"{found.entity_type}/{found.entity_name}"
+
+
+class ProducerIdBlock(NamedTuple):
+    """Producer ids `start` to `end`, both included, which `broker_id` may give out."""
+
+    broker_id: int
+    start: int
+    end: int
+
+
+def encode_producer_ids(block: ProducerIdBlock) -> bytes:
+    """Of `/latest_producer_id_block`."""
+    return _encode(
+        {
+            "version": 1,
+            "broker": block.broker_id,
+            "block_start": str(block.start),
+            "block_end": str(block.end),
+        }
+    )
+
+
+def decode_producer_ids(data: bytes) -> ProducerIdBlock:
+    """BadZnode: an id given twice would let a producer's batches pass for another's duplicates."""
+    path, remedy = paths.PRODUCER_ID_BLOCK, "write a block beyond all ids that were ever given"
+    found = _decoded(path, data, _ProducerIds, remedy)
+    try:
+        return ProducerIdBlock(found.broker, int(found.block_start), int(found.block_end))
+    except ValueError as error:
+        raise BadZnode(path, data, str(error), remedy) from None
+
+
+# What operators' tools ask for
+
+
+def encode_reassignments(wanted: Mapping[TopicPartition, Iterable[int]]) -> bytes:
+    """Of `/admin/reassign_partitions`, as tools before 2.4 wrote it."""
+    each = [
+        {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
+        for tp, replicas in wanted.items()
+    ]
+    return _encode({"version": 1, "partitions": each})
+
+
+def decode_reassignments(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
+    """The replicas wanted; BadZnode."""
+    found = _decoded(paths.REASSIGN_PARTITIONS, data, _Reassignments, "delete it")
+    return {TopicPartition(each.topic, each.partition): each.replicas for each in found.partitions}
+
+
+def encode_partitions(wanted: Iterable[TopicPartition]) -> bytes:
+    """Of `/admin/preferred_replica_election`, and of an ISR's change."""
+    each = [{"topic": tp.topic, "partition": tp.partition} for tp in wanted]
+    return _encode({"version": 1, "partitions": each})
+
+
+def decode_partitions(path: str, data: bytes) -> set[TopicPartition]:
+    """BadZnode."""
+    found = _decoded(path, data, _Partitions, "delete it")
+    return {TopicPartition(each.topic, each.partition) for each in found.partitions}
+
+
+# Their JSON
+
+
+class _Controller(msgspec.Struct):
+    brokerid: int
+    kraftControllerEpoch: int | None = None
+
+
+class _ClusterId(msgspec.Struct):
+    id: str
+
+
+class _Registration(msgspec.Struct, rename={"protocols": "listener_security_protocol_map"}):
+    version: int
+    jmx_port: int
+    host: str | None = None
+    port: int = -1
+    endpoints: tuple[str, ...] = ()
+    rack: str | None = None
+    protocols: dict[str, str] = {}
+    features: dict[str, Any] | None = None
+
+
+class _Topic(msgspec.Struct):
+    partitions: dict[str, tuple[int, ...]] = {}
+    adding_replicas: dict[str, tuple[int, ...]] = {}
+    removing_replicas: dict[str, tuple[int, ...]] = {}
+    topic_id: str | None = None
+
+
+class _State(msgspec.Struct):
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+    leader_recovery_state: int | None = None
+
+
+class _ConfigChange(msgspec.Struct):
+    entity_path: str | None = None
+    entity_type: str | None = None
+    entity_name: str | None = None
+
+
+class _ProducerIds(msgspec.Struct):
+    broker: int
+    block_start: str
+    block_end: str
+
+
+class _Reassignment(msgspec.Struct):
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+
+
+class _Reassignments(msgspec.Struct):
+    partitions: list[_Reassignment]
+
+
+class _Partition(msgspec.Struct):
+    topic: str
+    partition: int
+
+
+class _Partitions(msgspec.Struct):
+    partitions: list[_Partition]
+
+
+def _decoded(path: str, data: bytes, kind: type[T], remedy: str) -> T:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.DecodeError as error:
+        raise BadZnode(path, data, str(error), remedy) from None

@@ -1,0 +1,61 @@
+"""Sessions for a test, and waiting in its loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from logd.metadata.zookeeper.session import Event, Session
+from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from tests.logd.metadata.zookeeper.proxy import Proxy
+
+SECONDS = 100.0
+"""Far more than any wait takes."""
+SHORT_MS = 1000
+"""A session that is to expire: the shortest that the server grants."""
+
+
+@asynccontextmanager
+async def opened(connect: str, **settings: Any) -> AsyncIterator[Session]:
+    """A session, closed at the end."""
+    session = Session(ZooKeeperSettings.of(connect, **settings))
+    await session.open()
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+def heard(session: Session) -> list[Event]:
+    """A list of the events to come."""
+    events: list[Event] = []
+    session.add_listener(events.append)
+    return events
+
+
+def through(proxy: Proxy, connect: str) -> str:
+    """The same chroot, by the proxy."""
+    return proxy.address + connect[connect.index("/") :]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until it holds."""
+    async with asyncio.timeout(SECONDS):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def gone(session: Session, path: str) -> None:
+    """Wait until there is no such znode."""
+    async with asyncio.timeout(SECONDS):
+        while await session.exists(path) is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def come(session: Session, path: str) -> None:
+    """Wait until there is such a znode."""
+    async with asyncio.timeout(SECONDS):
+        while await session.exists(path) is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)

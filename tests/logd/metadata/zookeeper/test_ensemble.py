@@ -1,0 +1,151 @@
+"""Three servers, of which some are lost: sessions, leases and what was written outlive it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import pytest
+
+from logd.metadata.zookeeper import paths
+from logd.metadata.zookeeper.election import elect, fenced
+from logd.metadata.zookeeper.errors import ConnectionLost
+from logd.metadata.zookeeper.operations import Create, MultiFailed, SetData
+from logd.metadata.zookeeper.session import Event
+from millstream.zookeeper.ensemble import Ensemble
+from millstream.zookeeper.server import Server
+from tests.logd.metadata.zookeeper.conftest import TICK_MS
+from tests.logd.metadata.zookeeper.sessions import SHORT_MS, heard, opened, until
+from tests.support.depth import deep
+from tests.support.waiting import wait_for
+
+pytestmark = deep
+
+
+@pytest.fixture
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
+    if shutil.which("java") is None or find_spec("pyspark") is None:
+        pytest.skip("ZooKeeper needs Java and PySpark's jars")
+    with Ensemble(tmp_path_factory.mktemp("three"), 3, tick_ms=TICK_MS) as running:
+        yield running
+
+
+def leader_of(three: Ensemble) -> Server:
+    (leader,) = (each for each in three.servers if (state := each.state()) and state.mode == "leader")
+    return leader
+
+
+def test_an_ensemble_that_loses_its_leader(three: Ensemble) -> None:
+    """A controller goes on in its session and epoch; what it writes meanwhile is written once."""
+
+    async def main() -> None:
+        async with opened(three.connect_string + "/k", session_timeout_ms=10_000) as session:
+            events, before = heard(session), session.session_id
+            elected = await elect(session, 1, 0)
+            assert elected is not None
+            await session.create("/counter", b"0")
+            leader = leader_of(three)
+            leader.kill()
+            for number in range(1, 200):
+                while (await session.get("/counter"))[1].version < number:
+                    try:
+                        await fenced(
+                            session, elected, [SetData("/counter", str(number).encode(), number - 1)]
+                        )
+                    except (ConnectionLost, MultiFailed):
+                        await session.sync()
+            assert (await session.get("/counter"))[0] == b"199"
+            assert session.session_id == before
+            assert Event.EXPIRED not in events
+            await until(lambda: elected.lease.is_held(session.clock()))
+            await asyncio.to_thread(leader.start)
+            await asyncio.to_thread(wait_for, lambda: leader.state() is not None)
+
+    asyncio.run(main())
+
+
+def test_answers_of_a_server_that_is_cut_off_renew_no_lease(three: Ensemble) -> None:
+    """It serves reads for a while, and does not know that the others may have ended the session."""
+
+    async def main() -> None:
+        leader = leader_of(three)
+        alone, other = (each for each in three.servers if each is not leader)
+        async with (
+            opened(alone.address, session_timeout_ms=SHORT_MS) as session,
+            # Its reads wait for its own writes; with a long session it seldom has one on its way.
+            opened(alone.address, session_timeout_ms=10_000) as reader,
+        ):
+            await session.create("/x", b"1")
+            answers_without_a_lease = 0
+            os.kill(leader.pid, signal.SIGSTOP)
+            os.kill(other.pid, signal.SIGSTOP)
+            try:
+                while not answers_without_a_lease and not reader.disconnects:
+                    reading = asyncio.create_task(reader.get("/x"))
+                    await asyncio.wait([reading], timeout=0.05)
+                    if reading.done() and not reader.disconnects:
+                        answers_without_a_lease += not session.lease.is_held(session.clock())
+                    reading.cancel()
+            finally:
+                for each in (leader, other):
+                    os.kill(each.pid, signal.SIGCONT)
+            assert answers_without_a_lease
+            await session.connected()
+            await until(lambda: session.lease.is_held(session.clock()))
+
+    asyncio.run(main())
+
+
+def test_candidates_of_different_servers(three: Ensemble) -> None:
+    """Each sees what its own server knows, which may be old; the epoch's version decides."""
+
+    async def main() -> None:
+        one, two, _ = three.servers
+        async with opened(one.address) as first, opened(two.address) as second:
+            sessions = [first, second]
+            for epoch in range(1, 31):
+                found = await asyncio.gather(*(elect(each, n, 0) for n, each in enumerate(sessions)))
+                won = [elected for elected in found if elected is not None]
+                while not won:
+                    won = [each for n, s in enumerate(sessions) if (each := await elect(s, n, 0))]
+                assert [each.epoch for each in won] == [epoch]
+                await fenced(sessions[won[0].broker_id], won[0], [Create(f"/epoch-{epoch}")])
+                await sessions[won[0].broker_id].delete(paths.CONTROLLER)
+
+    asyncio.run(main())
+
+
+def test_a_server_that_hangs(three: Ensemble) -> None:
+    """It answers nothing more and closes nothing; another one is found before the session is over."""
+
+    async def main() -> None:
+        async with opened(three.connect_string, session_timeout_ms=5000) as session:
+            events, before = heard(session), session.session_id
+            await session.create("/mine", ephemeral=True)
+            hung = await asyncio.to_thread(serving, three, session.session_id)
+            os.kill(hung.pid, signal.SIGSTOP)
+            try:
+                await until(lambda: Event.RESUMED in events)
+                assert (await session.get("/mine"))[1].ephemeral_owner == before
+                assert Event.EXPIRED not in events
+                await until(lambda: session.lease.is_held(session.clock()))
+            finally:
+                os.kill(hung.pid, signal.SIGCONT)
+
+    asyncio.run(main())
+
+
+def serving(three: Ensemble, session_id: int) -> Server:
+    """The server that the session is connected to."""
+    for each in three.servers:
+        with socket.create_connection(("127.0.0.1", each.port)) as connection:
+            connection.sendall(b"cons")
+            with connection.makefile("rb") as told:
+                if f"sid=0x{session_id:x}".encode() in told.read():
+                    return each
+    raise AssertionError("no server has it")
