@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from logd.metadata.image import PRODUCER_ID_BLOCK, Change
+from logd.metadata.image import PRODUCER_ID_BLOCK, Change, ClusterImage
 from logd.metadata.zookeeper import paths, znodes
 from logd.metadata.zookeeper.batches import write_all
 from logd.metadata.zookeeper.election import Elected
@@ -36,6 +36,7 @@ class ZooKeeperStore:
         self._session = session
         self._elected = elected
         self._tree: Tree | None = None
+        self._written: dict[TopicPartition, int] = {}
 
     async def load(self) -> list[Change]:
         """Everything there is, as changes that build the image: topics before their partitions.
@@ -46,7 +47,21 @@ class ZooKeeperStore:
         self._tree = None
         self._tree = await read_tree(self._session)
         changes, self._tree.changes = self._tree.changes, []
+        self._written, self._tree.written = self._tree.written, {}
         return changes
+
+    def restarted(self, image: ClusterImage) -> dict[int, list[TopicPartition]]:
+        """By broker alive, the partitions whose state, as it was loaded, was written before it registered:
+        what it holds of them may have become less since. Once after `load`.
+        """
+        written, self._written = self._written, {}
+        found: dict[int, list[TopicPartition]] = {}
+        for tp, zxid in written.items():
+            for replica in image.partitions[tp].replicas:
+                broker = image.brokers.get(replica)
+                if broker is not None and broker.epoch > zxid:
+                    found.setdefault(replica, []).append(tp)
+        return found
 
     async def write(self, changes: Sequence[Change]) -> None:
         """Write them in order; durable, on a majority of the ensemble, on return.

@@ -56,6 +56,10 @@ class Tree:
     """By path."""
     stateless: set[TopicPartition] = field(default_factory=set)
     """Partitions that have a znode without a state in it."""
+    written: dict[TopicPartition, int] = field(default_factory=dict)
+    """The transaction (zxid) that wrote a partition's state: a broker that registered in a later one was not
+    meant by it.
+    """
     producer_ids: tuple[int, int] = (0, 0)
     """The version of the znode of producer ids, and the first id that was not given."""
     changes: list[Change] = field(default_factory=list)
@@ -120,6 +124,8 @@ async def _read_partitions(session: Session, tree: Tree) -> None:
             tree.changes.append(_partition(tp, assignment, value and (value[0], value[1].version)))
             if value is None:
                 incomplete.add(tp.topic)
+            else:
+                tree.written[tp] = value[1].mzxid
     for name in incomplete:
         await _read_halves(session, tree, name, tree.topics[name])
 

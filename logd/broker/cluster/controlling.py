@@ -1,0 +1,127 @@
+"""The controller's role while this broker has it: loaded from ZooKeeper, fed with brokers that come and go.
+
+It ends with the session, the next election, or a write that is refused. Whoever is elected next loads what
+was written: nothing else holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import TypeVar
+
+from logd.broker.cluster.publisher import Asking, Publisher
+from logd.broker.rounds import report
+from logd.errors import MillstreamError
+from logd.metadata.controller.core import Controller, ControllerSettings
+from logd.metadata.controller.decision import Decision
+from logd.metadata.image import BrokerImage, ClusterImage, Endpoint
+from logd.metadata.serving import ServingController
+from logd.metadata.zookeeper.election import Elected
+from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.store import ZooKeeperStore
+from logd.metadata.zookeeper.watches import LiveBroker, each_brokers
+
+T = TypeVar("T")
+
+log = logging.getLogger("logd.cluster")
+
+
+class Controlling:
+    """From `start` to `stop`, one election. `over` is called once, when this controller may not go on: the
+    role is to be given back then.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        elected: Elected,
+        peers: Asking,
+        settings: ControllerSettings,
+        over: Callable[[], None],
+    ) -> None:
+        self.elected = elected
+        self._session = session
+        self._store = ZooKeeperStore(session, elected)
+        self._peers = peers
+        self._settings = settings
+        self._over = over
+        self._gone = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._publisher: Publisher | None = None
+        self._serving: asyncio.Future[ServingController] = asyncio.get_running_loop().create_future()
+
+    def start(self) -> None:
+        """Load, and begin deciding behind it."""
+        self._spawn(self._run(), "controller")
+        self._spawn(self._until_gone(), "controller's end")
+
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(work, name=name))
+
+    async def stop(self) -> None:
+        """Decide nothing any more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._serving.done():
+            self._serving.result().resign()
+        else:
+            self._serving.cancel()
+        if self._publisher is not None:
+            await self._publisher.close()
+
+    async def do(self, decide: Callable[[Controller], Decision[T]], *, validate_only: bool = False) -> T:
+        """Have something decided at its turn, also while it still loads. KafkaError: see
+        `ServingController.do`.
+        """
+        serving = await asyncio.shield(self._serving)
+        return (await serving.do(decide, validate_only=validate_only)).answer
+
+    async def _run(self) -> None:
+        try:
+            image = ClusterImage.of(await self._store.load())
+            controller = Controller(image, epoch=self.elected.epoch, settings=self._settings)
+            publisher = self._publisher = Publisher(
+                self.elected.broker_id, self.elected.epoch, image, self._peers, self._gone
+            )
+            serving = ServingController(
+                controller, self._store, publish=publisher.publish, resigned=self._gone.set
+            )
+            restarted = self._store.restarted(image)
+            await serving.do(lambda controller: controller.take_over(restarted))
+            publisher.publish(())  # brokers that are there are told even if nothing has changed
+            log.info(
+                "controller of epoch %d: %d partitions, brokers %s",
+                self.elected.epoch,
+                len(image.partitions),
+                ", ".join(map(str, sorted(image.brokers))) or "none",
+            )
+            self._serving.set_result(serving)
+            async for live in each_brokers(self._session):
+                alive = [image_of(broker, found) for broker, found in live.items()]
+                await serving.do(lambda controller, alive=alive: controller.see_brokers(alive))  # type: ignore[misc]
+        except MillstreamError as error:
+            log.warning("controller of epoch %d ends: %s", self.elected.epoch, error)
+            self._gone.set()
+        except Exception as error:
+            report(f"controller of epoch {self.elected.epoch}", error)
+            self._gone.set()
+
+    async def _until_gone(self) -> None:
+        await self._gone.wait()
+        self._over()
+
+
+def image_of(broker: int, found: LiveBroker) -> BrokerImage:
+    """A broker as it registered."""
+    return BrokerImage(
+        id=broker,
+        epoch=found.epoch,
+        rack=found.registration.rack,
+        endpoints=tuple(
+            Endpoint(each.listener, each.host, each.port, each.security_protocol)
+            for each in found.registration.endpoints
+        ),
+    )

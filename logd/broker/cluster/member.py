@@ -1,0 +1,174 @@
+"""This broker as one of several: registered, told what the controller decides, and the controller if elected.
+
+    session ──▶ registration ──▶ epoch ──▶ inbox ◀── the controller's feed
+       └──────▶ candidacy ──▶ controlling, while elected
+
+What is applied opens partitions and gives them roles (`TopicCatalog.follow`). A broker whose registration is
+gone is told nothing until it is registered again, and then everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from logd.broker.catalog import TopicCatalog
+from logd.broker.cluster.controlling import Controlling
+from logd.broker.cluster.peers import Peers
+from logd.broker.cluster.publisher import update_of
+from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
+from logd.metadata.controller.core import ControllerSettings
+from logd.metadata.feed.inbox import Inbox
+from logd.metadata.image import ClusterImage
+from logd.metadata.zookeeper.cluster import prepare
+from logd.metadata.zookeeper.election import Candidate, Elected
+from logd.metadata.zookeeper.election import Controller as Seen
+from logd.metadata.zookeeper.errors import ZooKeeperError
+from logd.metadata.zookeeper.registration import Registered, Registrar
+from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.znodes import Registration
+from logd.wire import Message
+from logd.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
+
+log = logging.getLogger("logd.cluster")
+
+
+class Member:
+    """`image` is the broker's, which `catalog` changes. `failed` is called when the broker may not go on:
+    another one has its id.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        session: Session,
+        peers: Peers,
+        *,
+        image: ClusterImage,
+        catalog: TopicCatalog,
+        registration: Callable[[], Registration],
+        settings: Callable[[], ControllerSettings],
+        now_ms: Callable[[], int],
+        failed: Callable[[MillstreamError], None],
+    ) -> None:
+        self.node_id = node_id
+        self.epoch = -1
+        self.session = session
+        self.peers = peers
+        self._catalog = catalog
+        self._settings = settings
+        self._failed = failed
+        self._inbox = Inbox(image)
+        self._taking = asyncio.Lock()
+        self._is_told = asyncio.Event()
+        self._registrar = Registrar(
+            session, node_id, registration, now_ms, self._registered, self._registration_failed
+        )
+        self._candidate = Candidate(session, node_id, self._controller_changed, now_ms)
+        self._controlling: Controlling | None = None
+        self._ends: set[asyncio.Task[None]] = set()
+
+    # Life
+
+    async def start(self) -> None:
+        """Register, and stand for election. Raises DuplicateBrokerId, and what else ZooKeeper says."""
+        await prepare(self.session)
+        await self._registrar.start()
+        self._candidate.start()
+
+    async def told(self) -> None:
+        """Wait until the controller has said everything once."""
+        await self._is_told.wait()
+
+    async def stop(self) -> None:
+        """Leave: not the controller, not registered. The session is its owner's to close."""
+        try:
+            await self._candidate.stop()
+            await self._registrar.stop()
+        except ZooKeeperError as error:
+            log.info("leaving with the session: %s", error)
+        self._let_go()
+        await asyncio.gather(*self._ends, return_exceptions=True)
+        await self.peers.close()
+
+    @property
+    def is_leased(self) -> bool:
+        """Whether this broker is surely still registered: else nothing may be acknowledged."""
+        return self.session.lease.is_held(self.session.clock())
+
+    # Registration and election
+
+    def _registered(self, registered: Registered) -> None:
+        self.epoch = registered.epoch
+        self._inbox.registered(registered.epoch)
+        log.info("broker %d is registered, epoch %d", self.node_id, registered.epoch)
+
+    def _registration_failed(self, error: ZooKeeperError) -> None:
+        self._failed(error)
+
+    def _controller_changed(self, seen: Seen) -> None:
+        self._let_go()
+        if seen.elected is not None:
+            self._controlling = self._begun(seen.elected)
+            self._controlling.start()
+
+    def _begun(self, elected: Elected) -> Controlling:
+        return Controlling(self.session, elected, self.peers, self._settings(), self._give_back)
+
+    def _let_go(self) -> None:
+        controlling, self._controlling = self._controlling, None
+        if controlling is not None:
+            self._end_with(controlling.stop())
+
+    def _give_back(self) -> None:
+        """The controller here may not go on: have one elected."""
+        self._let_go()
+        self._end_with(self._candidate.resign())
+
+    def _end_with(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._ends.add(task)
+        task.add_done_callback(self._ends.discard)
+
+    # The controller
+
+    @property
+    def controller_id(self) -> int:
+        """Who is the controller, as ZooKeeper says; -1: nobody."""
+        return self._candidate.controller.broker_id
+
+    @property
+    def controlling(self) -> Controlling:
+        """The role of the controller. KafkaError(NOT_CONTROLLER) where this broker has it not."""
+        if self._controlling is None:
+            raise KafkaError(
+                ErrorCode.NOT_CONTROLLER,
+                f"broker {self.node_id} is not the controller: {self.controller_id} is",
+            )
+        return self._controlling
+
+    async def ask_controller(self, message: Message, *, lane: str = "") -> Any:
+        """Ask the controller, which may be this broker. MillstreamError."""
+        if self.controller_id < 0:
+            raise error_for(ErrorCode.NOT_CONTROLLER, "there is no controller now")
+        return await self.peers.request(self.controller_id, message, lane=lane)
+
+    # The feed
+
+    async def take(self, request: ClusterUpdateRequest) -> ClusterUpdateResponse:
+        """What the controller tells."""
+        async with self._taking:
+            try:
+                changes = self._inbox.take(update_of(request))
+                await self._catalog.follow(changes)
+                if self._inbox.is_complete and not self._is_told.is_set():
+                    await self._catalog.set_strays_aside()
+                    self._is_told.set()
+            except KafkaError as error:
+                return ClusterUpdateResponse(error_code=error.code, error_message=error.message)
+            except BaseException:
+                self._inbox.registered(self.epoch)  # part of it is applied: everything has to be said again
+                raise
+        return ClusterUpdateResponse()
