@@ -12,6 +12,7 @@ from pathlib import Path
 
 from logd.broker.broker_metrics import BrokerMetrics
 from logd.broker.catalog import TopicCatalog, new_topic_id
+from logd.broker.cluster_view import ClusterView
 from logd.broker.compaction import Compaction
 from logd.broker.config_layers import ConfigLayers
 from logd.broker.fetch_sessions import FetchSessions, random_id
@@ -59,6 +60,7 @@ class Broker:
     ``start`` opens everything and returns; the server may listen then. ``stop`` closes it cleanly.
 
     Attributes: ``config``, ``now_ms``, ``node_id``, ``cluster_id``, ``catalog`` (topics, partitions),
+    ``cluster`` (who the brokers are, who leads what),
     ``producer_ids``, ``groups`` and ``transactions`` (the coordinators' shells), ``fetch_sessions``,
     ``warmer`` (reads that would wait for the disk), ``wakeups`` (requests that wait and have news),
     ``metadata_answers``, ``metrics``, ``requests_served`` (how many, by API key), ``endpoints`` (advertised,
@@ -98,6 +100,7 @@ class Broker:
         self.requests_served: Counter[int] = Counter()
         self.loop: asyncio.AbstractEventLoop
         self.catalog: TopicCatalog
+        self.cluster: ClusterView
         self.moves: Moves
         self.groups: Groups
         self.housekeeping: Housekeeping
@@ -195,12 +198,14 @@ class Broker:
             flusher=self.housekeeping.flusher,
             hide=self.housekeeping.hide,
             run=self.housekeeping.run,
-            rehomed=lambda: self.catalog.rehomed(),
+            rehomed=lambda: self.catalog.told_anew(),
         )
+        self.cluster = ClusterView(self.image, self.node_id, self.config.broker_rack)
         self.catalog = TopicCatalog(
             self._store,
             self.image,
             replicas,
+            cluster=self.cluster,
             defaults=self.config.topic_defaults,
             settings_changed=self._settings_changed,
         )
@@ -287,6 +292,11 @@ class Broker:
             self._on_dead()
 
     # Topics and settings
+
+    def controller_changed(self, broker_id: int) -> None:
+        """Another broker is the controller, or -1: it is not known who. For a broker among several."""
+        self.cluster.controller_id = broker_id
+        self.catalog.told_anew()
 
     async def auto_create(self, name: str) -> Topic:
         """Create a topic that a client only asked about, with the broker's defaults. KafkaError."""

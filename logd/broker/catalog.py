@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from logd.broker.admission import TransactionGuard
+from logd.broker.cluster_view import ClusterView
 from logd.broker.partition import Partition
 from logd.broker.pool import to_its_end
 from logd.broker.replicas import Replicas
@@ -45,6 +46,7 @@ class TopicCatalog:
         image: ClusterImage,
         replicas: Replicas,
         *,
+        cluster: ClusterView,
         defaults: TopicConfig,
         settings_changed: Callable[[], None],
     ) -> None:
@@ -54,6 +56,7 @@ class TopicCatalog:
         self.defaults = defaults
         self._store = store
         self._image = image
+        self._cluster = cluster
         self._settings_changed = settings_changed
         self._changing = asyncio.Lock()
         self._replicas = replicas
@@ -196,7 +199,7 @@ class TopicCatalog:
         self.version += 1
 
     def _topic(self, image: TopicImage) -> Topic:
-        return Topic(image, self._lenient_config(image))
+        return Topic(image, self._lenient_config(image), self._cluster)
 
     def _know(self, topic: Topic) -> None:
         self.topics[topic.name] = topic
@@ -228,8 +231,10 @@ class TopicCatalog:
         self.version += 1
         return gone
 
-    def rehomed(self) -> None:
-        """A partition was begun again in another folder."""
+    def told_anew(self) -> None:
+        """Clients are told something else now, though no change was applied: a partition was begun again in
+        another folder, or another broker is the controller.
+        """
         self.version += 1
 
     def disk_work(self) -> dict[str, int]:

@@ -62,7 +62,8 @@ class Partition:
                   high watermark ┘                                                        log end offset ┘
 
     ``waiters`` are told of the next news, once, and have to come again for more: so the second of two appends
-    in a row costs nothing. ``flushes``: appends have to be looked at for a flush.
+    in a row costs nothing. ``flushes``: appends have to be looked at for a flush. ``is_leader``: whether this
+    broker leads it, which is what clients' requests are for.
     """
 
     __slots__ = (
@@ -76,6 +77,7 @@ class Partition:
         "guard",
         "high_watermark",
         "index",
+        "is_leader",
         "leader_epoch",
         "log",
         "max_message_bytes",
@@ -100,6 +102,7 @@ class Partition:
         self.topic_id = topic_id
         self.index = log.partition
         self.tp = log.tp
+        self.is_leader = True
         self.leader_epoch = max(log.latest_epoch, 0)
         self.waiters: set[AppendWaiter] = set()
         self.guard: TransactionGuard | None = None
