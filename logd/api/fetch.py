@@ -42,7 +42,7 @@ def serve(
             return encode_fetch_response([], version, correlation_id, error_code=error.code)
     elif request.session_id != NO_SESSION:
         broker.fetch_sessions.close(request.session_id)
-    read = FetchRead(broker, request, version, correlation_id, session)
+    read = FetchRead(broker, request, version, correlation_id, session, context.endpoint)
     outcome = read(request.max_wait_ms <= 0)
     if outcome is None or isinstance(outcome, Cold):
         return Delayed(broker.loop, broker.warmer, broker.wakeups, request.max_wait_ms, read, outcome)
