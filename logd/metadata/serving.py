@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.controller.core import Controller
 from logd.metadata.controller.decision import Decision
 from logd.metadata.image import Change
+from logd.metadata.publication import Publication
 
 T = TypeVar("T")
 
@@ -30,17 +31,6 @@ class ChangeStore(Protocol):
         OSError says that nothing was written. Any other error, `Fenced` for one, that another controller may
         have taken over or that part of them may be written: then this one is not the controller any more.
         """
-
-
-class Publication(NamedTuple):
-    """What brokers are told: the controller's epoch, a running number, and changes to apply in order.
-
-    A snapshot with number n is followed by the changes with number n + 1.
-    """
-
-    controller_epoch: int
-    number: int
-    changes: list[Change]
 
 
 class ServingController:
@@ -83,7 +73,8 @@ class ServingController:
 
     def snapshot(self) -> Publication:
         """All that is applied so far, for a broker that has nothing yet."""
-        return Publication(self.controller.epoch, self._number, self.controller.image.as_changes())
+        changes = self.controller.image.as_changes()
+        return Publication(self.controller.epoch, self._number, changes, is_snapshot=True)
 
     def resign(self) -> None:
         """Decide nothing any more: another controller may have taken over."""

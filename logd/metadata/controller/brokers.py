@@ -72,9 +72,13 @@ def take_over(
 ) -> Decision[None]:
     """A new controller's first decision, on an image just loaded with the brokers that are alive.
 
+    Brokers have to say again that they are shutting down, and what they hold in log folders that failed.
     Brokers may have gone while there was no controller; partitions without a leader, and reassignments, are
-    gone on with. ``restarted`` by broker: partitions whose state was last written before the broker
-    registered (in ZooKeeper: the state's mzxid is below the broker's czxid), so that it may be behind.
+    gone on with. ``restarted`` by broker: partitions whose state may be from before the broker registered,
+    so that it may be behind. A store that keeps ``broker`` changes knows exactly: everything held by those
+    that are registered under another epoch. Else it is what was last written before the registration (in
+    ZooKeeper: the state's mzxid is below the broker's czxid); a state that the last controller wrote after a
+    registration it had not seen yet is then missed.
     """
     touched: Touched = {}
     for broker in image.holdings.brokers:
@@ -150,7 +154,7 @@ def _settled(
     for tp in sorted(touched):
         state, anew = image.partitions[tp], touched[tp]
         settling.settle(tp, _without_restarted(tp, state, anew, live), begins_anew=state.leader in anew)
-    return Decision(changes + settling.changes, None, tuple(settling.unclean))
+    return Decision(settling.changes + changes, None, tuple(settling.unclean))
 
 
 def _without_restarted(

@@ -76,7 +76,7 @@ def _alter(
                 f"{tp} has {len(state.origin)} replicas, {list(replicas)} would be {len(replicas)}: "
                 "name as many, or allow the replication factor to change",
             )
-        draft = _towards(state, replicas)
+        draft = towards(state, replicas)
     _check_goes_on(tp, state, draft, settling.live)
     settling.settle(tp, draft)
 
@@ -89,7 +89,8 @@ def _cancelled(tp: TopicPartition, state: PartitionImage) -> PartitionImage:
     return replace(state, replicas=state.origin, isr=_within(state.isr, state.origin), adding=(), removing=())
 
 
-def _towards(state: PartitionImage, target: tuple[int, ...]) -> PartitionImage:
+def towards(state: PartitionImage, target: tuple[int, ...]) -> PartitionImage:
+    """The partition on its way to other replicas, whatever way it was on before."""
     adding = tuple(replica for replica in target if replica not in state.origin)
     removing = tuple(replica for replica in state.origin if replica not in target)
     replicas = (*target, *removing)

@@ -51,7 +51,7 @@ class Settling:
         begins_anew: bool = False,
         allow_unclean: bool | None = None,
     ) -> PartitionImage:
-        """The state that becomes of a draft, whose epochs are not looked at.
+        """The state that becomes of a draft, which was made of the partition's `state` and has its epochs.
 
         ``begins_anew``: who leads has started anew, and if it leads again does so in a new epoch.
         ``allow_unclean`` goes before the topic's setting.
@@ -105,7 +105,6 @@ def _completed(tp: TopicPartition, state: PartitionImage, live: Liveness) -> Par
 
 
 def _numbered(before: PartitionImage, after: PartitionImage, *, begins_anew: bool) -> PartitionImage:
-    after = replace(after, leader_epoch=before.leader_epoch, partition_epoch=before.partition_epoch)
     begins_anew = begins_anew and after.leader != NO_LEADER
     if after == before and not begins_anew:
         return before

@@ -33,7 +33,7 @@ def shut_down(
         after = settling.settle(tp, _relieved(tp, image.partitions[tp], broker, settling.live))
         if after.leader == broker and len(after.replicas) > 1:
             remaining.append(tp)
-    return Decision(changes + settling.changes, remaining, tuple(settling.unclean))
+    return Decision(settling.changes + changes, remaining, tuple(settling.unclean))
 
 
 def _relieved(tp: TopicPartition, state: PartitionImage, broker: int, live: Liveness) -> PartitionImage:

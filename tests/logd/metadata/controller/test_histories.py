@@ -36,6 +36,7 @@ from logd.metadata.controller.settling import Settling
 from logd.metadata.controller.topics import NewTopic
 from logd.metadata.holdings import Holdings
 from logd.metadata.image import NO_LEADER, BrokerImage, ClusterImage, PartitionImage
+from logd.metadata.publication import Publication, PublishedImage, Taken, Taking
 from logd.topic_partition import TopicPartition
 from tests.support import depth
 
@@ -49,12 +50,13 @@ OF_THE_MOMENT = ("broker", "broker-gone", "replicas-offline")
 
 
 class Histories(RuleBasedStateMachine):
-    """``registered`` is who is alive in truth; ``told`` is the image of a broker that gets all changes."""
+    """``registered`` is who is alive in truth; ``told`` is what a broker makes of what is published."""
 
     def __init__(self) -> None:
         super().__init__()
         self.controller = Controller(ClusterImage(), epoch=1)
-        self.told = ClusterImage()
+        self.told = PublishedImage()
+        self._publish_snapshot()
         self.registered: dict[int, BrokerImage] = {}
         self.targets: dict[TopicPartition, tuple[int, ...]] = {}
         self.epoch = 0
@@ -104,20 +106,42 @@ class Histories(RuleBasedStateMachine):
 
     @rule(gone=st.sets(BROKERS, max_size=4), restarted=st.sets(BROKERS, max_size=4))
     def lose_controller(self, gone: set[int], restarted: set[int]) -> None:
-        """Brokers go and restart before the next one has begun; only what is stored is known to it."""
+        """Brokers go and restart before the next one has begun."""
         for number in gone:
             self.registered.pop(number, None)
         for number in restarted:
             self._register(number)
+        before = dict(self.image.partitions)
+        self._take_over(restarted)
+        self._check_behind(restarted, before)
+
+    @rule(
+        came=st.sets(BROKERS, max_size=2),
+        gone=st.sets(BROKERS, max_size=2),
+        left=st.integers(0, 5),
+    )
+    def break_off(self, came: set[int], gone: set[int], left: int) -> None:
+        """A controller is lost in the middle of a write; its store keeps what was said of brokers, too."""
+        for number in gone:
+            self.registered.pop(number, None)
+        before = dict(self.image.partitions)
+        news = [self._register(number) for number in sorted(came)]
+        changes = self.controller.change_brokers(came=news, gone=sorted(gone)).changes
+        for change in changes[: max(0, len(changes) - left)]:
+            self.image.apply(change)
+        known = {number: broker.epoch for number, broker in self.image.brokers.items()}
+        self._take_over({n for n, broker in self.registered.items() if broker.epoch != known.get(n)})
+        self._check_behind(came, before)
+
+    def _take_over(self, restarted: set[int]) -> None:
+        """Only what is stored is known to the next controller, and who is registered."""
         stored = (change for change in self.image.as_changes() if change["type"] not in OF_THE_MOMENT)
         registered = (broker.as_change() for broker in self.registered.values())
         image = ClusterImage.of([*stored, *registered])
         before = self.controller
         self.controller = Controller(image, epoch=before.epoch + 1, settings=before.settings)
-        self.told = ClusterImage.of(image.as_changes())
-        states = dict(image.partitions)
+        self._publish_snapshot()
         self._carry_out(self.controller.take_over({number: image.holds(number) for number in restarted}))
-        self._check_behind(restarted, states)
 
     @rule(number=BROKERS, stale=st.booleans())
     def shut_down(self, number: int, stale: bool) -> None:
@@ -354,6 +378,11 @@ class Histories(RuleBasedStateMachine):
 
     # Carrying out
 
+    def _publish_snapshot(self) -> None:
+        changes = json.loads(json.dumps(self.image.as_changes()))
+        snapshot = Publication(self.controller.epoch, 0, changes, is_snapshot=True)
+        assert self.told.take(snapshot).taking is Taking.APPLIED
+
     def _register(self, number: int) -> BrokerImage:
         self.epoch += 2  # so that the number before is nobody's
         self.registered[number] = BrokerImage(id=number, epoch=self.epoch, rack="ab"[number % 2])
@@ -382,8 +411,9 @@ class Histories(RuleBasedStateMachine):
         """Apply here and, as JSON, at the broker; ``said`` are those a leader says are in sync."""
         before = dict(self.image.partitions)
         answer = self.controller.apply(decision)
-        for change in json.loads(json.dumps(decision.changes)):
-            self.told.apply(change)
+        changes = json.loads(json.dumps(decision.changes))
+        news = Publication(self.controller.epoch, self.told.number + 1, changes)
+        assert self.told.take(news) == Taken(Taking.APPLIED, changes)
         changed = [change for change in decision.changes if change["type"] == "partition"]
         tps = [TopicPartition(change["topic"], change["partition"]) for change in changed]
         assert len(set(tps)) == len(tps)
@@ -476,7 +506,7 @@ class Histories(RuleBasedStateMachine):
     @invariant()
     def images_are_alike(self) -> None:
         snapshot = ClusterImage.of(json.loads(json.dumps(self.image.as_changes())))
-        for other in (self.told, snapshot):
+        for other in (self.told.image, snapshot):
             assert other.topics == self.image.topics
             assert other.partitions == self.image.partitions
             assert other.brokers == self.image.brokers

@@ -1,0 +1,60 @@
+"""The changes that lead from one image of the cluster to another.
+
+A broker that gets a snapshot goes by them, so that a snapshot opens and closes what changes would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from logd.metadata.image import Change, ClusterImage, broker_gone, replicas_offline
+
+
+def differences(before: ClusterImage, after: ClusterImage) -> list[Change]:
+    """What to apply to ``before``; it costs by all there is. Ids of deleted topics are not compared."""
+    lost = _topics_lost(before, after)
+    changes: list[Change] = [{"type": "topic-deleted", "name": name} for name in sorted(lost)]
+    changes += (
+        topic.as_change()
+        for name, topic in after.topics.items()
+        if name in lost or topic != before.topics.get(name)
+    )
+    changes += _configs(before, after)
+    changes += (
+        state.as_change(tp)
+        for tp, state in after.partitions.items()
+        if tp.topic in lost or state != before.partitions.get(tp)
+    )
+    changes += _brokers(before, after)
+    if after.next_producer_id > before.next_producer_id:
+        changes.append({"type": "producer-ids", "next": after.next_producer_id})
+    return changes
+
+
+def _topics_lost(before: ClusterImage, after: ClusterImage) -> set[str]:
+    """Topics that are gone, or are others by the same name."""
+    ids = {name: topic.topic_id for name, topic in after.topics.items()}
+    return {name for name, topic in before.topics.items() if ids.get(name) != topic.topic_id}
+
+
+def _configs(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:
+    for broker in {**before.broker_configs, **after.broker_configs}:
+        configs = after.broker_configs.get(broker, {})
+        if configs != before.broker_configs.get(broker):
+            yield {"type": "broker-configs", "broker": broker, "configs": configs}
+
+
+def _brokers(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:
+    for number in sorted(before.brokers.keys() - after.brokers.keys()):
+        yield broker_gone(number)
+    for number, broker in sorted(after.brokers.items()):
+        known = before.brokers.get(number)
+        had = set(before.offline_of(number)) if known and known.epoch == broker.epoch else set()
+        offline = set(after.offline_of(number))
+        if had - offline:
+            yield broker_gone(number)  # no change says that a replica is back: the broker has to be
+            had, known = set(), None
+        if broker != known:
+            yield broker.as_change()
+        if offline - had:
+            yield replicas_offline(number, offline - had)
