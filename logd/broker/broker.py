@@ -19,7 +19,7 @@ from logd.broker.fetch_sessions import FetchSessions, random_id
 from logd.broker.found_logs import FoundLogs
 from logd.broker.groups.groups import Groups
 from logd.broker.housekeeping import Housekeeping
-from logd.broker.internal_topics import overrides_of, partitions_of
+from logd.broker.internal_topics import overrides_of, partitions_of, replicas_of
 from logd.broker.journal_folder import journal_folder
 from logd.broker.known_answers import KnownAnswers
 from logd.broker.log_dirs import LogDirs
@@ -37,7 +37,7 @@ from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint
 from logd.config.topic import TopicConfig
 from logd.errors import MillstreamError
-from logd.metadata.decisions import Alter, alter_broker
+from logd.metadata.decisions import Alter
 from logd.metadata.embedded import EmbeddedStore
 from logd.metadata.image import ClusterImage
 from logd.metadata.store import MetadataStore
@@ -300,7 +300,12 @@ class Broker:
 
     async def auto_create(self, name: str) -> Topic:
         """Create a topic that a client only asked about, with the broker's defaults. KafkaError."""
-        return await self.catalog.create(name, partitions_of(name, self.config), self._overrides_of(name))
+        return await self.catalog.create(
+            name,
+            partitions_of(name, self.config),
+            self._overrides_of(name),
+            replication_factor=replicas_of(name, self.config),
+        )
 
     def _overrides_of(self, name: str) -> dict[str, str]:
         return overrides_of(name, self.config)
@@ -318,12 +323,9 @@ class Broker:
         """Give this broker (its id) or all (an empty name) the changed settings that ``alter`` makes of those
         there are once it is this change's turn. KafkaError.
         """
-        await self.catalog.change(
-            lambda image: alter_broker(
-                image,
-                broker,
-                alter,
-                lambda configs: self.config_layers.with_change(broker, configs).effective(),
+        await self.catalog.decide(
+            lambda controller: controller.alter_broker(
+                broker, alter, lambda configs: self.config_layers.with_change(broker, configs).effective()
             ),
             validate_only=validate_only,
         )
