@@ -1,7 +1,8 @@
-"""AlterPartitionReassignments, 0 to 1: the replicas a partition has may be asked for, no others (KIP-455).
+"""AlterPartitionReassignments, 0 to 1: partitions go to other brokers, or come back (KIP-455).
 
-All replicas are on the one broker: a reassignment to it is done at once, and there is none to cancel. Moves
-between the broker's log folders are AlterReplicaLogDirs'; Kafka's kafka-reassign-partitions sends both.
+On an embedded node all replicas are on the one broker: the replicas a partition has may be asked for, no
+others, which is done at once, and there is nothing to cancel. Moves between a broker's log folders are
+AlterReplicaLogDirs'; Kafka's kafka-reassign-partitions sends both.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from itertools import pairwise
 from logd.api.context import RequestContext
 from logd.broker.broker import Broker
 from logd.errors import ErrorCode, KafkaError
+from logd.topic_partition import TopicPartition
 from logd.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -22,10 +24,59 @@ from logd.wire.messages.alter_partition_reassignments import (
 REQUEST = AlterPartitionReassignmentsRequest
 
 
-def handle(
+async def handle(
     request: AlterPartitionReassignmentsRequest, context: RequestContext
 ) -> AlterPartitionReassignmentsResponse:
-    """Answer partition by partition, with Apache Kafka's messages."""
+    """Answer partition by partition: whether the reassignment has begun, or why not."""
+    if context.broker.cluster.is_embedded:
+        return _reassigned_here(request, context)
+    targets = {
+        TopicPartition(topic.name, asked.partition_index): asked.replicas
+        for topic in request.topics
+        for asked in topic.partitions
+    }
+    reassigned = await context.broker.catalog.decide(
+        lambda controller: controller.alter_reassignments(
+            targets, allow_factor_change=request.allow_replication_factor_change
+        )
+    )
+    topics: dict[str, ReassignableTopicResponse] = {}
+    for tp, error in reassigned.items():
+        topic = topics.setdefault(tp.topic, ReassignableTopicResponse(name=tp.topic))
+        result = ReassignablePartitionResponse(partition_index=tp.partition)
+        if error is not None:
+            result.error_code, result.error_message = error.code, error.message
+        topic.partitions.append(result)
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        responses=list(topics.values()),
+    )
+
+
+def refused(
+    request: AlterPartitionReassignmentsRequest, code: ErrorCode
+) -> AlterPartitionReassignmentsResponse:
+    """The answer where the controller cannot be asked."""
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_code=code,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(partition_index=asked.partition_index, error_code=code)
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _reassigned_here(
+    request: AlterPartitionReassignmentsRequest, context: RequestContext
+) -> AlterPartitionReassignmentsResponse:
+    """With Apache Kafka's messages."""
     responses = []
     for topic in request.topics:
         results = []

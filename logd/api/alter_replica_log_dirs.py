@@ -44,10 +44,12 @@ async def _alter(broker: Broker, name: str, index: int, path: str) -> int:
         check_name(name)
         folder = broker.log_dirs.folder(path)
         try:
-            partition = broker.catalog.find(name).partition(index)
+            partition = broker.catalog.find(name).held(index)
         except KafkaError as error:
-            if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            if error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER):
                 broker.log_dirs.prefer(name, index, path)
+            if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:  # a replica that may come: Kafka's code for it
+                raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, error.message) from None
             raise
         await broker.moves.alter(partition, folder)
     except KafkaError as error:

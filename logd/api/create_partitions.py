@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from logd.api.context import RequestContext
 from logd.api.create_topics import check_assignment
+from logd.broker.broker import Broker
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.decisions import check_growth
 from logd.wire.messages.create_partitions import (
@@ -27,25 +29,36 @@ async def handle(request: CreatePartitionsRequest, context: RequestContext) -> C
         try:
             if times[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"topic {topic.name} stands in the request twice")
-            await _grow(context, topic, request.validate_only)
+            await _grow(context.broker, topic, request.validate_only)
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message
         results[topic.name] = result
     return CreatePartitionsResponse(results=list(results.values()))
 
 
-async def _grow(context: RequestContext, asked: CreatePartitionsTopic, validate_only: bool) -> None:
-    catalog = context.broker.catalog
-    topic = catalog.find(asked.name)
-    check_growth(topic.image, asked.count)
+async def _grow(broker: Broker, asked: CreatePartitionsTopic, validate_only: bool) -> None:
+    assignments = None
     if asked.assignments:
-        added = asked.count - len(topic.partitions)
-        if len(asked.assignments) != added:
+        assignments = [row.broker_ids for row in asked.assignments]
+    if broker.cluster.is_embedded:
+        _check_growth_here(broker, asked.name, asked.count, assignments)
+        if validate_only:
+            return
+    await broker.catalog.grow(asked.name, asked.count, assignments, validate_only=validate_only)
+
+
+def _check_growth_here(
+    broker: Broker, name: str, count: int, assignments: Sequence[list[int]] | None
+) -> None:
+    """On an embedded node: what is assigned must be here."""
+    topic = broker.catalog.find(name)
+    check_growth(topic.image, count)
+    if assignments is not None:
+        added = count - len(topic.partitions)
+        if len(assignments) != added:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"topic {asked.name} gets {added} partitions, {len(asked.assignments)} are assigned",
+                f"topic {name} gets {added} partitions, {len(assignments)} are assigned",
             )
-        for index, row in enumerate(asked.assignments, len(topic.partitions)):
-            check_assignment(context.broker, f"{asked.name}-{index}", row.broker_ids)
-    if not validate_only:
-        await catalog.grow(asked.name, asked.count)
+        for index, broker_ids in enumerate(assignments, len(topic.partitions)):
+            check_assignment(broker, f"{name}-{index}", broker_ids)

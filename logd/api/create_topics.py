@@ -1,17 +1,21 @@
 """CreateTopics, 2 to 7: each topic is created or refused by itself; validate-only requests change nothing.
 
-Without a number of partitions or replicas (-1) the broker's defaults hold. One broker can hold one replica.
+Without a number of partitions or replicas (-1) the broker's defaults hold. An embedded node holds one replica
+of each partition; in a cluster the controller places them, or takes them as assigned.
 From version 5 on the answer carries the topic's settings.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from logd.api.context import RequestContext
 from logd.broker.broker import Broker
+from logd.broker.catalog import new_topic
 from logd.broker.configs import described_topic_configs
 from logd.errors import ErrorCode, KafkaError
+from logd.metadata.controller.topics import NewTopic
 from logd.wire.message import NO_UUID
 from logd.wire.messages.create_topics import (
     CreatableTopic,
@@ -49,17 +53,18 @@ async def _create(broker: Broker, topic: CreatableTopic, validate_only: bool) ->
         if config.value is None:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"{config.name} needs a value")
         configs[config.name] = config.value
-    partitions = _partitions(broker, topic)
-    if validate_only:
-        broker.catalog.check_creation(topic.name, partitions, configs)
-        topic_id = NO_UUID
-    else:
-        topic_id = (await broker.catalog.create(topic.name, partitions, configs)).topic_id
+    new = (
+        _placed_here(broker, topic, configs)
+        if broker.cluster.is_embedded
+        else _placed(broker, topic, configs)
+    )
+    created = await broker.catalog.add(new, validate_only=validate_only)
+    assigned = new.assignments
     return CreatableTopicResult(
         name=topic.name,
-        topic_id=topic_id,
-        num_partitions=partitions,
-        replication_factor=1,
+        topic_id=NO_UUID if validate_only else created.topic_id,
+        num_partitions=created.partitions,
+        replication_factor=new.replication_factor if assigned is None else len(assigned[0]),
         configs=[
             CreatableTopicConfigs(
                 name=config.key,
@@ -75,12 +80,36 @@ async def _create(broker: Broker, topic: CreatableTopic, validate_only: bool) ->
     )
 
 
-def _partitions(broker: Broker, topic: CreatableTopic) -> int:
+def _placed(broker: Broker, topic: CreatableTopic, configs: Mapping[str, str]) -> NewTopic:
+    """For the controller to place, or as the client assigns it."""
+    if not topic.assignments:
+        partitions, factor = topic.num_partitions, topic.replication_factor
+        return new_topic(
+            topic.name,
+            broker.config.num_partitions if partitions == -1 else partitions,
+            configs,
+            replication_factor=broker.config.default_replication_factor if factor == -1 else factor,
+        )
+    _check_assigned(topic)
+    assignments = {row.partition_index: row.broker_ids for row in topic.assignments}
+    return new_topic(topic.name, len(assignments), configs, assignments=assignments)
+
+
+def _placed_here(broker: Broker, topic: CreatableTopic, configs: Mapping[str, str]) -> NewTopic:
+    """On an embedded node: nothing but one replica, here."""
     if not topic.assignments:
         check_replication_factor(topic.name, topic.replication_factor)
-        if topic.num_partitions == -1:
-            return broker.config.num_partitions
-        return topic.num_partitions
+        partitions = topic.num_partitions
+        return new_topic(
+            topic.name, broker.config.num_partitions if partitions == -1 else partitions, configs
+        )
+    _check_assigned(topic)
+    for row in topic.assignments:
+        check_assignment(broker, f"{topic.name}-{row.partition_index}", row.broker_ids)
+    return new_topic(topic.name, len(topic.assignments), configs)
+
+
+def _check_assigned(topic: CreatableTopic) -> None:
     if topic.num_partitions != -1 or topic.replication_factor != -1:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
@@ -91,9 +120,6 @@ def _partitions(broker: Broker, topic: CreatableTopic) -> int:
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"topic {topic.name}: the assigned partitions must be 0 to {len(topic.assignments) - 1}",
         )
-    for row in topic.assignments:
-        check_assignment(broker, f"{topic.name}-{row.partition_index}", row.broker_ids)
-    return len(topic.assignments)
 
 
 def check_replication_factor(name: str, factor: int) -> None:

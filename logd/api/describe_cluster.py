@@ -18,7 +18,7 @@ BROKERS = 1
 
 
 def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
-    """This broker, under the address of the listener the client came in through."""
+    """The brokers that are alive, under their addresses of the listener the client came in through."""
     broker = context.broker
     if request.endpoint_type != BROKERS:
         return DescribeClusterResponse(
@@ -28,14 +28,10 @@ def handle(request: DescribeClusterRequest, context: RequestContext) -> Describe
         )
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        controller_id=broker.cluster.controller,
         brokers=[
-            DescribeClusterBroker(
-                broker_id=broker.node_id,
-                host=context.endpoint.host,
-                port=context.endpoint.port,
-                rack=broker.config.broker_rack,
-            )
+            DescribeClusterBroker(broker_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            for node in broker.cluster.nodes(context.endpoint)
         ],
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED

@@ -64,14 +64,19 @@ def _resource_configs(broker: Broker, resource: DescribeConfigsResource) -> list
 
 def check_broker_resource(broker: Broker, resource_type: int, name: str) -> None:
     """Raise KafkaError(INVALID_REQUEST) unless this is the broker's own resource or that of all brokers."""
+    check_is_broker(resource_type)
+    if name not in ("", str(broker.node_id)):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"broker {name!r}: ask for {broker.node_id}, or all with an empty name"
+        )
+
+
+def check_is_broker(resource_type: int) -> None:
+    """Raise KafkaError(INVALID_REQUEST) for a resource that is no broker."""
     if resource_type != BROKER:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             f"resource type {resource_type}: only topics ({TOPIC}) and brokers ({BROKER}) have settings",
-        )
-    if name not in ("", str(broker.node_id)):
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"broker {name!r}: ask for {broker.node_id}, or all with an empty name"
         )
 
 

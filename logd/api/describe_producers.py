@@ -1,12 +1,11 @@
 """DescribeProducers, 0: the producers a partition remembers, and where their open transactions began
-(KIP-664).
+(KIP-664). A follower answers too: its log knows them as well.
 """
 
 from __future__ import annotations
 
 from logd.api.context import RequestContext
-from logd.errors import ErrorCode
-from logd.topic_partition import TopicPartition
+from logd.errors import ErrorCode, KafkaError
 from logd.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -32,12 +31,12 @@ def handle(request: DescribeProducersRequest, context: RequestContext) -> Descri
 
 
 def _partition(topic: str, index: int, context: RequestContext) -> PartitionResponse:
-    catalog = context.broker.catalog
-    partition = catalog.partitions.get(TopicPartition(topic, index))
-    if partition is None or partition.is_offline:
-        known = topic in catalog.topics and 0 <= index < len(catalog.topics[topic].partitions)
-        code = ErrorCode.KAFKA_STORAGE_ERROR if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return PartitionResponse(partition_index=index, error_code=code)
+    try:
+        partition = context.broker.catalog.find(topic).held(index)
+        if partition.is_offline:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition} is in a log folder that is offline")
+    except KafkaError as error:
+        return PartitionResponse(partition_index=index, error_code=error.code)
     return PartitionResponse(
         partition_index=index,
         active_producers=[

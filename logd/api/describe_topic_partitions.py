@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 from logd.api.context import RequestContext
 from logd.api.operations import TOPIC_OPERATIONS
-from logd.broker.broker import Broker
 from logd.broker.topic import Topic
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.topic_names import check_name
@@ -40,12 +39,12 @@ def handle(
     names = sorted({name for name in asked or broker.catalog.topics if name >= begins})
     limit = min(request.response_partition_limit, broker.config.max_request_partition_size_limit)
     first = {begins: cursor.partition_index} if cursor is not None else {}
-    topics, end = _page(broker, names, first, max(limit, 1))
+    topics, end = _page(context, names, first, max(limit, 1))
     return DescribeTopicPartitionsResponse(topics=topics, next_cursor=end)
 
 
 def _page(
-    broker: Broker, names: Iterable[str], first: dict[str, int], room: int
+    context: RequestContext, names: Iterable[str], first: dict[str, int], room: int
 ) -> tuple[list[DescribeTopicPartitionsResponseTopic], Cursor | None]:
     """Topics with `room` partitions in all, and where it goes on."""
     page: list[DescribeTopicPartitionsResponseTopic] = []
@@ -54,7 +53,7 @@ def _page(
             return page, Cursor(topic_name=name, partition_index=0)
         try:
             check_name(name)
-            topic = broker.catalog.find(name)
+            topic = context.broker.catalog.find(name)
         except KafkaError as error:
             page.append(
                 DescribeTopicPartitionsResponseTopic(
@@ -64,37 +63,33 @@ def _page(
             continue
         start = first.get(name, 0)
         end = min(start + room, len(topic.partitions))
-        page.append(_described(broker, topic, range(start, end)))
+        page.append(_described(context, topic, range(start, end)))
         if end < len(topic.partitions):
             return page, Cursor(topic_name=name, partition_index=end)
         room -= max(end - start, 0)
     return page, None
 
 
-def _described(broker: Broker, topic: Topic, indexes: range) -> DescribeTopicPartitionsResponseTopic:
+def _described(context: RequestContext, topic: Topic, indexes: range) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[_partition(broker, topic, index) for index in indexes],
+        partitions=[_partition(context, topic, index) for index in indexes],
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 
-def _partition(broker: Broker, topic: Topic, index: int) -> DescribeTopicPartitionsResponsePartition:
-    node, partition = [broker.node_id], topic.partitions[index]
-    described = DescribeTopicPartitionsResponsePartition(
+def _partition(context: RequestContext, topic: Topic, index: int) -> DescribeTopicPartitionsResponsePartition:
+    view = context.broker.cluster.partition(topic, index, context.endpoint)
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=view.error_code,
         partition_index=index,
-        leader_id=broker.node_id,
-        replica_nodes=node,
-        isr_nodes=node,
+        leader_id=view.leader,
+        leader_epoch=view.leader_epoch,
+        replica_nodes=list(view.replicas),
+        isr_nodes=list(view.isr),
         eligible_leader_replicas=[],
         last_known_elr=[],
+        offline_replicas=list(view.offline),
     )
-    if partition is None or partition.is_offline:
-        described.error_code = ErrorCode.LEADER_NOT_AVAILABLE
-        described.leader_id = -1
-        described.offline_replicas = node
-    else:
-        described.leader_epoch = partition.leader_epoch
-    return described

@@ -1,6 +1,7 @@
-"""ElectLeaders, 0 to 2 (KIP-183, KIP-460): the one broker leads every partition already.
+"""ElectLeaders, 0 to 2 (KIP-183, KIP-460): the controller elects.
 
-Except for those in a log folder that is offline, which cannot have a leader.
+An embedded node leads every partition already, except for those in a log folder that is offline, which cannot
+have a leader.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from logd.api.context import RequestContext
 from logd.broker.broker import Broker
 from logd.broker.partition import Partition
 from logd.errors import ErrorCode
+from logd.metadata.controller.election import ElectionType
+from logd.topic_partition import TopicPartition
 from logd.wire.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -26,8 +29,50 @@ NO_LEADER = {
 """By election type, of the preferred replica and unclean: the answer for a partition that is offline."""
 
 
-def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
-    """Answer partition by partition, with Apache Kafka's messages. Asked for all, those without a leader."""
+async def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
+    """Answer partition by partition. Asked for all, those that need an election."""
+    if context.broker.cluster.is_embedded:
+        return _elected_here(request, context)
+    if request.election_type not in NO_LEADER:
+        return refused(request, ErrorCode.INVALID_REQUEST)
+    kind, wanted = ElectionType(request.election_type), _wanted(request)
+    elected = await context.broker.catalog.decide(lambda controller: controller.elect_leaders(kind, wanted))
+    topics: dict[str, ReplicaElectionResult] = {}
+    for tp, error in elected.items():
+        topic = topics.setdefault(tp.topic, ReplicaElectionResult(topic=tp.topic))
+        result = PartitionResult(partition_id=tp.partition)
+        if error is not None:
+            result.error_code, result.error_message = error.code, error.message
+        topic.partition_result.append(result)
+    return ElectLeadersResponse(replica_election_results=list(topics.values()))
+
+
+def _wanted(request: ElectLeadersRequest) -> list[TopicPartition] | None:
+    if request.topic_partitions is None:
+        return None
+    return [
+        TopicPartition(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions
+    ]
+
+
+def refused(request: ElectLeadersRequest, code: ErrorCode) -> ElectLeadersResponse:
+    """The answer where the controller cannot be asked, or not for this."""
+    return ElectLeadersResponse(
+        error_code=code,
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=asked.topic,
+                partition_result=[
+                    PartitionResult(partition_id=index, error_code=code) for index in asked.partitions
+                ],
+            )
+            for asked in request.topic_partitions or ()
+        ],
+    )
+
+
+def _elected_here(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
+    """With Apache Kafka's messages."""
     asked_for = request.topic_partitions
     if asked_for is None:
         asked_for = _without_leader(context.broker)

@@ -42,7 +42,7 @@ def serve(
             return encode_fetch_response([], version, correlation_id, error_code=error.code)
     elif request.session_id != NO_SESSION:
         broker.fetch_sessions.close(request.session_id)
-    read = FetchRead(broker, request, version, correlation_id, session)
+    read = FetchRead(broker, request, version, correlation_id, session, context.endpoint)
     if request.replica_id >= 0 and broker.leading is not None:
         from logd.api.follower_fetch import take_in
 

@@ -5,10 +5,10 @@ Whatever would have to wait for the disk becomes a job, to be run in a thread be
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from logd.api.current_leaders import Find
 from logd.broker.fencing import LogDiverged, check_last_fetched, check_leader_epoch
 from logd.errors import ErrorCode, KafkaError
 from logd.storage import NotResident, is_resident, warm
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from logd.api.follower_fetch import Refused
     from logd.broker.fetch_session import SessionPartition
     from logd.broker.partition import Partition
-    from logd.broker.topic import Topic as BrokerTopic
     from logd.broker.warming import Job, WarmingRounds
     from logd.records.slice import FileSlice
     from logd.wire.fetch import FetchPartition, ReceivedFetch, Topic
@@ -28,8 +27,14 @@ if TYPE_CHECKING:
     Look: TypeAlias = tuple[Fetched, int, Partition, FetchPartition, FileSlice]
     """Records to be looked at before they are sent, with the list their answer stands in, and its place."""
 
-Find: TypeAlias = "Callable[[Any], BrokerTopic | None]"
-"""A topic by what the requests call it: its name or its id."""
+_ELSEWHERE = frozenset(
+    (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+    )
+)
+"""Errors of partitions that another broker leads: the client is told at once."""
 
 RECORD_ROUNDS_MAX = 2
 """How often the records of one answer are read in; what memory does not keep is sent as it comes."""
@@ -91,13 +96,16 @@ class FetchAttempt:
             topic = self._find(name)
             if topic is None:
                 raise _unknown(name)
-            partition = topic.partition(asked.partition)
+            partition = topic.partition(asked.partition, asked.current_leader_epoch)
             if self._refused and (code := self._refused.get((name, asked.partition))):
                 self.has_failed = True
                 fetched.append(PartitionFetched(asked.partition, code))
                 return
         except KafkaError as error:
-            self.missing += 1
+            if error.code in _ELSEWHERE:
+                self.has_failed = True
+            else:
+                self.missing += 1
             fetched.append(PartitionFetched(asked.partition, error.code))
             return
         is_committed = self._is_committed

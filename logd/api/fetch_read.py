@@ -9,22 +9,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from logd.api.fetch_attempt import FetchAttempt, Find
+from logd.api.current_leaders import Find, tell_leaders
+from logd.api.fetch_attempt import FetchAttempt
 from logd.broker.delayed import Cold
 from logd.broker.fetch_session import NO_SESSION, OPENING_EPOCH, FetchSession
 from logd.broker.warming import WarmingRounds
 from logd.errors import ErrorCode
 from logd.records.slice import FileSlice
-from logd.wire.fetch import TOPIC_IDS, PartitionFetched, encode_fetch_response
+from logd.wire.fetch import NODES, TOPIC_IDS, PartitionFetched, encode_fetch_response
 
 if TYPE_CHECKING:
     from logd.api.answer import Answer
     from logd.api.follower_fetch import Refused
     from logd.broker.broker import Broker
+    from logd.broker.cluster_view import Node
     from logd.broker.partition import FollowerWaiter, Partition
+    from logd.config.listeners import Endpoint
     from logd.wire.fetch import FetchPartition, ReceivedFetch, Topic
 
     Answers: TypeAlias = list[tuple[Topic, list[PartitionFetched[FileSlice]]]]
+
+_MISLED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+"""What a client gets whose metadata is old: it is told the leader."""
 
 
 class FetchRead:
@@ -34,6 +40,7 @@ class FetchRead:
     """
 
     __slots__ = (
+        "_asked_on",
         "_broker",
         "_correlation_id",
         "_epoch",
@@ -56,8 +63,10 @@ class FetchRead:
         version: int,
         correlation_id: int,
         session: FetchSession | None,
+        asked_on: Endpoint,
     ) -> None:
         self._broker = broker
+        self._asked_on = asked_on
         self._request = request
         self._version = version
         self._correlation_id = correlation_id
@@ -121,9 +130,15 @@ class FetchRead:
             return Cold(jobs)
         if session is not None:
             answers = [(name, told) for name, told in answers if told]
-        elif request.session_epoch != OPENING_EPOCH:
-            return encode_fetch_response(answers, self._version, self._correlation_id)
-        return self._encode(answers, 0, self._tell(answers))
+        nodes = self._tell_leaders(answers) if attempt.has_failed else ()
+        if session is None and request.session_epoch != OPENING_EPOCH:
+            return encode_fetch_response(answers, self._version, self._correlation_id, nodes=nodes)
+        return self._encode(answers, 0, self._tell(answers), nodes)
+
+    def _tell_leaders(self, answers: Answers) -> Sequence[Node]:
+        if self._version < NODES:
+            return ()
+        return tell_leaders(answers, _MISLED, self._find, self._broker.cluster, self._asked_on)
 
     def _may_wait(self, missing: int) -> bool:
         """What is not there neither ends the wait nor is waited for, unless it went meanwhile."""
@@ -158,7 +173,13 @@ class FetchRead:
         topics: Answers,
         error_code: int,
         session_id: int,
+        nodes: Sequence[Node] = (),
     ) -> Answer:
         return encode_fetch_response(
-            topics, self._version, self._correlation_id, error_code=error_code, session_id=session_id
+            topics,
+            self._version,
+            self._correlation_id,
+            error_code=error_code,
+            session_id=session_id,
+            nodes=nodes,
         )

@@ -1,4 +1,6 @@
-"""FindCoordinator, 0 to 6: which broker looks after a group or a transactional id; with one node, this one.
+"""FindCoordinator, 0 to 6: which broker looks after a group or a transactional id.
+
+It is the leader of the partition of the internal topic that the group or transactional id belongs to.
 
 From version 4 on several keys at once (KIP-699). Asking for a group is what creates `__consumer_offsets`,
 asking for a transactional id `__transaction_state`.
@@ -9,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from logd.api.context import RequestContext
-from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE
+from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE, Topic
 from logd.errors import ErrorCode, KafkaError
 from logd.groups import partition_for
 from logd.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -25,8 +27,13 @@ async def handle(request: FindCoordinatorRequest, context: RequestContext) -> Fi
     """Answer with the address the client's listener advertises."""
     version = context.version
     keys = request.coordinator_keys if version >= BATCHED_FROM else [request.key]
-    found = await _find(request.key_type, context)
-    coordinators = [_for_key(found, request.key_type, key, context) for key in keys]
+    problem = await _problem(request.key_type, context)
+    if problem is not None:
+        coordinators = [_none(problem, key) for key in keys]
+    else:
+        topics = context.broker.catalog.topics
+        topic = topics.get(GROUP_OFFSETS if request.key_type == GROUP else TRANSACTION_STATE)
+        coordinators = [_for_key(topic, key, context) for key in keys]
     if version >= BATCHED_FROM:
         return FindCoordinatorResponse(coordinators=coordinators)
     (found,) = coordinators
@@ -39,8 +46,8 @@ async def handle(request: FindCoordinatorRequest, context: RequestContext) -> Fi
     )
 
 
-async def _find(key_type: int, context: RequestContext) -> Coordinator:
-    endpoint = context.endpoint
+async def _problem(key_type: int, context: RequestContext) -> KafkaError | None:
+    """Why no key of this type has a coordinator; the internal topic is there if there is no reason."""
     try:
         if key_type not in (GROUP, TRANSACTION):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")
@@ -49,31 +56,23 @@ async def _find(key_type: int, context: RequestContext) -> Coordinator:
         else:
             await context.broker.transactions.ensure_topic()
     except KafkaError as error:
-        code = error.code
-        if code not in (ErrorCode.INVALID_REQUEST, ErrorCode.COORDINATOR_NOT_AVAILABLE):
-            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return _none(code, error.message)
-    return Coordinator(
-        node_id=context.broker.node_id, host=endpoint.host, port=endpoint.port, error_message=""
-    )
+        if error.code in (ErrorCode.INVALID_REQUEST, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+            return error
+        return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
+    return None
 
 
-def _none(code: ErrorCode, message: str, key: str = "") -> Coordinator:
-    return Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message)
+def _for_key(topic: Topic | None, key: str, context: RequestContext) -> Coordinator:
+    """The leader of the key's partition, by the listener asked on."""
+    cluster, endpoint = context.broker.cluster, context.endpoint
+    if topic is None:  # deleted meanwhile
+        return _none(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "its topic is being deleted"), key)
+    index = partition_for(key, len(topic.partitions))
+    node = cluster.node(cluster.partition(topic, index, endpoint).leader, endpoint)
+    if node is None:
+        return _none(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic.name}-{index} is offline"), key)
+    return Coordinator(key=key, node_id=node.id, host=node.host, port=node.port, error_message="")
 
 
-def _for_key(found: Coordinator, key_type: int, key: str, context: RequestContext) -> Coordinator:
-    broker = context.broker
-    topic = broker.catalog.topics.get(GROUP_OFFSETS if key_type == GROUP else TRANSACTION_STATE)
-    if not found.error_code and topic is not None:
-        index = partition_for(key, len(topic.partitions))
-        if topic.partitions[index] is None:  # in a log folder that is offline
-            return _none(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic.name}-{index} is offline", key)
-    return Coordinator(
-        key=key,
-        node_id=found.node_id,
-        host=found.host,
-        port=found.port,
-        error_code=found.error_code,
-        error_message=found.error_message,
-    )
+def _none(problem: KafkaError, key: str) -> Coordinator:
+    return Coordinator(key=key, node_id=-1, port=-1, error_code=problem.code, error_message=problem.message)

@@ -6,13 +6,13 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from logd.api.context import RequestContext
-from logd.api.describe_configs import TOPIC, check_broker_resource
+from logd.api.describe_configs import TOPIC, check_broker_resource, check_is_broker
 from logd.broker.broker import Broker
 from logd.broker.configs import BROKER_KEYS, Alteration, Operation, altered, check_dynamic
 from logd.config.load import unknown_setting
 from logd.config.setting import format_value
 from logd.config.topic import TOPIC_SETTINGS
-from logd.errors import KafkaError
+from logd.errors import ErrorCode, KafkaError
 from logd.metadata.topic_names import check_name
 from logd.wire.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
@@ -74,7 +74,10 @@ async def alter_resource(
 
         await broker.catalog.configure(topic, alter_topic, validate_only=validate_only)
         return
-    check_broker_resource(broker, resource_type, name)
+    if broker.cluster.is_embedded:
+        check_broker_resource(broker, resource_type, name)
+    else:
+        _check_is_alive(broker, resource_type, name)
 
     def alter_broker(current: Mapping[str, str]) -> dict[str, str]:
         effective = broker.config_layers.values(name)
@@ -86,3 +89,14 @@ async def alter_resource(
     for key, operation, _ in alterations:
         if key not in BROKER_KEYS and operation == Operation.SET and not validate_only:
             log.warning("%s is kept, as it may be somebody else's", unknown_setting(key))
+
+
+def _check_is_alive(broker: Broker, resource_type: int, name: str) -> None:
+    """The controller takes changes for all: KafkaError(INVALID_REQUEST) unless that broker is alive."""
+    check_is_broker(resource_type)
+    alive = broker.image.brokers
+    if name and name not in map(str, alive):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"broker {name!r} is not alive: ask for one of {sorted(alive)}, or all with an empty name",
+        )

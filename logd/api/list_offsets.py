@@ -47,7 +47,8 @@ async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOf
             try:
                 if times[asked.partition_index] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name} asked for twice")
-                partition = context.broker.catalog.find(topic.name).partition(asked.partition_index)
+                found_topic = context.broker.catalog.find(topic.name)
+                partition = found_topic.partition(asked.partition_index, asked.current_leader_epoch)
                 check_leader_epoch(partition, asked.current_leader_epoch)
                 if request.replica_id >= 0:
                     end = partition.log_end_offset

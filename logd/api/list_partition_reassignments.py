@@ -1,14 +1,20 @@
-"""ListPartitionReassignments, 0: none is ever under way, since all replicas are on the one broker (KIP-455).
+"""ListPartitionReassignments, 0: which partitions are on their way to other brokers (KIP-455).
 
-Topics and partitions that do not exist are no error; as Apache Kafka, the answer leaves them out.
+On the one broker of an embedded node none ever is. Topics and partitions that do not exist are no error; as
+Apache Kafka, the answer leaves them out.
 """
 
 from __future__ import annotations
 
 from logd.api.context import RequestContext
+from logd.errors import ErrorCode
+from logd.metadata.controller.reassignment import list_reassignments
+from logd.topic_partition import TopicPartition
 from logd.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
 )
 
 REQUEST = ListPartitionReassignmentsRequest
@@ -17,5 +23,28 @@ REQUEST = ListPartitionReassignmentsRequest
 def handle(
     request: ListPartitionReassignmentsRequest, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:
-    """Answer with an empty list."""
-    return ListPartitionReassignmentsResponse()
+    """Answer topic by topic, of all or of those asked for."""
+    asked = None
+    if request.topics is not None:
+        asked = {
+            TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes
+        }
+    topics: dict[str, OngoingTopicReassignment] = {}
+    for tp, state in list_reassignments(context.broker.image, asked).items():
+        topic = topics.setdefault(tp.topic, OngoingTopicReassignment(name=tp.topic))
+        topic.partitions.append(
+            OngoingPartitionReassignment(
+                partition_index=tp.partition,
+                replicas=list(state.replicas),
+                adding_replicas=list(state.adding),
+                removing_replicas=list(state.removing),
+            )
+        )
+    return ListPartitionReassignmentsResponse(topics=list(topics.values()))
+
+
+def refused(
+    request: ListPartitionReassignmentsRequest, code: ErrorCode
+) -> ListPartitionReassignmentsResponse:
+    """The answer where the controller cannot be asked."""
+    return ListPartitionReassignmentsResponse(error_code=code)

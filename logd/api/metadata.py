@@ -1,4 +1,4 @@
-"""Metadata, 0 to 13: brokers, topics and who leads their partitions.
+"""Metadata, 0 to 13: brokers, topics and who leads their partitions, by the listener asked on.
 
 All topics: an empty list in version 0, null from version 1 on. Topics that do not exist are created when the
 client (from version 4 on) and ``auto.create.topics.enable`` allow it, and are answered as created at once.
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from logd.api.context import RequestContext
 from logd.api.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from logd.broker.broker import Broker
 from logd.broker.topic import INTERNAL_TOPICS, Topic
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.topic_names import check_name
@@ -37,6 +36,10 @@ if TYPE_CHECKING:
 
 REQUEST = MetadataRequest
 
+ALL_REPLICAS_FROM = 1
+"""Before this version only replicas on brokers that the client can reach are named."""
+LISTENER_ERRORS_FROM = 6
+"""The first version in which a leader without the listener is told from none (LISTENER_NOT_FOUND)."""
 IDS_FROM = 12
 """The first version in which a topic's id counts."""
 LARGE_BYTES = 32 * 1024
@@ -116,22 +119,18 @@ def _answer(message: MetadataRequest, context: RequestContext, refusals: Refusal
     broker = context.broker
     operations = TOPIC_OPERATIONS if message.include_topic_authorized_operations else NOT_ASKED
     if message.topics is None or (context.version == 0 and not message.topics):
-        described = [_described(broker, topic, operations) for topic in broker.catalog.topics.values()]
+        described = [_described(topic, context, operations) for topic in broker.catalog.topics.values()]
     elif _asks_too_early_by_id(message, context.version):
         described = [_invalid(asked) for asked in message.topics]
     else:
-        described = [_asked(broker, asked, operations, refusals) for asked in message.topics]
+        described = [_asked(asked, context, operations, refusals) for asked in message.topics]
     return MetadataResponse(
         brokers=[
-            MetadataResponseBroker(
-                node_id=broker.node_id,
-                host=context.endpoint.host,
-                port=context.endpoint.port,
-                rack=broker.config.broker_rack,
-            )
+            MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            for node in broker.cluster.nodes(context.endpoint)
         ],
         cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        controller_id=broker.cluster.controller,
         topics=described,
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if message.include_cluster_authorized_operations else NOT_ASKED
@@ -147,8 +146,9 @@ def _invalid(asked: MetadataRequestTopic) -> MetadataResponseTopic:
 
 
 def _asked(
-    broker: Broker, asked: MetadataRequestTopic, operations: int, refusals: Refusals
+    asked: MetadataRequestTopic, context: RequestContext, operations: int, refusals: Refusals
 ) -> MetadataResponseTopic:
+    broker = context.broker
     try:
         if asked.name is None or asked.topic_id != NO_UUID:
             topic = broker.catalog.find_by_id(asked.topic_id)
@@ -164,39 +164,41 @@ def _asked(
             topic_id=asked.topic_id,
             is_internal=asked.name in INTERNAL_TOPICS,
         )
-    return _described(broker, topic, operations)
+    return _described(topic, context, operations)
 
 
 def _unknown(name: str) -> KafkaError:
     return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
 
 
-def _described(broker: Broker, topic: Topic, operations: int) -> MetadataResponseTopic:
-    node = [broker.node_id]
-    partitions = []
-    for index, partition in enumerate(topic.partitions):
-        if partition is not None and not partition.is_offline:
-            described = MetadataResponsePartition(
-                partition_index=index,
-                leader_id=broker.node_id,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=node,
-                isr_nodes=node,
-            )
-        else:
-            described = MetadataResponsePartition(
-                error_code=ErrorCode.LEADER_NOT_AVAILABLE,
-                partition_index=index,
-                leader_id=-1,
-                replica_nodes=node,
-                isr_nodes=node,
-                offline_replicas=node,
-            )
-        partitions.append(described)
+def _described(topic: Topic, context: RequestContext, operations: int) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=partitions,
+        partitions=[_partition(topic, index, context) for index in range(len(topic.partitions))],
         topic_authorized_operations=operations,
+    )
+
+
+def _partition(topic: Topic, index: int, context: RequestContext) -> MetadataResponsePartition:
+    cluster = context.broker.cluster
+    view = cluster.partition(topic, index, context.endpoint)
+    error_code, replicas, isr = view.error_code, view.replicas, view.isr
+    if error_code == ErrorCode.LISTENER_NOT_FOUND and context.version < LISTENER_ERRORS_FROM:
+        error_code = ErrorCode.LEADER_NOT_AVAILABLE
+    if context.version < ALL_REPLICAS_FROM:
+        reachable = {node.id for node in cluster.nodes(context.endpoint)}
+        replicas = [replica for replica in view.replicas if replica in reachable]
+        isr = [replica for replica in view.isr if replica in reachable]
+        if not error_code and len(replicas) < len(view.replicas):
+            error_code = ErrorCode.REPLICA_NOT_AVAILABLE
+    return MetadataResponsePartition(
+        error_code=error_code,
+        partition_index=index,
+        leader_id=view.leader,
+        leader_epoch=view.leader_epoch,
+        replica_nodes=list(replicas),
+        isr_nodes=list(isr),
+        offline_replicas=list(view.offline),
     )

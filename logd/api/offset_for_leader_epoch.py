@@ -32,7 +32,7 @@ def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> Off
 def _end_offset(context: RequestContext, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     answer = EpochEndOffset(partition=asked.partition)
     try:
-        partition = context.broker.catalog.find(topic).partition(asked.partition)
+        partition = context.broker.catalog.find(topic).partition(asked.partition, asked.current_leader_epoch)
         check_leader_epoch(partition, asked.current_leader_epoch)
         if asked.leader_epoch == partition.leader_epoch:
             answer.leader_epoch, answer.end_offset = partition.leader_epoch, partition.high_watermark

@@ -10,18 +10,27 @@ From version 12 on a transactional batch makes its partition part of the transac
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from logd.api.answer import Refused
+from logd.api.current_leaders import Find, tell_leaders
 from logd.api.transaction_codes import IMPLICIT_FROM, produce_code
 from logd.broker.admission import NotYetAdmitted
 from logd.errors import ErrorCode, KafkaError, RecordsRefused
-from logd.wire.produce import PartitionProduced, Topic, decode_produce_request, encode_produce_response
+from logd.wire.produce import (
+    LEADERS,
+    TOPIC_IDS,
+    PartitionProduced,
+    Topic,
+    decode_produce_request,
+    encode_produce_response,
+)
 
 if TYPE_CHECKING:
     from logd.api.context import RequestContext
+    from logd.broker.cluster_view import Node
     from logd.broker.partition import Partition
     from logd.broker.topic import Topic as BrokerTopic
     from logd.storage import Appended
@@ -59,9 +68,10 @@ def serve(
     broker = context.broker
     acks = request.acks
     now_ms = broker.now_ms()
-    find = broker.catalog.topics.get if version < 13 else broker.catalog.topics_by_id.get
+    find = broker.catalog.topics.get if version < TOPIC_IDS else broker.catalog.topics_by_id.get
     transactional_id, implicit = request.transactional_id, version >= IMPLICIT_FROM
     answers: Answers = []
+    is_misled = False
     unflushed: Unflushed = []
     waiting: list[Waiting] = []
     for name, partitions in request.topics:
@@ -88,6 +98,7 @@ def serve(
                 first, _, append_time, log_start, _ = appended
                 produced.append(PartitionProduced(index, 0, first, append_time, log_start))
             except KafkaError as error:
+                is_misled |= error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
                 produced.append(_failed(index, error, version))
             except NotYetAdmitted as not_yet:
                 again = partial(
@@ -105,7 +116,9 @@ def serve(
         _close_on_error(answers)
         return None
     if unflushed or waiting:
-        return _answer_later(answers, unflushed, waiting, acks, version, correlation_id)
+        return _answer_later(answers, unflushed, waiting, acks, version, correlation_id, context)
+    if is_misled:
+        return _encode_with_leaders(answers, version, correlation_id, context)
     return encode_produce_response(answers, version, correlation_id)
 
 
@@ -116,6 +129,7 @@ async def _answer_later(
     acks: int,
     version: int,
     correlation_id: int,
+    context: RequestContext,
 ) -> bytes:
     """The response, once what it acknowledges is on the disk and with the other replicas, or is known not to
     get there.
@@ -136,7 +150,20 @@ async def _answer_later(
             await flushed
         except KafkaError as error:
             produced[place] = _failed(produced[place].partition, error, version)
-    return encode_produce_response(answers, version, correlation_id)
+    return _encode_with_leaders(answers, version, correlation_id, context)
+
+
+def _encode_with_leaders(
+    answers: Answers, version: int, correlation_id: int, context: RequestContext
+) -> bytes:
+    """Tell clients that ask the wrong broker which is the right one."""
+    nodes: Sequence[Node] = ()
+    if version >= LEADERS:
+        catalog = context.broker.catalog
+        find: Find = catalog.topics.get if version < TOPIC_IDS else catalog.topics_by_id.get
+        misled = (ErrorCode.NOT_LEADER_OR_FOLLOWER,)
+        nodes = tell_leaders(answers, misled, find, context.broker.cluster, context.endpoint)
+    return encode_produce_response(answers, version, correlation_id, nodes=nodes)
 
 
 async def _append_once_admitted(append: Callable[[], Appended], consent: Awaitable[None]) -> Appended:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from logd.broker.broker_metrics import BrokerMetrics
 from logd.broker.catalog import TopicCatalog, new_topic_id
+from logd.broker.cluster_view import ClusterView
 from logd.broker.compaction import Compaction
 from logd.broker.config_layers import ConfigLayers
 from logd.broker.fetch_sessions import FetchSessions, random_id
 from logd.broker.found_logs import FoundLogs
 from logd.broker.groups.groups import Groups
 from logd.broker.housekeeping import Housekeeping
-from logd.broker.internal_topics import overrides_of, partitions_of
+from logd.broker.internal_topics import overrides_of, partitions_of, replicas_of
 from logd.broker.journal_folder import journal_folder
 from logd.broker.known_answers import KnownAnswers
 from logd.broker.log_dirs import LogDirs
@@ -38,7 +39,7 @@ from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint
 from logd.config.topic import TopicConfig
 from logd.errors import MillstreamError
-from logd.metadata.decisions import Alter, alter_broker
+from logd.metadata.decisions import Alter
 from logd.metadata.embedded import EmbeddedStore
 from logd.metadata.image import ClusterImage
 from logd.metadata.store import MetadataStore
@@ -64,6 +65,7 @@ class Broker:
     ``start`` opens everything and returns; the server may listen then. ``stop`` closes it cleanly.
 
     Attributes: ``config``, ``now_ms``, ``node_id``, ``cluster_id``, ``catalog`` (topics, partitions),
+    ``cluster`` (who the brokers are, who leads what),
     ``producer_ids``, ``groups`` and ``transactions`` (the coordinators' shells), ``fetch_sessions``,
     ``warmer`` (reads that would wait for the disk), ``wakeups`` (requests that wait and have news),
     ``metadata_answers``, ``metrics``, ``requests_served`` (how many, by API key), ``endpoints`` (advertised,
@@ -103,6 +105,7 @@ class Broker:
         self.requests_served: Counter[int] = Counter()
         self.loop: asyncio.AbstractEventLoop
         self.catalog: TopicCatalog
+        self.cluster: ClusterView
         self.moves: Moves
         self.groups: Groups
         self.housekeeping: Housekeeping
@@ -203,12 +206,14 @@ class Broker:
             flusher=self.housekeeping.flusher,
             hide=self.housekeeping.hide,
             run=self.housekeeping.run,
-            rehomed=lambda: self.catalog.rehomed(),
+            rehomed=lambda: self.catalog.told_anew(),
         )
+        self.cluster = ClusterView(self.image, self.node_id, self.config.broker_rack)
         self.catalog = TopicCatalog(
             self._store,
             self.image,
             replicas,
+            cluster=self.cluster,
             defaults=self.config.topic_defaults,
             settings_changed=self._settings_changed,
         )
@@ -305,9 +310,19 @@ class Broker:
 
     # Topics and settings
 
+    def controller_changed(self, broker_id: int) -> None:
+        """Another broker is the controller, or -1: it is not known who. For a broker among several."""
+        self.cluster.controller_id = broker_id
+        self.catalog.told_anew()
+
     async def auto_create(self, name: str) -> Topic:
         """Create a topic that a client only asked about, with the broker's defaults. KafkaError."""
-        return await self.catalog.create(name, partitions_of(name, self.config), self._overrides_of(name))
+        return await self.catalog.create(
+            name,
+            partitions_of(name, self.config),
+            self._overrides_of(name),
+            replication_factor=replicas_of(name, self.config),
+        )
 
     def _overrides_of(self, name: str) -> dict[str, str]:
         return overrides_of(name, self.config)
@@ -325,12 +340,9 @@ class Broker:
         """Give this broker (its id) or all (an empty name) the changed settings that ``alter`` makes of those
         there are once it is this change's turn. KafkaError.
         """
-        await self.catalog.change(
-            lambda image: alter_broker(
-                image,
-                broker,
-                alter,
-                lambda configs: self.config_layers.with_change(broker, configs).effective(),
+        await self.catalog.decide(
+            lambda controller: controller.alter_broker(
+                broker, alter, lambda configs: self.config_layers.with_change(broker, configs).effective()
             ),
             validate_only=validate_only,
         )

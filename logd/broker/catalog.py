@@ -1,7 +1,8 @@
 """The topics of the cluster as this broker knows them, and the one way they change.
 
-A change is decided on the image of the cluster (``logd.metadata.decisions``), written to the metadata store,
-and then applied, one after the other. Only an applied change opens or closes partitions (``replicas``); where
+A change is decided on the image of the cluster (``logd.metadata.controller``), written to the metadata store,
+and then applied, one after the other. On a broker among several the cluster's controller does that, and is
+handed in. Only an applied change opens or closes partitions (``replicas``); where
 it was decided makes no difference. A client that goes away in the middle stops none of it.
 """
 
@@ -9,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from logd.broker.admission import TransactionGuard
+from logd.broker.cluster_view import ClusterView
 from logd.broker.partition import Partition
 from logd.broker.pool import to_its_end
 from logd.broker.replicas import Replicas
@@ -26,7 +29,15 @@ from logd.metadata.store import MetadataStore
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from logd.metadata.controller.core import Controller
+    from logd.metadata.controller.decision import Decision
+    from logd.metadata.controller.topics import NewTopic
     from logd.storage import Log, LogFolder
+
+T = TypeVar("T")
+
+Decide: TypeAlias = "Callable[[Controller], Decision[T]]"
+"""What is to be decided, on the controller's image; KafkaError where it must not be."""
 
 
 class Assigning(Protocol):
@@ -43,8 +54,14 @@ class Assigning(Protocol):
         """The partition is about to be closed."""
 
 
-Decide: TypeAlias = Callable[[ClusterImage], Sequence[Change]]
-"""The changes to be made of the image; KafkaError where they must not be."""
+class ClusterController(Protocol):
+    """The controller of a cluster of several brokers, while it is on this one: a `ServingController`."""
+
+    async def do(self, decide: Decide[T], *, validate_only: bool = False) -> Decision[T]:
+        """Decide, write and publish. Returns once this broker, too, has applied what was published.
+
+        KafkaError: those of ``decide``, KAFKA_STORAGE_ERROR, NOT_CONTROLLER.
+        """
 
 
 class TopicCatalog:
@@ -60,6 +77,7 @@ class TopicCatalog:
         image: ClusterImage,
         replicas: Replicas,
         *,
+        cluster: ClusterView,
         defaults: TopicConfig,
         settings_changed: Callable[[], None],
     ) -> None:
@@ -69,10 +87,13 @@ class TopicCatalog:
         self.defaults = defaults
         self._store = store
         self._image = image
+        self._cluster = cluster
         self._settings_changed = settings_changed
         self._changing = asyncio.Lock()
         self._assigned: Assigning | None = None
         self._topics_deleted: Callable[[list[str]], None] = lambda names: None
+        self.controller: ClusterController | None = None
+        """Who decides instead, in a cluster of several brokers."""
         self._replicas = replicas
 
     @property
@@ -109,31 +130,68 @@ class TopicCatalog:
 
     # Deciding
 
-    def check_creation(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
-        """Raise the KafkaError with which creating this topic would be refused."""
-        self._creation(self._image, name, partitions, configs)
-
-    async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
-        """Create a topic; the KafkaErrors of ``check_creation``, or KAFKA_STORAGE_ERROR."""
-        await self.change(lambda image: self._creation(image, name, partitions, configs))
+    async def create(
+        self, name: str, partitions: int, configs: Mapping[str, str], *, replication_factor: int = 1
+    ) -> Topic:
+        """Create a topic. KafkaErrors of `add`."""
+        await self.add(new_topic(name, partitions, configs, replication_factor=replication_factor))
         return self.find(name)
 
-    def _creation(
-        self, image: ClusterImage, name: str, partitions: int, configs: Mapping[str, str]
-    ) -> list[Change]:
-        if not self._replicas.can_begin:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no log folder can take topic {name}")
-        return decisions.create_topic(
-            image, name, partitions, configs, topic_id=new_topic_id(), defaults=self.defaults
+    async def add(self, new: NewTopic, *, validate_only: bool = False) -> TopicImage:
+        """Create a topic, placed as it says; an embedded node holds what there is of it.
+
+        KafkaErrors of `decisions.create_topic`, of placement in a cluster (INVALID_REPLICATION_FACTOR,
+        INVALID_REPLICA_ASSIGNMENT), KAFKA_STORAGE_ERROR.
+        """
+        return await self.decide(
+            lambda controller: self._creation(controller, new), validate_only=validate_only
         )
 
-    async def grow(self, name: str, partitions: int) -> None:
-        """Give a topic more partitions; INVALID_PARTITIONS unless there are more than now."""
-        await self.change(lambda image: decisions.grow_topic(image, name, partitions))
+    def _creation(self, controller: Controller, new: NewTopic) -> Decision[TopicImage]:
+        if controller.image.brokers:
+            return controller.create_topic(new)
+        return self._creation_here(controller, new)
+
+    def _creation_here(self, controller: Controller, new: NewTopic) -> Decision[TopicImage]:
+        from logd.metadata.controller.decision import Decision
+
+        if not self._replicas.can_begin:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no log folder can take topic {new.name}")
+        changes = decisions.create_topic(
+            controller.image,
+            new.name,
+            new.partitions,
+            new.configs,
+            topic_id=new.topic_id,
+            defaults=self.defaults,
+        )
+        topic = TopicImage(
+            name=new.name, topic_id=new.topic_id, partitions=new.partitions, configs=dict(new.configs)
+        )
+        return Decision(changes, topic)
+
+    async def grow(
+        self,
+        name: str,
+        partitions: int,
+        assignments: Sequence[Sequence[int]] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Give a topic more partitions. KafkaErrors of `decisions.grow_topic`, of placement in a cluster."""
+
+        from logd.metadata.controller.decision import Decision
+
+        def growth(controller: Controller) -> Decision[None]:
+            if controller.image.brokers:
+                return controller.grow_topic(name, partitions, assignments)
+            return Decision(decisions.grow_topic(controller.image, name, partitions), None)
+
+        await self.decide(growth, validate_only=validate_only)
 
     async def delete(self, topic: Topic) -> None:
         """Forget a topic; then its logs are deleted, and waiting fetches answered. KafkaError."""
-        await self.change(lambda image: decisions.delete_topic(image, topic.name, topic.topic_id))
+        await self.decide(lambda controller: controller.delete_topic(topic.name, topic.topic_id))
 
     async def configure(self, topic: Topic, alter: Alter, *, validate_only: bool = False) -> None:
         """Give a topic the overrides that ``alter`` makes of those it has once it is this change's turn.
@@ -141,28 +199,36 @@ class TopicCatalog:
         KafkaError: those of ``alter``, INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION for one deleted meanwhile.
         """
         name, topic_id = topic.name, topic.topic_id
-        await self.change(
-            lambda image: decisions.alter_topic(image, name, topic_id, alter, defaults=self.defaults),
-            validate_only=validate_only,
+        await self.decide(
+            lambda controller: controller.alter_topic(name, topic_id, alter), validate_only=validate_only
         )
 
-    async def change(self, decide: Decide, *, validate_only: bool = False) -> None:
-        """Decide on the image as it is at this change's turn, write that down, and apply it.
+    async def decide(self, decide: Decide[T], *, validate_only: bool = False) -> T:
+        """Decide on the image as it is at this change's turn, write that down, and apply it; the answer.
 
         KafkaError: those of ``decide``, KAFKA_STORAGE_ERROR where it cannot be written.
         """
-        await to_its_end(self._change(decide, validate_only))
+        if self.controller is not None:
+            return (await self.controller.do(decide, validate_only=validate_only)).answer
+        if validate_only:  # nothing is written: no turn to wait for
+            return decide(self._itself()).answer
+        return await to_its_end(self._decide(decide))
 
-    async def _change(self, decide: Decide, validate_only: bool) -> None:
+    def _itself(self) -> Controller:
+        """An embedded node decides for itself. Imported with the first change, which a start does without."""
+        from logd.metadata.controller.core import Controller, ControllerSettings
+
+        return Controller(self._image, epoch=0, settings=ControllerSettings(defaults=self.defaults))
+
+    async def _decide(self, decide: Decide[T]) -> T:
         async with self._changing:
-            changes = list(decide(self._image))
-            if validate_only:
-                return
-            await self._write(changes)
-            for change in changes:
+            decision = decide(self._itself())
+            await self._write(decision.changes)
+            for change in decision.changes:
                 self._image.apply(change)
                 await self._apply(change)
             await self._replicas.room()
+            return decision.answer
 
     async def _write(self, changes: list[Change]) -> None:
         try:
@@ -274,7 +340,7 @@ class TopicCatalog:
         self.version += 1
 
     def _topic(self, image: TopicImage) -> Topic:
-        return Topic(image, self._lenient_config(image))
+        return Topic(image, self._lenient_config(image), self._cluster)
 
     def _know(self, topic: Topic) -> None:
         self.topics[topic.name] = topic
@@ -306,8 +372,10 @@ class TopicCatalog:
         self.version += 1
         return gone
 
-    def rehomed(self) -> None:
-        """A partition was begun again in another folder."""
+    def told_anew(self) -> None:
+        """Clients are told something else now, though no change was applied: a partition was begun again in
+        another folder, or another broker is the controller.
+        """
         self.version += 1
 
     def disk_work(self) -> dict[str, int]:
@@ -317,6 +385,29 @@ class TopicCatalog:
     async def disk_work_ended(self) -> None:
         """Wait until the disk has what was applied."""
         await self._replicas.disk_work_ended()
+
+
+def new_topic(
+    name: str,
+    partitions: int,
+    configs: Mapping[str, str],
+    *,
+    replication_factor: int = 1,
+    assignments: Mapping[int, Sequence[int]] | None = None,
+) -> NewTopic:
+    """A topic to be created, with an id of its own, and placed from anywhere on."""
+    from logd.metadata.controller.placement import Start
+    from logd.metadata.controller.topics import NewTopic
+
+    return NewTopic(
+        name=name,
+        topic_id=new_topic_id(),
+        start=Start(random.getrandbits(31), random.getrandbits(31)),
+        partitions=partitions,
+        replication_factor=replication_factor,
+        assignments=assignments,
+        configs=configs,
+    )
 
 
 def new_topic_id() -> bytes:

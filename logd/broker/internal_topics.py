@@ -15,6 +15,15 @@ def partitions_of(name: str, config: BrokerConfig) -> int:
     return config.num_partitions
 
 
+def replicas_of(name: str, config: BrokerConfig) -> int:
+    """How many replicas each of them has."""
+    if name == GROUP_OFFSETS:
+        return config.offsets_topic_replication_factor
+    if name == TRANSACTION_STATE:
+        return config.transaction_state_log_replication_factor
+    return config.default_replication_factor
+
+
 def overrides_of(name: str, config: BrokerConfig) -> dict[str, str]:
     """The overrides a topic of the coordinators is created with; none for any other topic."""
     if name == GROUP_OFFSETS:

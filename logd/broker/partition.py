@@ -73,7 +73,8 @@ class Partition:
     the second of two appends in a row costs nothing. ``followers`` are told in the same way of every append.
     ``holds_back``: appends have to be looked at before they may be read. ``in_sync_replicas``: how many there
     are; whoever gives a leader its role keeps it right. ``checkpointed_high_watermark`` is what the disk said
-    at the start, within the log: where a role begins from.
+    at the start, within the log: where a role begins from. ``is_leader``: whether this broker leads it, which
+    is what clients' requests are for.
     """
 
     __slots__ = (
@@ -91,6 +92,7 @@ class Partition:
         "holds_back",
         "in_sync_replicas",
         "index",
+        "is_leader",
         "leader_epoch",
         "log",
         "max_message_bytes",
@@ -122,6 +124,7 @@ class Partition:
         self.topic_id = topic_id
         self.index = log.partition
         self.tp = log.tp
+        self.is_leader = True
         self.leader_epoch = max(log.latest_epoch, 0)
         self.waiters: set[AppendWaiter] = set()
         self.guard: TransactionGuard | None = None

@@ -166,6 +166,7 @@ class Replicas:
             checkpointed_high_watermark=checkpointed,
         )
         partition.guard = self._guard
+        partition.is_leader = self._at_hand is None
         return partition
 
     # Beginning

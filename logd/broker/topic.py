@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from logd.broker.cluster_view import ClusterView
+from logd.broker.fencing import check_leader_epoch
 from logd.broker.partition import Partition
 from logd.config.topic import TopicConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.image import TopicImage
+from logd.topic_partition import TopicPartition
 
 GROUP_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
@@ -14,12 +17,13 @@ INTERNAL_TOPICS = frozenset((GROUP_OFFSETS, TRANSACTION_STATE))
 
 class Topic:
     """``image`` is the topic as it is in the cluster, ``partitions`` what is held here, by index: None for a
-    partition that no log folder serves. ``is_internal``: a coordinator's.
+    partition that no log folder serves, or that is on other brokers. ``is_internal``: a coordinator's.
     """
 
-    __slots__ = ("config", "image", "is_deleted", "is_internal", "name", "partitions", "topic_id")
+    __slots__ = ("_cluster", "config", "image", "is_deleted", "is_internal", "name", "partitions", "topic_id")
 
-    def __init__(self, image: TopicImage, config: TopicConfig) -> None:
+    def __init__(self, image: TopicImage, config: TopicConfig, cluster: ClusterView) -> None:
+        self._cluster = cluster
         self.image = image
         self.name = image.name
         self.topic_id = image.topic_id
@@ -28,8 +32,22 @@ class Topic:
         self.is_deleted = False
         self.partitions: list[Partition | None] = [None] * image.partitions
 
-    def partition(self, index: int) -> Partition:
-        """The partition, or the KafkaError that its absence deserves."""
+    def partition(self, index: int, known_epoch: int = -1) -> Partition:
+        """The partition if this broker leads it, or the KafkaError that clients get.
+
+        ``known_epoch`` is the client's leader epoch, -1 if it does not say. Where this broker leads it, it is
+        left to the caller to check; a follower's client hears of its epoch first, as in Kafka.
+        """
+        if 0 <= index < len(self.partitions):
+            partition = self.partitions[index]
+            if partition is not None and partition.is_leader:
+                return partition
+        partition = self.held(index)
+        check_leader_epoch(partition, known_epoch)
+        raise self._cluster.not_leader(partition.tp)
+
+    def held(self, index: int) -> Partition:
+        """The partition as it is open here, led or followed, or the KafkaError that its absence deserves."""
         if not 0 <= index < len(self.partitions):
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -37,9 +55,7 @@ class Topic:
             )
         partition = self.partitions[index]
         if partition is None:
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}-{index} is in a log folder that is offline"
-            )
+            raise self._cluster.absence(TopicPartition(self.name, index))
         return partition
 
     def configure(self, config: TopicConfig) -> None:

@@ -15,6 +15,7 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from logd.errors import MalformedMessage
 from logd.wire import primitives
+from logd.wire.node_endpoints import NodeEndpoint, node_endpoints_tag
 from logd.wire.primitives import (
     FAILURES,
     Nonsense,
@@ -48,6 +49,8 @@ VERSIONS: Final = (4, 18)
 FLEXIBLE: Final = 12
 TOPIC_IDS: Final = 13
 """First version that names topics by their ids."""
+NODES: Final = 16
+"""First version that names the leaders' addresses (KIP-951)."""
 READ_COMMITTED: Final = 1
 """As an isolation level."""
 NO_REPLICA: Final = -1
@@ -108,6 +111,10 @@ class PartitionFetched(NamedTuple, Generic[S]):
     preferred_read_replica: int = -1
     diverging: tuple[int, int] | None = None
     """(leader epoch, its end offset): a reader (from version 12 on) has read what is not here (KIP-320)."""
+    leader: tuple[int, int] | None = None
+    """(leader, leader epoch) beside an error that another broker would not give, from version 12 on; such an
+    answer has no `diverging`.
+    """
 
 
 def decode_fetch_request(buffer: Buffer, version: int, pos: int = 0, end: int | None = None) -> ReceivedFetch:
@@ -255,7 +262,9 @@ _FETCHED_12 = struct.Struct(">ihqqqBi")  # and the number of aborted transaction
 _ABORTED = struct.Struct(">qq")
 _SESSION = struct.Struct(">ihi")  # throttle time, error, session id
 _DIVERGING = struct.Struct(">BBBiqx")  # one tagged field, number 0, of so many bytes: epoch, end offset
-_TAG = (1, 0, 13)
+_DIVERGING_TAG = (1, 0, 13)
+_LEADER = struct.Struct(">BBBiix")  # the same, number 1: leader, leader epoch
+_LEADER_TAG = (1, 1, 9)
 
 
 def encode_fetch_response(
@@ -266,8 +275,11 @@ def encode_fetch_response(
     throttle_time_ms: int = 0,
     error_code: int = 0,
     session_id: int = 0,
+    nodes: Sequence[NodeEndpoint] = (),
 ) -> list[bytes | S]:
-    """The whole response frame as chunks to be sent in order, its length in front."""
+    """The whole response frame as chunks to be sent in order, its length in front. ``nodes`` are where the
+    leaders told are found, from version 16 on.
+    """
     flexible = version >= FLEXIBLE
     if version >= 7:
         head = _SESSION.pack(throttle_time_ms, error_code, session_id)
@@ -290,13 +302,16 @@ def encode_fetch_response(
                 size += len(chunk) + records.length
                 pending = []
             if flexible:
-                pending.append(
-                    b"\0" if fetched.diverging is None else _DIVERGING.pack(*_TAG, *fetched.diverging)
-                )
+                if fetched.leader is not None:
+                    pending.append(_LEADER.pack(*_LEADER_TAG, *fetched.leader))
+                elif fetched.diverging is not None:
+                    pending.append(_DIVERGING.pack(*_DIVERGING_TAG, *fetched.diverging))
+                else:
+                    pending.append(b"\0")
         if flexible:
             pending.append(b"\0")
     if flexible:
-        pending.append(b"\0")
+        pending.append(node_endpoints_tag(nodes if version >= NODES else ()))
     last = b"".join(pending)
     frame = _FRAME.pack(size + len(last), correlation_id)
     if not chunks:

@@ -16,6 +16,7 @@ from logd.errors import MalformedMessage
 from logd.wire import primitives
 from logd.wire.api_keys import ApiKey
 from logd.wire.headers import encode_request_header
+from logd.wire.node_endpoints import NodeEndpoint, node_endpoints_tag
 from logd.wire.primitives import (
     FAILURES,
     Nonsense,
@@ -40,6 +41,8 @@ VERSIONS: Final = (3, 13)
 FLEXIBLE: Final = 9
 TOPIC_IDS: Final = 13
 """First version that names topics by their ids."""
+LEADERS: Final = 10
+"""First version that tells current leaders (KIP-951)."""
 
 _INT32 = struct.Struct(">i")
 _SETTINGS = struct.Struct(">hi")  # acks, timeout
@@ -53,6 +56,8 @@ _NO_TAGS = b"\0\0\0"
 _FRAME = struct.Struct(">ii")  # length of what follows, correlation id
 _PRODUCED = {True: struct.Struct(">ihqqq"), False: struct.Struct(">ihqq")}
 """Partition, error, base offset, append time, and (from version 5 on) log start offset."""
+_LEADER = struct.Struct(">BBBiix")  # one tagged field, number 0, of so many bytes: leader, leader epoch
+_LEADER_TAG = (1, 0, 9)
 _ONE_FLEXIBLE = struct.Struct(">ihqqqBBBBiB")
 """One partition, no record errors, no message, tags of partition and topic, throttle time, tags."""
 
@@ -78,6 +83,8 @@ class PartitionProduced(NamedTuple):
     error_message: str | None = None
     record_errors: Sequence[tuple[int, str | None]] = ()
     """(index of the record in its batch, what is wrong with it), from version 8 on."""
+    leader: tuple[int, int] | None = None
+    """(leader, leader epoch) beside an error that another broker would not give, from version 10 on."""
 
 
 def decode_produce_request(
@@ -174,11 +181,12 @@ def encode_produce_response(
     version: int,
     correlation_id: int,
     throttle_time_ms: int = 0,
+    nodes: Sequence[NodeEndpoint] = (),
 ) -> bytes:
-    """The whole response frame, its length in front."""
-    if version >= FLEXIBLE and len(topics) == 1 and len(topics[0][1]) == 1:
+    """The whole response frame, its length in front. ``nodes`` are where the leaders told are found."""
+    if version >= FLEXIBLE and len(topics) == 1 and len(topics[0][1]) == 1 and not nodes:
         topic, (only,) = topics[0]
-        if only.error_message is None and not only.record_errors:
+        if only.error_message is None and not only.record_errors and only.leader is None:
             return _encode_one(topic, only, correlation_id, throttle_time_ms)
     flexible = version >= FLEXIBLE
     parts = [b"\0" if flexible else b"", primitives.array_length(len(topics), flexible)]
@@ -190,7 +198,7 @@ def encode_produce_response(
             parts.append(b"\0")
     parts.append(_INT32.pack(throttle_time_ms))
     if flexible:
-        parts.append(b"\0")
+        parts.append(node_endpoints_tag(nodes if version >= LEADERS else ()))
     body = b"".join(parts)
     return _FRAME.pack(4 + len(body), correlation_id) + body
 
@@ -200,7 +208,7 @@ def _encode_one(
 ) -> bytes:
     """What nearly every request gets: one topic, one partition, nothing to say about records."""
     name = topic if isinstance(topic, bytes) else compact_string(topic)
-    partition, error_code, base_offset, append_time, start_offset, _, _ = produced
+    partition, error_code, base_offset, append_time, start_offset, _, _, _ = produced
     rest = _ONE_FLEXIBLE.pack(
         partition, error_code, base_offset, append_time, start_offset, 1, 0, 0, 0, throttle_time_ms, 0
     )
@@ -219,7 +227,10 @@ def _encode_partition(parts: list[bytes], produced: PartitionProduced, version: 
     parts.append(primitives.array_length(len(produced.record_errors), flexible))
     for index, message in produced.record_errors:
         parts += (_INT32.pack(index), text(message), b"\0" if flexible else b"")
-    parts += (text(produced.error_message), b"\0" if flexible else b"")
+    parts.append(text(produced.error_message))
+    if flexible:
+        leader = produced.leader if version >= LEADERS else None
+        parts.append(b"\0" if leader is None else _LEADER.pack(*_LEADER_TAG, *leader))
 
 
 def encode_produce_request(

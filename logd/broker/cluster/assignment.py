@@ -48,7 +48,7 @@ class Assignment:
             leader_epoch=state.leader_epoch,
             high_watermark=partition.high_watermark,
         )
-        partition.leader_epoch = state.leader_epoch
+        partition.leader_epoch, partition.is_leader = state.leader_epoch, False
         partition.take_role(FollowerRole(core))
         if state.leader == NO_LEADER:
             self._fetchers.unfollow(partition.tp)

@@ -65,7 +65,7 @@ class Leading:
             return self._look(known)
         if state.leader_epoch > partition.log.highest_epoch:
             partition.log.begin_epoch(state.leader_epoch)
-        partition.leader_epoch = state.leader_epoch
+        partition.leader_epoch, partition.is_leader = state.leader_epoch, True
         core = Leader(
             partition.log,
             state,

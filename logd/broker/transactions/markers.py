@@ -41,7 +41,8 @@ class Markers:
     ) -> Awaitable[None] | None:
         """End a transaction in one partition; what to await until that is on the disk, by flush.messages.
 
-        KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, and what `Partition.append_marker` says.
+        KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER, and what
+        `Partition.append_marker` says.
         """
         partition = self._catalog.find(where.topic).partition(where.partition)
         now_ms = self._now_ms()

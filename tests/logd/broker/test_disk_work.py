@@ -10,6 +10,7 @@ import pytest
 
 from logd.broker import disk_work
 from logd.broker.broker import Broker
+from logd.broker.catalog import new_topic
 from logd.broker.disk_work import DiskWork
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint
@@ -68,7 +69,7 @@ def test_a_client_faster_than_the_disk_waits_for_it(tmp_path: Path, monkeypatch:
         asking = asyncio.create_task(ask(20))
         await until(lambda: told() == 4)
         with pytest.raises(KafkaError):  # others are answered what needs nothing of the disk
-            broker.catalog.check_creation("t0", 1, {})
+            await broker.catalog.add(new_topic("t0", 1, {}), validate_only=True)
         assert len(broker.catalog.topics) == 4
         assert not asking.done()
         disk.set()

@@ -29,9 +29,9 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     describe = metadata._described
 
-    def note(broker: Any, topic: Any, operations: int) -> Any:
+    def note(topic: Any, context: Any, operations: int) -> Any:
         names.append(topic.name)
-        return describe(broker, topic, operations)
+        return describe(topic, context, operations)
 
     monkeypatch.setattr(metadata, "_described", note)
     return names

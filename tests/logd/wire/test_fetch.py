@@ -27,6 +27,7 @@ from logd.wire.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
     FetchLeaderIdAndEpoch,
+    FetchNodeEndpoint,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -150,7 +151,11 @@ fetched = st.builds(
     st.none() | st.lists(st.tuples(int64, int64), max_size=2),
     int32,
     st.none() | st.tuples(st.integers(0, (1 << 31) - 1), st.integers(0, (1 << 63) - 1)),
+    st.none(),
 )
+leaders = st.tuples(st.integers(0, (1 << 31) - 1), st.integers(0, (1 << 31) - 1))
+misled = leaders.map(lambda leader: PartitionFetched[Elsewhere](3, 6, leader=leader))
+node_endpoints = st.lists(st.tuples(int32, names, int32, st.none() | names), max_size=2)
 
 
 def content(records: Elsewhere | bytes) -> bytes:
@@ -159,9 +164,10 @@ def content(records: Elsewhere | bytes) -> bytes:
 
 @given(data=st.data(), version=versions, throttle=int32, session_id=int32)
 def test_responses(data: st.DataObject, version: int, throttle: int, session_id: int) -> None:
-    topics = data.draw(topics_of(version, fetched))
+    topics = data.draw(topics_of(version, fetched | misled))
+    nodes = data.draw(node_endpoints)
     chunks = encode_fetch_response(
-        topics, version, 12, throttle_time_ms=throttle, error_code=70, session_id=session_id
+        topics, version, 12, throttle_time_ms=throttle, error_code=70, session_id=session_id, nodes=nodes
     )
     frame = b"".join([chunk if isinstance(chunk, bytes) else chunk.content for chunk in chunks])
     assert struct.unpack_from(">i", frame)[0] == len(frame) - 4
@@ -171,6 +177,10 @@ def test_responses(data: st.DataObject, version: int, throttle: int, session_id:
         throttle_time_ms=throttle,
         error_code=70,
         session_id=session_id,
+        node_endpoints=[
+            FetchNodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
+            for node_id, host, port, rack in nodes
+        ],
         responses=[
             FetchableTopicResponse(**name_or_id(topic), partitions=[declare(one) for one in parts])
             for topic, parts in topics
@@ -189,7 +199,7 @@ def test_responses(data: st.DataObject, version: int, throttle: int, session_id:
                     list(one.aborted or ()),
                     one.preferred_read_replica if version >= 11 else -1,
                     content(one.records),
-                    *(-1, -1),
+                    *(one.leader if one.leader and version >= 12 else (-1, -1)),
                     *(one.diverging if one.diverging and version >= 12 else (-1, -1)),
                 )
                 for one in parts
@@ -206,8 +216,12 @@ def declare(one: PartitionFetched[Elsewhere]) -> PartitionData:
     diverging = EpochEndOffset()
     if one.diverging is not None:
         diverging = EpochEndOffset(epoch=one.diverging[0], end_offset=one.diverging[1])
+    leader = FetchLeaderIdAndEpoch()
+    if one.leader is not None:
+        leader = FetchLeaderIdAndEpoch(leader_id=one.leader[0], leader_epoch=one.leader[1])
     return PartitionData(
         diverging_epoch=diverging,
+        current_leader=leader,
         partition_index=one.partition,
         error_code=one.error_code,
         high_watermark=one.high_watermark,

@@ -14,6 +14,8 @@ from logd.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
+    ProduceLeaderIdAndEpoch,
+    ProduceNodeEndpoint,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
@@ -109,19 +111,26 @@ refused = st.tuples(
     *[int64] * 3,
     st.none() | names,
     st.lists(st.tuples(int32, st.none() | names), max_size=2),
+    st.none() | st.tuples(st.integers(0, 9), st.integers(0, 9)),
 ).map(lambda t: PartitionProduced(*t))
 produced = plain | refused
+node_endpoints = st.lists(st.tuples(int32, names, int32, st.none() | names), max_size=2)
 
 
 @given(data=st.data(), version=versions, throttle=int32)
 def test_responses(data: st.DataObject, version: int, throttle: int) -> None:
     topics = data.draw(topics_of(version, produced))
-    frame = encode_produce_response(topics, version, 12, throttle)
+    nodes = data.draw(node_endpoints)
+    frame = encode_produce_response(topics, version, 12, throttle, nodes)
     assert struct.unpack_from(">i", frame)[0] == len(frame) - 4
     correlation_id, body = decode_response_header(0, version, frame, 4)
     assert correlation_id == 12
     declared = ProduceResponse(
         throttle_time_ms=throttle,
+        node_endpoints=[
+            ProduceNodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
+            for node_id, host, port, rack in nodes
+        ],
         responses=[
             TopicProduceResponse(
                 **name_or_id(topic),  # type: ignore[arg-type]
@@ -137,6 +146,11 @@ def test_responses(data: st.DataObject, version: int, throttle: int) -> None:
                             BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
                             for index, text in one.record_errors
                         ],
+                        current_leader=ProduceLeaderIdAndEpoch(
+                            leader_id=one.leader[0], leader_epoch=one.leader[1]
+                        )
+                        if one.leader is not None
+                        else ProduceLeaderIdAndEpoch(),
                     )
                     for one in parts
                 ],

@@ -23,7 +23,8 @@ from logd.errors import ConnectionClosed, KafkaError
 from logd.metadata.controller.alter_partition import NewIsr
 from logd.metadata.controller.core import Controller
 from logd.metadata.controller.decision import Decision
-from logd.metadata.decisions import create_topic
+from logd.metadata.controller.placement import Start
+from logd.metadata.controller.topics import NewTopic
 from logd.metadata.image import BrokerImage, Change, ClusterImage, Endpoint, PartitionImage, TopicImage
 from logd.topic_partition import TopicPartition
 from logd.wire import Message
@@ -112,10 +113,8 @@ class Node:
         self.cluster.decide(lambda controller: controller.change_brokers(gone=[self.id]))
 
     async def own_topic(self, configs: dict[str, str]) -> None:
-        catalog = self.embedded.broker.catalog
-        await catalog.change(
-            lambda image: create_topic(image, TOPIC, 1, configs, topic_id=TOPIC_ID, defaults=catalog.defaults)
-        )
+        new = NewTopic(name=TOPIC, topic_id=TOPIC_ID, partitions=1, configs=configs, start=Start(0, 0))
+        await self.embedded.broker.catalog.add(new)
 
 
 class Nodes:

@@ -1,0 +1,186 @@
+"""Who the brokers of the cluster are, and who holds and leads a partition: what clients are told.
+
+An embedded node's image names neither brokers nor states of partitions. There this broker is all there is,
+goes by the address of the listener that was asked on, and leads what it serves. How a request words it is
+left to its handler; what is decided and applied, to the controller and the catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from logd.errors import ErrorCode, KafkaError
+from logd.metadata.image import NO_LEADER, BrokerImage, ClusterImage, PartitionImage
+from logd.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from logd.broker.topic import Topic
+    from logd.config.listeners import Endpoint
+
+NO_CONTROLLER = -1
+"""What clients are told while nobody knows the controller."""
+
+
+class Node(NamedTuple):
+    """A broker as clients of one listener reach it."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class Leader(NamedTuple):
+    """Who leads a partition by this broker's knowledge; ``id`` is -1 for nobody."""
+
+    id: int
+    epoch: int
+
+
+class PartitionView(NamedTuple):
+    """A partition as clients of one listener are told of it.
+
+    ``leader`` is -1 unless the leader is alive and has that listener; ``error_code`` says which it was:
+    LEADER_NOT_AVAILABLE or LISTENER_NOT_FOUND. ``offline`` are replicas on brokers that are not alive
+    or in log folders that failed.
+    """
+
+    leader: int
+    leader_epoch: int
+    replicas: Sequence[int]
+    isr: Sequence[int]
+    offline: Sequence[int] = ()
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class ClusterView:
+    """``controller_id`` is the broker that is known to be the controller, to be set by whoever learns of it
+    (`Broker.controller_changed`); an embedded node is its own.
+    """
+
+    def __init__(self, image: ClusterImage, node_id: int, rack: str | None) -> None:
+        self.image = image
+        self.node_id = node_id
+        self.controller_id = NO_CONTROLLER
+        self._rack = rack
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether this broker is all there is."""
+        return not self.image.brokers and not self.image.partitions
+
+    # Brokers
+
+    def nodes(self, asked_on: Endpoint) -> list[Node]:
+        """The brokers that are alive, by the listener asked on; who does not have it is left out."""
+        if self.is_embedded:
+            return [self._itself(asked_on)]
+        found = (_node(broker, asked_on.listener) for broker in self.image.brokers.values())
+        return sorted(node for node in found if node is not None)
+
+    def node(self, broker_id: int, asked_on: Endpoint) -> Node | None:
+        """One broker, if it is alive and has the listener asked on."""
+        if self.is_embedded:
+            return self._itself(asked_on) if broker_id == self.node_id else None
+        broker = self.image.brokers.get(broker_id)
+        return None if broker is None else _node(broker, asked_on.listener)
+
+    def _itself(self, asked_on: Endpoint) -> Node:
+        return Node(self.node_id, asked_on.host, asked_on.port, self._rack)
+
+    @property
+    def controller(self) -> int:
+        """The controller's id if it is alive, as Kafka with ZooKeeper says it; otherwise -1."""
+        if self.is_embedded:
+            return self.node_id
+        return self.controller_id if self.controller_id in self.image.brokers else NO_CONTROLLER
+
+    # Partitions
+
+    def partition(self, topic: Topic, index: int, asked_on: Endpoint) -> PartitionView:
+        """Partition ``index`` of a topic, which has so many."""
+        if self.is_embedded:
+            return self._own(topic, index)
+        tp = TopicPartition(topic.name, index)
+        state = self.image.partitions.get(tp)
+        if state is None:  # the topic is there, its first leaders follow
+            return PartitionView(
+                leader=NO_LEADER,
+                leader_epoch=-1,
+                replicas=(),
+                isr=(),
+                error_code=ErrorCode.LEADER_NOT_AVAILABLE,
+            )
+        error_code = self._leader_error(state.leader, asked_on)
+        return PartitionView(
+            leader=NO_LEADER if error_code else state.leader,
+            leader_epoch=state.leader_epoch,
+            replicas=state.replicas,
+            isr=state.isr,
+            offline=self._offline(tp, state),
+            error_code=error_code,
+        )
+
+    def _own(self, topic: Topic, index: int) -> PartitionView:
+        held, itself = topic.partitions[index], (self.node_id,)
+        if held is not None and not held.is_offline:
+            return PartitionView(
+                leader=self.node_id, leader_epoch=held.leader_epoch, replicas=itself, isr=itself
+            )
+        return PartitionView(
+            leader=NO_LEADER,
+            leader_epoch=-1,
+            replicas=itself,
+            isr=itself,
+            offline=itself,
+            error_code=ErrorCode.LEADER_NOT_AVAILABLE,
+        )
+
+    def _leader_error(self, leader: int, asked_on: Endpoint) -> ErrorCode:
+        broker = self.image.brokers.get(leader)
+        if broker is None:
+            return ErrorCode.LEADER_NOT_AVAILABLE
+        return ErrorCode.NONE if _node(broker, asked_on.listener) else ErrorCode.LISTENER_NOT_FOUND
+
+    def _offline(self, tp: TopicPartition, state: PartitionImage) -> list[int]:
+        image = self.image
+        return [
+            replica
+            for replica in state.replicas
+            if replica not in image.brokers or (image.offline and tp in image.offline_of(replica))
+        ]
+
+    def leader_of(self, tp: TopicPartition) -> Leader | None:
+        """The leader as the image has it, alive or not; None where it says nothing of the partition."""
+        state = self.image.partitions.get(tp)
+        return None if state is None else Leader(state.leader, state.leader_epoch)
+
+    def absence(self, tp: TopicPartition) -> KafkaError:
+        """What to answer for a partition of a topic that is known, which is not among those open here.
+
+        As Kafka: KAFKA_STORAGE_ERROR where its log folder failed, NOT_LEADER_OR_FOLLOWER where it is on other
+        brokers, UNKNOWN_TOPIC_OR_PARTITION where the image has not heard of it.
+        """
+        state = self.image.partitions.get(tp)
+        if self.is_embedded or (state is not None and self.node_id in state.replicas):
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tp} is in a log folder that is offline")
+        if state is None:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp} yet")
+        return self.not_leader(tp)
+
+    def not_leader(self, tp: TopicPartition) -> KafkaError:
+        """What to answer for a partition that another broker leads."""
+        leader = self.leader_of(tp)
+        known = f"broker {leader.id}" if leader is not None and leader.id != NO_LEADER else "no broker"
+        return KafkaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            f"{tp} is led by {known}, not by this broker, {self.node_id}: ask for metadata again",
+        )
+
+
+def _node(broker: BrokerImage, listener: str) -> Node | None:
+    for endpoint in broker.endpoints:
+        if endpoint.listener == listener:
+            return Node(broker.id, endpoint.host, endpoint.port, broker.rack)
+    return None

@@ -1,0 +1,177 @@
+"""Requests for partitions that broker 1 does not lead: followed, on other brokers, in a folder that failed.
+
+The codes are Kafka's ReplicaManager's: KAFKA_STORAGE_ERROR for a replica here that is offline, though another
+broker leads; a follower checks the leader epoch before it says that it does not lead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from logd.errors import ErrorCode
+from logd.records import build_batch
+from logd.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from logd.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from logd.wire.messages.describe_producers import DescribeProducersRequest
+from logd.wire.messages.describe_producers import TopicRequest as ProducersOf
+from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from logd.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from logd.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.logd.api_cluster.conftest import EXTERNAL, INTERNAL, TOPIC, Cluster
+
+OK = ErrorCode.NONE
+ELSEWHERE, OFFLINE = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR
+UNKNOWN, NO_REPLICA = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.REPLICA_NOT_AVAILABLE
+FENCED, AHEAD = ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH
+
+BY_PARTITION = {0: OK, 1: ELSEWHERE, 2: ELSEWHERE, 3: ELSEWHERE, 4: ELSEWHERE, 5: OFFLINE, 6: UNKNOWN}
+LEADERS = {1: (2, 6), 2: (3, 7), 3: (-1, 8), 4: (3, 9)}
+
+
+def named(cluster: Cluster, topic: Any, by_id: bool) -> Any:
+    if by_id:
+        topic.topic_id = cluster.broker.catalog.topics[TOPIC].topic_id
+    elif hasattr(topic, "name"):
+        topic.name = TOPIC
+    else:
+        topic.topic = TOPIC
+    return topic
+
+
+def produce(cluster: Cluster, version: int, *partitions: int, **more: Any) -> Any:
+    batch = build_batch([(1, None, b"v", ())])
+    data = [PartitionProduceData(index=index, records=batch) for index in partitions]
+    topic = named(cluster, TopicProduceData(partition_data=data), version >= 13)
+    return cluster.ask(ProduceRequest(acks=-1, topic_data=[topic]), version, **more)
+
+
+def fetch(cluster: Cluster, version: int, *partitions: int, known: int = -1, **more: Any) -> Any:
+    asked = [
+        FetchPartition(partition=index, current_leader_epoch=known, partition_max_bytes=100)
+        for index in partitions
+    ]
+    topic = named(cluster, FetchTopic(partitions=asked), version >= 13)
+    request = FetchRequest(max_bytes=1000, min_bytes=1, max_wait_ms=30_000, topics=[topic])
+    return cluster.ask(request, version, **more)
+
+
+def codes(answer: Any) -> dict[int, int]:
+    return {row.index: row.error_code for row in answer.responses[0].partition_responses}
+
+
+def leaders(rows: Any) -> list[tuple[int, int]]:
+    return [(row.current_leader.leader_id, row.current_leader.leader_epoch) for row in rows]
+
+
+@pytest.mark.parametrize("version", [3, 9, 10, 13])
+def test_produce(cluster: Cluster, version: int) -> None:
+    answer = produce(cluster, version, *BY_PARTITION)
+    assert codes(answer) == BY_PARTITION
+    told = leaders(answer.responses[0].partition_responses)
+    assert told == [LEADERS.get(index, (-1, -1)) if version >= 10 else (-1, -1) for index in range(7)]
+    nodes = [(node.node_id, node.host, node.port, node.rack) for node in answer.node_endpoints]
+    assert nodes == ([(2, "out2", 9092, "r2")] if version >= 10 else [])
+
+
+def test_one_partition_by_the_listener_that_its_leader_has(cluster: Cluster) -> None:
+    answer = produce(cluster, 12, 2, endpoint=INTERNAL)
+    assert leaders(answer.responses[0].partition_responses) == [(3, 7)]
+    assert [(node.node_id, node.host) for node in answer.node_endpoints] == [(3, "in3")]
+
+
+@pytest.mark.parametrize("version", [4, 12, 15, 16, 18])
+def test_fetch(cluster: Cluster, version: int) -> None:
+    """It would wait for half a minute, if an error were no reason to answer."""
+    answer = fetch(cluster, version, *BY_PARTITION)
+    rows = answer.responses[0].partitions
+    assert {row.partition_index: row.error_code for row in rows} == BY_PARTITION
+    assert leaders(rows) == [
+        LEADERS.get(index, (-1, -1)) if version >= 16 else (-1, -1) for index in range(7)
+    ]
+    assert [node.node_id for node in answer.node_endpoints] == ([2] if version >= 16 else [])
+
+
+def test_a_fenced_reader_is_told_the_leader(cluster: Cluster) -> None:
+    answer = fetch(cluster, 17, 0, known=4)
+    (row,) = answer.responses[0].partitions
+    assert (row.error_code, leaders([row])) == (FENCED, [(1, 5)])
+    assert [(node.node_id, node.host) for node in answer.node_endpoints] == [(1, "out1")]
+
+
+@pytest.mark.parametrize(("known", "code"), [(-1, ELSEWHERE), (5, FENCED), (6, ELSEWHERE), (7, AHEAD)])
+def test_a_follower_checks_the_leader_epoch_first(cluster: Cluster, known: int, code: ErrorCode) -> None:
+    (row,) = fetch(cluster, 12, 1, known=known).responses[0].partitions
+    assert row.error_code == code
+    assert list_offsets(cluster, known=known)[1] == code
+    assert epoch_ends(cluster, known=known)[1] == code
+
+
+def test_an_embedded_node_tells_no_leaders(node: Cluster) -> None:
+    node.run(node.broker.catalog.create(TOPIC, 1, {}))
+    answer = fetch(node, 17, 0, known=9)
+    assert leaders(answer.responses[0].partitions) == [(-1, -1)]
+    assert answer.responses[0].partitions[0].error_code == AHEAD
+    assert answer.node_endpoints == []
+
+
+def list_offsets(cluster: Cluster, known: int = -1) -> dict[int, int]:
+    asked = [
+        ListOffsetsPartition(partition_index=index, timestamp=-1, current_leader_epoch=known)
+        for index in BY_PARTITION
+    ]
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=TOPIC, partitions=asked)])
+    rows = cluster.ask(request, 7).topics[0].partitions
+    return {row.partition_index: row.error_code for row in rows}
+
+
+def epoch_ends(cluster: Cluster, known: int = -1) -> dict[int, int]:
+    asked = [
+        OffsetForLeaderPartition(partition=index, current_leader_epoch=known, leader_epoch=0)
+        for index in BY_PARTITION
+    ]
+    request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=TOPIC, partitions=asked)])
+    rows = cluster.ask(request, 4).topics[0].partitions
+    return {row.partition: row.error_code for row in rows}
+
+
+def test_offsets_and_epochs(cluster: Cluster) -> None:
+    assert list_offsets(cluster) == BY_PARTITION
+    assert epoch_ends(cluster) == BY_PARTITION
+
+
+def test_delete_records(cluster: Cluster) -> None:
+    asked = [DeleteRecordsPartition(partition_index=index, offset=0) for index in BY_PARTITION]
+    topic = DeleteRecordsTopic(name=TOPIC, partitions=asked)
+    rows = cluster.ask(DeleteRecordsRequest(topics=[topic]), 2).topics[0].partitions
+    assert {row.partition_index: row.error_code for row in rows} == BY_PARTITION
+
+
+def test_followers_know_producers_too(cluster: Cluster) -> None:
+    asked = ProducersOf(name=TOPIC, partition_indexes=list(BY_PARTITION))
+    rows = cluster.ask(DescribeProducersRequest(topics=[asked]), 0).topics[0].partitions
+    followed = dict.fromkeys((1, 2), OK)
+    assert {row.partition_index: row.error_code for row in rows} == BY_PARTITION | followed
+
+
+def test_moves_between_folders_are_of_replicas_held_here(cluster: Cluster) -> None:
+    path = str(cluster.broker.log_dirs.paths[0])
+    topic = AlterReplicaLogDirTopic(name=TOPIC, partitions=list(BY_PARTITION))
+    asked = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=[topic])])
+    rows = cluster.ask(asked, 2, EXTERNAL).results[0].partitions
+    held = dict.fromkeys((1, 2), OK) | dict.fromkeys((3, 4), NO_REPLICA)
+    assert {row.partition_index: row.error_code for row in rows} == BY_PARTITION | held
