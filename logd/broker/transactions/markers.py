@@ -48,7 +48,7 @@ class Markers:
         marker = self._marker(identity, commit, coordinator_epoch, now_ms)
         appended = partition.append_sealed(marker, now_ms, transaction_version)
         if where.topic == GROUP_OFFSETS:
-            self._groups.transaction_ended(where.partition, *identity, commit)
+            self._groups.transaction_ended(where.partition, *identity, commit, appended)
         return partition.flushed(appended)
 
     def _marker(

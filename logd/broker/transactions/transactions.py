@@ -131,22 +131,28 @@ class Transactions(Coordinator[TxnPartition]):
         partition.add_partitions(transactional_id, identity, partitions, client_version=client_version)
         await partition.flushed()
 
-    def verify_partitions(
+    async def verify_partitions(
         self, transactional_id: str, identity: ProducerIdentity, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Whether each partition is in the producer's transaction; TRANSACTION_ABORTABLE where not."""
-        return self._partition(transactional_id).verify_partitions(transactional_id, identity, partitions)
+        partition = self._partition(transactional_id)
+        codes = partition.verify_partitions(transactional_id, identity, partitions)
+        added = partition.added(transactional_id)
+        if added is not None:
+            await added
+        return codes
 
     def end_at_once(
         self, transactional_id: str, identity: ProducerIdentity, *, commit: bool, client_version: int = 0
-    ) -> ProducerIdentity | None:
-        """As `end`; None, and nothing done, where something has to be awaited first."""
+    ) -> ProducerIdentity | Awaitable[ProducerIdentity] | None:
+        """As `end`, but for what has to be awaited before the answer. None, and nothing done, where that is a
+        producer id: call `end` then.
+        """
         if not self._producer_ids.has_reserved:
             return None
         partition = self._partition(transactional_id)
-        if partition.waits_for_disk:
-            return None
-        return partition.end(transactional_id, identity, commit=commit, client_version=client_version)
+        after = partition.end(transactional_id, identity, commit=commit, client_version=client_version)
+        return after if partition.flushing() is None else _once_flushed(partition, after)
 
     async def end(
         self, transactional_id: str, identity: ProducerIdentity, *, commit: bool, client_version: int = 0
@@ -155,8 +161,7 @@ class Transactions(Coordinator[TxnPartition]):
         await self._producer_ids.reserve()
         partition = self._partition(transactional_id)
         after = partition.end(transactional_id, identity, commit=commit, client_version=client_version)
-        await partition.flushed()
-        return after
+        return await _once_flushed(partition, after)
 
     def admit(
         self,
@@ -215,7 +220,7 @@ class Transactions(Coordinator[TxnPartition]):
         partitions = [
             self._loaded(index)
             for index, partition in enumerate(topic.partitions if topic is not None else ())
-            if partition is not None
+            if partition is not None and self.leads(index)
         ]
         return (found for partition in partitions for found in partition.listed())
 
@@ -224,6 +229,7 @@ class Transactions(Coordinator[TxnPartition]):
     def topics_deleted(self, names: Iterable[str]) -> None:
         """To be called when topics have been deleted; markers owed to them are given up at their turn."""
         if TRANSACTION_STATE in names:
+            self._leadership.forget()
             self._close(tuple(self._partitions))
 
     def went_offline(self, partitions: Iterable[Partition]) -> None:
@@ -257,7 +263,7 @@ class Transactions(Coordinator[TxnPartition]):
         await self._load_all()
         topic = self._catalog.topics.get(TRANSACTION_STATE)
         for index in range(len(topic.partitions) if topic is not None else 0):
-            if index not in self._partitions or not self._partitions[index].loaded:
+            if self.leads(index) and (index not in self._partitions or not self._partitions[index].loaded):
                 self._producer_ids.unread(f"{TRANSACTION_STATE}-{index}")
         self._producer_ids.all_met()
 
@@ -267,15 +273,23 @@ class Transactions(Coordinator[TxnPartition]):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{TRANSACTION_STATE}-{index} is offline")
         return TxnPartition(
             index,
-            TxnLog(partition, self._now_ms),
+            TxnLog(partition, self._now_ms, is_complete=self._leadership.is_complete(index)),
             self._settings,
             self.markers,
             new_producer_id=self._producer_ids.take_reserved,
             met_producer_id=self._producer_ids.met,
+            deposed=self._deposed,
             now_ms=self._now_ms,
         )
 
     def _close(self, indexes: Iterable[int]) -> list[asyncio.Task[None]]:
         """Stop coordinating these partitions; the tasks that end with them."""
         closed = [self._partitions.pop(index) for index in indexes if index in self._partitions]
+        for partition in closed:
+            self._elected.pop(partition, None)
         return [task for partition in closed for task in partition.close()]
+
+
+async def _once_flushed(partition: TxnPartition, identity: ProducerIdentity) -> ProducerIdentity:
+    await partition.flushed()
+    return identity

@@ -26,12 +26,15 @@ from logd.groups import (
 )
 from logd.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetRecord
 from logd.records import ABORT, COMMIT, Codec, build_batch, build_end_marker, read_header
+from logd.storage import Appended
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest
 from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from logd.wire.messages.list_groups import ListGroupsRequest
 from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 
 COUNT = 3
+MARKER = Appended(0, 0, -1, 0)
+"""Where a marker went, which is committed."""
 
 
 class PaperPartition:
@@ -40,6 +43,7 @@ class PaperPartition:
     topic = GROUP_OFFSETS
     index = 0
     log = None
+    leader_epoch = 0
 
     def __init__(self) -> None:
         self.batches: list[bytes] = []
@@ -288,10 +292,10 @@ def test_a_marker_that_comes_while_the_log_is_read_counts() -> None:
         ]
         groups = PaperBroker([partition]).groups()
         groups.start()
-        groups.transaction_ended(0, 1, 0, True)  # not begun to load: the log has it, or this does
+        groups.transaction_ended(0, 1, 0, True, MARKER)  # not begun to load: the log has it, or this does
         assert not is_loaded(groups, "g")
-        groups.transaction_ended(0, 1, 0, True)
-        groups.transaction_ended(0, 2, 0, False)
+        groups.transaction_ended(0, 1, 0, True, MARKER)
+        groups.transaction_ended(0, 2, 0, False, MARKER)
         await until(lambda: is_loaded(groups, "g"))
         assert fetched(groups, "g") == {0: 1}
         stable = OffsetFetchRequestGroup(
@@ -299,7 +303,7 @@ def test_a_marker_that_comes_while_the_log_is_read_counts() -> None:
         )
         partitions = groups.partition("g").shard.fetch(stable, require_stable=True).topics[0].partitions
         assert [found.error_code for found in partitions] == [0, 0, ErrorCode.UNSTABLE_OFFSET_COMMIT]
-        groups.transaction_ended(0, 3, 0, True)
+        groups.transaction_ended(0, 3, 0, True, MARKER)
         assert fetched(groups, "g") == {0: 1, 2: 3}
         await groups.stop()
 
