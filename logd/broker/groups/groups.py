@@ -81,8 +81,8 @@ class Groups(Coordinator[GroupPartition]):
             raise KafkaError(ErrorCode.NOT_COORDINATOR, "there is no __consumer_offsets yet")
         return self._loaded(partition_for(group_id, len(topic.partitions)))
 
-    def matching(self, request: ListGroupsRequest) -> list[ListedGroup]:
-        """ListGroups, over all partitions; COORDINATOR_LOAD_IN_PROGRESS while one of them is not known."""
+    async def matching(self, request: ListGroupsRequest) -> list[ListedGroup]:
+        """ListGroups, over all partitions led here; COORDINATOR_LOAD_IN_PROGRESS while one is not known."""
         topic = self._catalog.topics.get(GROUP_OFFSETS)
         partitions = [
             self._open(index)
@@ -91,7 +91,10 @@ class Groups(Coordinator[GroupPartition]):
         ]
         if not all(partition.load_if_empty() for partition in partitions):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return [group for partition in partitions for group in partition.shard.matching(request)]
+        found = [group for partition in partitions for group in partition.shard.matching(request)]
+        for partition in partitions:
+            await partition.flushed()
+        return found
 
     async def join(
         self, request: JoinGroupRequest, version: int, client_id: str | None, client_host: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from logd.broker.catalog import TopicCatalog
 from logd.broker.coordinator import Coordinator
@@ -214,15 +214,27 @@ class Transactions(Coordinator[TxnPartition]):
         """One transactional id. KafkaError: TRANSACTIONAL_ID_NOT_FOUND, INVALID_REQUEST for an empty one."""
         return self._partition(transactional_id).describe(transactional_id)
 
-    def listed(self) -> Iterator[TransactionDescription]:
-        """Every transactional id known; COORDINATOR_LOAD_IN_PROGRESS while one of the partitions is not."""
+    async def describe_committed(self, transactional_id: str) -> TransactionDescription:
+        """`describe`, once what is told cannot be lost any more."""
+        partition = self._partition(transactional_id)
+        described = partition.describe(transactional_id)
+        await partition.flushed()
+        return described
+
+    async def listed(self) -> list[TransactionDescription]:
+        """Every transactional id of the partitions led here; COORDINATOR_LOAD_IN_PROGRESS while one of those
+        is not known.
+        """
         topic = self._catalog.topics.get(TRANSACTION_STATE)
         partitions = [
             self._loaded(index)
             for index, partition in enumerate(topic.partitions if topic is not None else ())
             if partition is not None and self.leads(index)
         ]
-        return (found for partition in partitions for found in partition.listed())
+        found = [one for partition in partitions for one in partition.listed()]
+        for partition in partitions:
+            await partition.flushed()
+        return found
 
     # Housekeeping
 
