@@ -17,6 +17,7 @@ from logd.backoff import Backoff
 from logd.broker.coordinator_log import Loader
 from logd.broker.rounds import report
 from logd.broker.transactions.log import TxnLog
+from logd.broker.transactions.marker_queues import MarkerDelayed
 from logd.broker.transactions.markers import Markers
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
@@ -37,6 +38,9 @@ MARKERS_PER_TURN = 100
 RETRY_FIRST_S = 0.1
 RETRY_LAST_S = 10.0
 """How soon, and at the latest how late, markers that could not be written are tried again."""
+RETRY_ELSEWHERE_LAST_S = 1.0
+"""The latest for those that another broker has to write: another leader is found sooner than a disk mended.
+"""
 
 Flushes: TypeAlias = Sequence[tuple[TopicPartition, asyncio.Future[None]]]
 """Partitions whose marker is on its way, and what to await until it is committed."""
@@ -76,6 +80,8 @@ class TxnPartition:
         """Appends that added partitions and may not be committed yet, by transactional id."""
         self._at_election = txn_log.last
         """Where the log ended that is loaded, until that is committed."""
+        self._elsewhere: set[str] = set()
+        """Transactional ids of which other brokers have not written a marker at the last attempt."""
         self._outstanding: set[asyncio.Future[None]] = set()
         """Markers that wait: for another broker, for a disk, for replicas."""
 
@@ -284,9 +290,16 @@ class TxnPartition:
             while (owed := self._shard.owed(transactional_id)) is not None:
                 await self._attempt(transactional_id, self._write_all(transactional_id, owed[1]))
                 if self._shard.owed(transactional_id) is not None:
-                    await asyncio.sleep(backoff.next())
+                    await asyncio.sleep(self._pause_s(transactional_id, backoff))
         finally:
             del self._finishing[transactional_id]
+
+    def _pause_s(self, transactional_id: str, backoff: Backoff) -> float:
+        pause_s = backoff.next()
+        if transactional_id not in self._elsewhere:
+            return pause_s
+        self._elsewhere.discard(transactional_id)
+        return min(pause_s, RETRY_ELSEWHERE_LAST_S)
 
     async def _attempt(self, transactional_id: str, work: Awaitable[None]) -> None:
         """Report an error rather than raise it.
@@ -326,6 +339,9 @@ class TxnPartition:
                     coordinator_epoch=self._log.leader_epoch,
                     transaction_version=transaction.client_version,
                 )
+            except MarkerDelayed:
+                self._elsewhere.add(transactional_id)
+                continue
             except KafkaError as error:
                 log.warning("%s-%d: no marker for %s yet: %s", *where, transactional_id, error)
                 continue
@@ -345,6 +361,10 @@ class TxnPartition:
         for where, flushing in waiting:
             try:
                 await flushing
+            except MarkerDelayed as error:  # told once for all that went the same way
+                log.debug("%s-%d: no marker for %s yet: %s", *where, transactional_id, error)
+                self._elsewhere.add(transactional_id)
+                continue
             except KafkaError as error:
                 log.warning("%s-%d: the marker for %s may be lost: %s", *where, transactional_id, error)
                 continue

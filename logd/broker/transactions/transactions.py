@@ -14,6 +14,7 @@ from logd.broker.catalog import TopicCatalog
 from logd.broker.coordinator import Coordinator
 from logd.broker.groups.groups import Groups
 from logd.broker.partition import Partition
+from logd.broker.peers import Cluster
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.topic import TRANSACTION_STATE, Topic
 from logd.broker.transactions.log import TxnLog
@@ -57,6 +58,7 @@ class Transactions(Coordinator[TxnPartition]):
         now_ms: Callable[[], int],
         create_topic: Callable[[str], Awaitable[Topic]],
         read_in: Callable[[Log], Awaitable[None]],
+        cluster: Cluster | None = None,
     ) -> None:
         super().__init__(catalog, create_topic, read_in)
         self._config = config
@@ -66,7 +68,7 @@ class Transactions(Coordinator[TxnPartition]):
             transaction_max_timeout_ms=config.transaction_max_timeout_ms,
             transactional_id_expiration_ms=config.transactional_id_expiration_ms,
         )
-        self.markers = Markers(catalog, groups, now_ms)
+        self.markers = Markers(catalog, groups, now_ms, cluster)
 
     def configure(self, config: BrokerConfig) -> None:
         """Take settings that were changed while running."""
@@ -83,13 +85,15 @@ class Transactions(Coordinator[TxnPartition]):
         """End; what is not finished the next start finishes."""
         await self._rounds.stop()
         await asyncio.gather(*self._close(tuple(self._partitions)), return_exceptions=True)
+        await self.markers.stop()
 
     def statistics(self) -> dict[str, int]:
         """transactional_ids, and finishing: their transactions whose outcome is decided, but of whose markers
-        some are to be written still, one for an id at most.
+        some are to be written still, one for an id at most; and `MarkerQueues.statistics`.
         """
         told = [partition.statistics() for partition in self._partitions.values()]
-        return {name: sum(each[name] for each in told) for name in ("transactional_ids", "finishing")}
+        names = ("transactional_ids", "finishing")
+        return {name: sum(each[name] for each in told) for name in names} | self.markers.statistics()
 
     # Finding
 
