@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
+from logd.broker.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
 from logd.broker.peers import NO_LEADER, Peers
 from logd.broker.rounds import Rounds, report
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
@@ -27,8 +27,6 @@ from logd.wire.messages.write_txn_markers import (
 
 MARKERS_PER_REQUEST = 1_000
 """Partitions named in one request at most."""
-IN_FLIGHT_MAX = 5
-"""Requests to one broker at a time: one that waits for its replicas does not hold up all others."""
 MARKERS_QUEUED_MAX = 10_000
 """Markers that wait for one broker; whoever comes beyond that has to come again."""
 
@@ -56,6 +54,16 @@ class _Queued(NamedTuple):
     outcome: Outcome
     written: asyncio.Future[None]
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether its coordinator has not given it up."""
+        return not self.written.done()
+
+    @property
+    def subject(self) -> tuple[int, Outcome]:
+        """Answers go by producer id and partition."""
+        return self.outcome.identity.producer_id, self.outcome
+
 
 class MarkerQueues:
     """One for each broker that a marker was sent to. `NONE` are the statistics of who has no other broker."""
@@ -69,7 +77,7 @@ class MarkerQueues:
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
-        self._queues: dict[int, _MarkerQueue] = {}
+        self._senders: dict[int, _MarkerSender] = {}
         self._rounds = Rounds()
 
     def send(self, broker_id: int, where: TopicPartition, outcome: Outcome) -> asyncio.Future[None]:
@@ -80,16 +88,16 @@ class MarkerQueues:
         """
         if broker_id == NO_LEADER:
             raise MarkerDelayed(ErrorCode.LEADER_NOT_AVAILABLE, f"{where} has no leader")
-        queue = self._queues.get(broker_id)
-        if queue is None:
-            queue = self._queues[broker_id] = _MarkerQueue(broker_id, self._peers, self._rounds)
-        return queue.add(where, outcome)
+        sender = self._senders.get(broker_id)
+        if sender is None:
+            sender = self._senders[broker_id] = _MarkerSender(broker_id, self._peers, self._rounds)
+        return sender.send(where, outcome)
 
     def statistics(self) -> dict[str, int]:
         """markers_queued for the broker that most wait for, with the bound of each; markers_in_flight:
         requests under way to the broker that has most, with the bound of each.
         """
-        queues = self._queues.values()
+        queues = [sender.queue for sender in self._senders.values()]
         return {
             **self.NONE,
             "markers_queued": max((len(queue) for queue in queues), default=0),
@@ -101,60 +109,25 @@ class MarkerQueues:
         await self._rounds.stop()
 
 
-class _MarkerQueue:
-    """One broker's."""
+class _MarkerSender:
+    """To one broker."""
 
     def __init__(self, broker_id: int, peers: Peers, rounds: Rounds) -> None:
         self._broker_id = broker_id
         self._peers = peers
-        self._rounds = rounds
-        self._waiting: deque[_Queued] = deque()
-        self._is_due = False
-        self.in_flight = 0
+        self.queue = PeerQueue(self._send, rounds, Bounds(MARKERS_QUEUED_MAX, MARKERS_PER_REQUEST))
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def add(self, where: TopicPartition, outcome: Outcome) -> asyncio.Future[None]:
+    def send(self, where: TopicPartition, outcome: Outcome) -> asyncio.Future[None]:
         """See `MarkerQueues.send`."""
-        if len(self._waiting) >= MARKERS_QUEUED_MAX:
-            self._waiting = deque(queued for queued in self._waiting if not queued.written.done())
-        if len(self._waiting) >= MARKERS_QUEUED_MAX:
+        if not self.queue.has_room():
             raise MarkerDelayed(
                 ErrorCode.THROTTLING_QUOTA_EXCEEDED,
-                f"{MARKERS_QUEUED_MAX} markers wait for broker {self._broker_id}",
+                f"{len(self.queue)} markers wait for broker {self._broker_id}",
             )
-        loop = asyncio.get_running_loop()
-        queued = _Queued(where, outcome, loop.create_future())
+        queued = _Queued(where, outcome, asyncio.get_running_loop().create_future())
         queued.written.add_done_callback(_heard)
-        self._waiting.append(queued)
-        if not self._is_due:
-            self._is_due = True
-            loop.call_soon(self._begin)  # with whatever else this turn brings
+        self.queue.add(queued)
         return queued.written
-
-    def _begin(self) -> None:
-        self._is_due = False
-        while self.in_flight < IN_FLIGHT_MAX and (batch := self._next_batch()):
-            self.in_flight += 1
-            self._rounds.spawn(self._send(batch))
-
-    def _next_batch(self) -> list[_Queued]:
-        """As many as fit into a request. Answers go by producer id and partition: no two have the same."""
-        batch: list[_Queued] = []
-        outcomes: dict[int, Outcome] = {}
-        left: list[_Queued] = []
-        while self._waiting and len(batch) < MARKERS_PER_REQUEST:
-            queued = self._waiting.popleft()
-            if queued.written.done():
-                continue  # given up
-            outcome = queued.outcome
-            if outcomes.setdefault(outcome.identity.producer_id, outcome) == outcome:
-                batch.append(queued)
-            else:
-                left.append(queued)
-        self._waiting.extendleft(reversed(left))
-        return batch
 
     async def _send(self, batch: list[_Queued]) -> None:
         try:
@@ -166,9 +139,7 @@ class _MarkerQueue:
         except Exception as error:
             report(f"markers for broker {self._broker_id}", error)
         finally:
-            self.in_flight -= 1
             self._give_back(batch)
-        self._begin()
 
     def _give_back(self, batch: Sequence[_Queued]) -> None:
         for where, _, written in batch:

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from logd.broker.peer_queue import IN_FLIGHT_MAX
 from logd.broker.peers import NO_LEADER, Cluster
 from logd.broker.transactions import marker_queues
 from logd.broker.transactions import partition as txn_partition
-from logd.broker.transactions.marker_queues import IN_FLIGHT_MAX, MarkerDelayed, MarkerQueues, Outcome
+from logd.broker.transactions.marker_queues import MarkerDelayed, MarkerQueues, Outcome
 from logd.broker.transactions.markers import Markers
 from logd.broker.transactions.partition import TxnPartition
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut
