@@ -19,7 +19,10 @@ log = logging.getLogger("logd.broker")
 
 
 class Markers:
-    """Writes them into the partitions led here; with a `cluster` it has other brokers write the others."""
+    """Writes them into the partitions led here; with a `cluster` it has other brokers write the others.
+
+    `marked` is told of each that is written here: the partition and the producer id.
+    """
 
     def __init__(
         self,
@@ -27,6 +30,7 @@ class Markers:
         groups: Groups,
         now_ms: Callable[[], int],
         cluster: Cluster | None = None,
+        marked: Callable[[TopicPartition, int], None] | None = None,
     ) -> None:
         self._catalog = catalog
         self._groups = groups
@@ -35,6 +39,7 @@ class Markers:
         self._sealed: SealedMarker
         """The marker written last, and what it says: the next partition mostly gets the same."""
         self._leaders = None if cluster is None else cluster.leaders
+        self._marked = marked
         self._queues = None if cluster is None else MarkerQueues(cluster.peers)
 
     def statistics(self) -> dict[str, int]:
@@ -68,6 +73,8 @@ class Markers:
         now_ms = self._now_ms()
         marker = self._marker(identity, commit, coordinator_epoch, now_ms)
         appended = partition.append_sealed(marker, now_ms, transaction_version)
+        if self._marked is not None:
+            self._marked(where, identity.producer_id)
         if where.topic == GROUP_OFFSETS:
             self._groups.transaction_ended(where.partition, *identity, commit, appended)
         return partition.flushed(appended)

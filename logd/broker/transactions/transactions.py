@@ -20,6 +20,7 @@ from logd.broker.topic import TRANSACTION_STATE, Topic
 from logd.broker.transactions.log import TxnLog
 from logd.broker.transactions.markers import Markers
 from logd.broker.transactions.partition import TxnPartition
+from logd.broker.transactions.remote_admission import RemoteAdmission
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, error_for
 from logd.groups import partition_for
@@ -68,7 +69,9 @@ class Transactions(Coordinator[TxnPartition]):
             transaction_max_timeout_ms=config.transaction_max_timeout_ms,
             transactional_id_expiration_ms=config.transactional_id_expiration_ms,
         )
-        self.markers = Markers(catalog, groups, now_ms, cluster)
+        self._remote = None if cluster is None else RemoteAdmission(cluster)
+        marked = None if self._remote is None else self._remote.ended
+        self.markers = Markers(catalog, groups, now_ms, cluster, marked)
 
     def configure(self, config: BrokerConfig) -> None:
         """Take settings that were changed while running."""
@@ -86,14 +89,18 @@ class Transactions(Coordinator[TxnPartition]):
         await self._rounds.stop()
         await asyncio.gather(*self._close(tuple(self._partitions)), return_exceptions=True)
         await self.markers.stop()
+        if self._remote is not None:
+            await self._remote.stop()
 
     def statistics(self) -> dict[str, int]:
         """transactional_ids, and finishing: their transactions whose outcome is decided, but of whose markers
-        some are to be written still, one for an id at most; and `MarkerQueues.statistics`.
+        some are to be written still, one for an id at most; see also `MarkerQueues` and `RemoteAdmission`.
         """
         told = [partition.statistics() for partition in self._partitions.values()]
         names = ("transactional_ids", "finishing")
-        return {name: sum(each[name] for each in told) for name in names} | self.markers.statistics()
+        own = {name: sum(each[name] for each in told) for name in names}
+        remote = RemoteAdmission.NONE if self._remote is None else self._remote.statistics()
+        return own | self.markers.statistics() | remote
 
     # Finding
 
@@ -183,6 +190,8 @@ class Transactions(Coordinator[TxnPartition]):
         to be in it. If it returns an awaitable, await that and call this again before writing: else a power
         loss could take the transaction and leave its records, which would hold readers back for ever.
 
+        Where another broker coordinates it raises NotYetAdmitted; see `RemoteAdmission`.
+
         KafkaErrors as a producer understands them that knows TRANSACTION_ABORTABLE; the coordinator's own
         ones (loading, CONCURRENT_TRANSACTIONS) the caller may have to tell in another way.
         """
@@ -196,6 +205,12 @@ class Transactions(Coordinator[TxnPartition]):
             return self._partitions[index].added(transactional_id) if index in self._partitions else None
         identity = ProducerIdentity(producer_id, producer_epoch)
         where = TopicPartition(topic, partition)
+        if self._remote is not None:
+            index = self.partition_of(transactional_id)
+            if not self.leads(index):
+                home = TopicPartition(TRANSACTION_STATE, index)
+                self._remote.admit(home, transactional_id, identity, where, implicit=implicit)
+                return None
         try:
             coordinator = self._partition(transactional_id)
             if implicit:
@@ -241,6 +256,13 @@ class Transactions(Coordinator[TxnPartition]):
         return found
 
     # Housekeeping
+
+    def partition_moved(self, where: TopicPartition) -> None:
+        """To be called when a partition's leader changes to or from this broker: whom another coordinator has
+        admitted there has to be admitted anew.
+        """
+        if self._remote is not None:
+            self._remote.moved(where)
 
     def topics_deleted(self, names: Iterable[str]) -> None:
         """To be called when topics have been deleted; markers owed to them are given up at their turn."""
