@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# One more than cores, since tests wait for their brokers; four at most: each worker starts its own.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Two more than cores, since tests wait for their brokers; four at most: each worker starts its own.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 # Tests start hundreds of Python processes; without a cache of byte code each one compiles all it imports, which is
 # a third of all the time the tests take. Empty is "write it" to Python.
 export PYTHONDONTWRITEBYTECODE :=

@@ -123,13 +123,13 @@ class EmbeddedBroker:
 
     def resign(self) -> None:
         """Coordinate no group and no transaction until `elected`; clients hear NOT_COORDINATOR."""
-        self.broker.groups.resign()
-        self.broker.transactions.resign()
+        self.broker.groups.resign_all()
+        self.broker.transactions.resign_all()
 
     def elected(self) -> None:
         """Coordinate again."""
-        self.broker.groups.elected()
-        self.broker.transactions.elected()
+        self.broker.groups.elect_all()
+        self.broker.transactions.elect_all()
 
     # Requests
 

@@ -17,6 +17,9 @@ from tests.support import depth, distribution, foreign_clients
 pytest_plugins = ["tests.support.no_skips"]
 
 depth.set_examples()
+# Collecting makes a million objects that stay: looking through them for garbage again and again takes half of
+# its time.
+gc.disable()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that starts us in the background has us ignore it, and with us the processes tests interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -32,6 +35,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workeroutput"):  # in a worker of pytest-xdist
         config.workeroutput["left_out"] = len(left)
         distribution.in_order(items)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,6 +8,7 @@ INVALID_PRODUCER_EPOCH.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from logd.api.context import RequestContext
@@ -39,15 +40,14 @@ Codes = Mapping[TopicPartition, ErrorCode]
 async def handle(request: AddPartitionsToTxnRequest, context: RequestContext) -> AddPartitionsToTxnResponse:
     """Answer partition by partition."""
     if context.version >= BATCHED_FROM:
-        results = []
-        for transaction in request.transactions:
-            codes = await _codes(transaction, context)
-            results.append(
-                AddPartitionsToTxnResult(
-                    transactional_id=transaction.transactional_id,
-                    topic_results=_results(transaction.topics, codes),
-                )
+        # At once: where records wait for replicas, all wait for the same.
+        codes_of_all = await asyncio.gather(*(_codes(asked, context) for asked in request.transactions))
+        results = [
+            AddPartitionsToTxnResult(
+                transactional_id=asked.transactional_id, topic_results=_results(asked.topics, codes)
             )
+            for asked, codes in zip(request.transactions, codes_of_all, strict=True)
+        ]
         return AddPartitionsToTxnResponse(results_by_transaction=results)
     transaction = AddPartitionsToTxnTransaction(
         transactional_id=request.v3_and_below_transactional_id,
@@ -72,7 +72,7 @@ async def _codes(transaction: AddPartitionsToTxnTransaction, context: RequestCon
     transactions = context.broker.transactions
     try:
         if transaction.verify_only:
-            return transactions.verify_partitions(transaction.transactional_id, identity, partitions)
+            return await transactions.verify_partitions(transaction.transactional_id, identity, partitions)
         await transactions.add_partitions(
             transaction.transactional_id,
             identity,

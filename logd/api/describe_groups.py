@@ -17,9 +17,9 @@ from logd.wire.messages.describe_groups import (
 REQUEST = DescribeGroupsRequest
 
 
-def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
-    """Answer group by group."""
-    described = [_describe(group_id, context) for group_id in request.groups]
+async def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
+    """Answer group by group, once what is told cannot be lost any more."""
+    described = [await _describe(group_id, context) for group_id in request.groups]
     if request.include_authorized_operations:
         for group in described:
             if group.error_code == ErrorCode.NONE:
@@ -27,8 +27,11 @@ def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeG
     return DescribeGroupsResponse(groups=described)
 
 
-def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
+async def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
     try:
-        return context.broker.groups.partition(group_id).shard.describe(group_id, context.version)
+        partition = context.broker.groups.partition(group_id)
+        described = partition.shard.describe(group_id, context.version)
+        await partition.flushed()
+        return described
     except KafkaError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)

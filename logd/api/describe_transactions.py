@@ -18,15 +18,17 @@ from logd.wire.messages.describe_transactions import (
 REQUEST = DescribeTransactionsRequest
 
 
-def handle(request: DescribeTransactionsRequest, context: RequestContext) -> DescribeTransactionsResponse:
+async def handle(
+    request: DescribeTransactionsRequest, context: RequestContext
+) -> DescribeTransactionsResponse:
     """Answer id by id; one nobody knows is TRANSACTIONAL_ID_NOT_FOUND."""
-    states = [_described(transactional_id, context) for transactional_id in request.transactional_ids]
+    states = [await _described(transactional_id, context) for transactional_id in request.transactional_ids]
     return DescribeTransactionsResponse(transaction_states=states)
 
 
-def _described(transactional_id: str, context: RequestContext) -> TransactionState:
+async def _described(transactional_id: str, context: RequestContext) -> TransactionState:
     try:
-        found = context.broker.transactions.describe(transactional_id)
+        found = await context.broker.transactions.describe_committed(transactional_id)
     except KafkaError as error:
         return TransactionState(transactional_id=transactional_id, error_code=error.code)
     by_topic = groupby(found.partitions, key=lambda partition: partition.topic)

@@ -37,7 +37,16 @@ def handle(
         )
     except KafkaError as error:
         return _refusal(error, context)
-    return partial(_end, request, context) if after is None else _ended(after)
+    if isinstance(after, ProducerIdentity):
+        return _ended(after)
+    return partial(_end, request, context) if after is None else partial(_answer_later, after, context)
+
+
+async def _answer_later(after: Awaitable[ProducerIdentity], context: RequestContext) -> EndTxnResponse:
+    try:
+        return _ended(await after)
+    except KafkaError as error:
+        return _refusal(error, context)
 
 
 async def _end(request: EndTxnRequest, context: RequestContext) -> EndTxnResponse:

@@ -9,9 +9,9 @@ from logd.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 REQUEST = ListGroupsRequest
 
 
-def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
+async def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
     """Answer with all, or with an error while some are still being recovered."""
     try:
-        return ListGroupsResponse(groups=context.broker.groups.matching(request))
+        return ListGroupsResponse(groups=await context.broker.groups.matching(request))
     except KafkaError as error:
         return ListGroupsResponse(error_code=error.code)

@@ -23,12 +23,12 @@ REQUEST = ListTransactionsRequest
 _STATES = {state.title: state for state in TransactionState}
 
 
-def handle(request: ListTransactionsRequest, context: RequestContext) -> ListTransactionsResponse:
+async def handle(request: ListTransactionsRequest, context: RequestContext) -> ListTransactionsResponse:
     """Answer for every id; INVALID_REGULAR_EXPRESSION, COORDINATOR_LOAD_IN_PROGRESS for the whole."""
     unknown = [name for name in request.state_filters if name not in _STATES]
     try:
         passes = _filter(request, context.broker.now_ms())
-        found = [listed for listed in context.broker.transactions.listed() if passes(listed)]
+        found = [listed for listed in await context.broker.transactions.listed() if passes(listed)]
     except KafkaError as error:
         return ListTransactionsResponse(error_code=error.code, unknown_state_filters=unknown)
     return ListTransactionsResponse(

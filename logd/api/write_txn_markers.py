@@ -1,10 +1,13 @@
 """WriteTxnMarkers, 1 to 2: end transactions in partitions, whatever their coordinator says.
 
 For brokers, and for an operator who aborts a transaction that hangs (KIP-664). The log checks the producer's
-and the coordinator's epoch.
+and the coordinator's epoch. Where another broker leads the partition it is NOT_LEADER_OR_FOLLOWER.
 """
 
 from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TypeAlias
 
 from logd.api.context import RequestContext
 from logd.errors import ErrorCode, KafkaError
@@ -14,6 +17,7 @@ from logd.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
@@ -21,36 +25,67 @@ from logd.wire.messages.write_txn_markers import (
 
 REQUEST = WriteTxnMarkersRequest
 
+Outcome: TypeAlias = Awaitable[None] | ErrorCode | None
+"""Of one marker: an error, or what to await until it is committed."""
+
 
 async def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:
-    """Answer partition by partition."""
-    response = WriteTxnMarkersResponse()
-    for marker in request.markers:
-        topics = []
-        for topic in marker.topics:
-            results = [
-                WritableTxnMarkerPartitionResult(
-                    partition_index=index,
-                    error_code=await _write(TopicPartition(topic.name, index), marker, context),
-                )
-                for index in topic.partition_indexes
-            ]
-            topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=results))
-        response.markers.append(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
-    return response
+    """Answer partition by partition, once all markers are committed: they wait together."""
+    begun = [
+        (marker, [(topic.name, _begun(topic, marker, context)) for topic in marker.topics])
+        for marker in request.markers
+    ]
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(
+                                partition_index=index, error_code=await _code(flushing)
+                            )
+                            for index, flushing in partitions
+                        ],
+                    )
+                    for name, partitions in topics
+                ],
+            )
+            for marker, topics in begun
+        ]
+    )
 
 
-async def _write(where: TopicPartition, marker: WritableTxnMarker, context: RequestContext) -> ErrorCode:
+def _begun(
+    topic: WritableTxnMarkerTopic, marker: WritableTxnMarker, context: RequestContext
+) -> list[tuple[int, Outcome]]:
+    return [
+        (index, _written(TopicPartition(topic.name, index), marker, context))
+        for index in topic.partition_indexes
+    ]
+
+
+def _written(where: TopicPartition, marker: WritableTxnMarker, context: RequestContext) -> Outcome:
+    markers = context.broker.transactions.markers
     try:
-        flushing = context.broker.transactions.markers.write(
+        markers.check_led(where)
+        return markers.write(
             where,
             ProducerIdentity(marker.producer_id, marker.producer_epoch),
             commit=marker.transaction_result,
             coordinator_epoch=marker.coordinator_epoch,
             transaction_version=marker.transaction_version,
         )
-        if flushing is not None:
-            await flushing
+    except KafkaError as error:
+        return error.code
+
+
+async def _code(outcome: Outcome) -> ErrorCode:
+    if outcome is None or isinstance(outcome, ErrorCode):
+        return outcome or ErrorCode.NONE
+    try:
+        await outcome
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

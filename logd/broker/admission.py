@@ -17,7 +17,9 @@ REFUSED_MAX = 1_000
 
 
 class NotYetAdmitted(Exception):
-    """The coordinator's consent is not on the disk yet: await ``flushed`` (KafkaError), and try again."""
+    """The coordinator's consent is not committed yet, or another broker is asked for it: await ``flushed``
+    (KafkaError), and try again.
+    """
 
     def __init__(self, flushed: Awaitable[None]) -> None:
         super().__init__()
@@ -40,7 +42,7 @@ class TransactionGuard(Protocol):
         """Raise the KafkaError a producer deserves that is in no transaction with this partition.
 
         With ``implicit`` the coordinator adds the partition to the transaction itself. What is returned has
-        to be awaited before the producer writes.
+        to be awaited before the producer writes; NotYetAdmitted is raised where the answer is not known yet.
         """
 
 

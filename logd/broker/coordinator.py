@@ -1,19 +1,28 @@
-"""What the shells around the coordinators share: the partitions of an internal topic, each loaded once."""
+"""What the shells around the coordinators share: the partitions of an internal topic, each loaded once for
+each time that this broker is elected their leader.
+
+On a single node nobody is ever elected: then all that is held is led (`Leadership`). In a cluster whoever
+applies the metadata calls `only_elected` before the start, and from then on `elected` and `resigned`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from logd.broker.catalog import TopicCatalog
+from logd.broker.leadership import Leadership
 from logd.broker.rounds import PAUSE_AFTER_MISTAKE_S, Rounds, report
 from logd.broker.topic import Topic
 from logd.errors import ErrorCode, KafkaError
 from logd.storage import Log
 from logd.topic_partition import TopicPartition
+
+log = logging.getLogger("logd.broker")
 
 
 class CoordinatorPartition(Protocol):
@@ -28,7 +37,7 @@ class CoordinatorPartition(Protocol):
         """Replay the partition. MillstreamError when it cannot be read."""
 
     def close(self) -> object:
-        """Stop coordinating."""
+        """Stop coordinating: whoever waits is answered, nothing is appended any more."""
 
 
 P = TypeVar("P", bound=CoordinatorPartition)
@@ -54,10 +63,13 @@ class Coordinator(ABC, Generic[P]):
         self._create_topic = create_topic
         self._read_in = read_in
         self._partitions: dict[int, P] = {}
-        self._resigned: set[int] = set()
+        self._leadership = Leadership()
         self._rounds = Rounds()
         self._loads: set[asyncio.Task[None]] = set()
         """Loads that a request brought forward."""
+        self._elected: dict[P, None] = {}
+        """What was elected and is to be loaded, one after the other, so that clients have their turn."""
+        self._loading_elected: asyncio.Task[None] | None = None
 
     async def ensure_topic(self) -> None:
         """Create the internal topic at its first use. KafkaError when that does not work."""
@@ -85,33 +97,98 @@ class Coordinator(ABC, Generic[P]):
         """The partition at work; one not seen before begins to load."""
         found = self._partitions.get(index)
         if found is None:
-            if index in self._resigned:
+            if not self._leadership.leads(index):
                 raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.topic}-{index} has another coordinator")
             found = self._partitions[index] = self._new_partition(index)
             if not found.load_if_empty():
-                load = self._rounds.spawn(self._load(found))
-                self._loads.add(load)
-                load.add_done_callback(self._loads.discard)
+                self._load_soon(found)
+        elif found in self._elected:
+            del self._elected[found]  # a request brings it forward
+            self._load_soon(found)
         return found
 
-    def resign(self) -> None:
-        """Coordinate nothing any more, as if other brokers had taken over; requests are refused, those that
-        wait are answered so, until `elected`.
-        """
-        topic = self._catalog.topics.get(self.topic)
-        self._resigned.update(range(len(topic.partitions) if topic is not None else 0))
-        for partition in tuple(self._partitions.values()):
-            self._let_go(partition)
+    def _load_soon(self, partition: P) -> None:
+        load = self._rounds.spawn(self._load(partition))
+        self._loads.add(load)
+        load.add_done_callback(self._loads.discard)
 
-    def elected(self) -> None:
-        """Coordinate again, by what the log says."""
-        self._resigned.clear()
+    # Leadership
+
+    def only_elected(self) -> None:
+        """Lead nothing but what was `elected`: for a broker of a cluster, before `start`."""
+        self._leadership = Leadership(leads_untold=False)
+
+    def leads(self, index: int) -> bool:
+        """Whether the partition is coordinated here, loaded or not."""
+        return self._leadership.leads(index)
+
+    def elected(self, index: int, leader_epoch: int, *, complete: bool = True) -> None:
+        """This broker leads the partition from `leader_epoch` on: load what the log holds now.
+
+        Call it once the partition is held, with its leader epoch set and its log truncated, and before
+        clients can write there. An epoch seen before, or an older one, changes nothing. `complete`: the
+        election was clean, so that nothing that was acknowledged is missing (else producers get new ids, see
+        `TxnLog`).
+        """
+        if not self._leadership.elected(index, leader_epoch, is_complete=complete):
+            return
+        self._let_go_of(index)
+        try:
+            found = self._partitions[index] = self._new_partition(index)
+        except KafkaError as error:  # its next request tries again
+            report(f"{self.topic}-{index} cannot be loaded", error)
+            return
+        if not found.load_if_empty():
+            self._elected[found] = None
+            if self._loading_elected is None or self._loading_elected.done():
+                self._loading_elected = self._rounds.spawn(self._load_elected())
+
+    def resigned(self, index: int, leader_epoch: int) -> None:
+        """This broker does not lead the partition any more: whoever waits is told NOT_COORDINATOR.
+
+        `leader_epoch` is the new leader's, or its own where there is none; an older one changes nothing.
+        """
+        if self._leadership.resigned(index, leader_epoch):
+            self._let_go_of(index)
+
+    def resign_all(self) -> None:
+        """Coordinate nothing any more, as if other brokers had taken over, until `elect_all`: for tests."""
+        topic = self._catalog.topics.get(self.topic)
+        for index in range(len(topic.partitions) if topic is not None else 0):
+            self.resigned(index, max(self._leadership.epoch(index), 0))
+
+    def elect_all(self) -> None:
+        """Coordinate again what was resigned, by what the log says."""
+        for index in self._leadership.not_led():
+            self.elected(index, self._leadership.epoch(index) + 1, complete=False)
+
+    def _deposed(self, partition: P) -> None:
+        """An append, or the wait for one, has failed because another broker leads the partition: what was
+        decided here may be gone from the log, so nobody is to see it. `elected` makes it anew.
+        """
+        index = partition.index
+        if self._partitions.get(index) is partition:
+            log.warning("%s-%d is led by another broker", self.topic, index)
+            self.resigned(index, max(self._leadership.epoch(index), 0))
+
+    def _let_go_of(self, index: int) -> None:
+        found = self._partitions.get(index)
+        if found is not None:
+            self._let_go(found)
+
+    # Loading
+
+    async def _load_elected(self) -> None:
+        while self._elected:
+            found = next(iter(self._elected))
+            del self._elected[found]
+            await self._load(found)
 
     async def _load_all(self) -> None:
         """One after the other; a request brings its own partition forward. Returns when all are."""
         topic = self._catalog.topics.get(self.topic)
         for index, partition in enumerate(topic.partitions if topic is not None else ()):
-            if partition is None or index in self._partitions:
+            if partition is None or index in self._partitions or not self.leads(index):
                 continue
             try:
                 found = self._partitions[index] = self._new_partition(index)
@@ -167,6 +244,7 @@ class Coordinator(ABC, Generic[P]):
         is_at_work = self._partitions.get(partition.index) is partition
         if is_at_work:
             del self._partitions[partition.index]
+        self._elected.pop(partition, None)
         try:
             partition.close()
         except Exception as error:

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
 from logd.broker.partition import Partition
 from logd.errors import ErrorCode, KafkaError, MalformedMessage
 from logd.records import Record, build_batch, decode_records, iter_batches
 from logd.records.header import BatchHeader
-
-if TYPE_CHECKING:
-    from logd.storage import Appended
+from logd.storage import Appended
 
 LOADING_SLICE_S = 0.005
 """How long replaying a log holds the event loop before others have their turn."""
@@ -27,13 +25,32 @@ R = TypeVar("R")
 log = logging.getLogger("logd.broker")
 
 
+_WAIT_ERRORS = {
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+"""What those who wait are told when records do not become committed; any other code as it is."""
+
+
 class CoordinatorLog:
-    """`last` is where the last records went, None before the first."""
+    """The log of one term of leadership: `leader_epoch` is that at its making.
+
+    `last` is where the last records went, or ended then; None in an empty log. `on_deposed` is called when it
+    turns out that another broker leads the partition; `close` may follow.
+    """
 
     def __init__(self, partition: Partition, now_ms: Callable[[], int]) -> None:
         self.partition = partition
-        self.last: Appended | None = None
+        self.leader_epoch = partition.leader_epoch
+        self.on_deposed: Callable[[], None] = lambda: None
         self._now_ms = now_ms
+        start, end = partition.log_start_offset, partition.log_end_offset
+        self.last = None if start == end else Appended(end - 1, end - 1, -1, start)
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._is_closed = False
 
     def append(
         self,
@@ -45,8 +62,10 @@ class CoordinatorLog:
         """Append keys and values as one batch; the offset of the first. `facts` are `build_batch`'s.
 
         `admit` is called once the batch is known to fit, and raises what keeps it out. KafkaError:
-        RECORD_LIST_TOO_LARGE, or what the log says.
+        RECORD_LIST_TOO_LARGE, NOT_COORDINATOR once closed, or what the log says.
         """
+        if self._is_closed:
+            raise self._no_coordinator()
         now_ms = self._now_ms()
         batch = build_batch([(now_ms, key, value, ()) for key, value in records], **facts)
         limit = self.partition.max_message_bytes
@@ -56,13 +75,69 @@ class CoordinatorLog:
             )
         if admit is not None:
             admit()
-        self.last = self.partition.append(batch, now_ms)
+        try:
+            self.last = self.partition.append(batch, now_ms)
+        except KafkaError as error:
+            if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                # Not now: the coordinator's core is in the middle of a decision.
+                asyncio.get_running_loop().call_soon(self.on_deposed)
+            raise
         return self.last.base_offset
 
+    # Waiting until records are committed
+
     def flushed(self, appended: Appended | None = None) -> Awaitable[None] | None:
-        """What to await before an append (by default the last) is acknowledged; see `Partition.flushed`."""
+        """What to await before an append (by default the last) is acknowledged or shown: until it is
+        committed; see `Partition.flushed`.
+
+        Awaiting raises KafkaError: NOT_COORDINATOR once closed, COORDINATOR_NOT_AVAILABLE,
+        KAFKA_STORAGE_ERROR.
+        """
         appended = appended or self.last
-        return None if appended is None else self.partition.flushed(appended)
+        if appended is None:
+            return None
+        waiting = self.partition.flushed(appended)
+        return None if waiting is None else _Commitment(self, waiting)
+
+    def marked(self, marker: Appended) -> None:
+        """Somebody has appended a marker that the core goes by: what it shows waits for that, too."""
+        self.last = marker
+
+    def is_committed(self, appended: Appended | None = None) -> bool:
+        """Whether an append (by default the last) is: then `flushed` gives nothing to await."""
+        appended = appended or self.last
+        return appended is None or appended.last_offset < self.partition.high_watermark
+
+    async def committed(self, waiting: Awaitable[None]) -> None:
+        """Await what `Partition.flushed` gave; see `flushed`."""
+        if self._is_closed:
+            raise self._no_coordinator()
+        future = asyncio.ensure_future(waiting)
+        self._waiting.add(future)
+        try:
+            await future
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._is_closed or task is None or task.cancelling():
+                raise
+            raise self._no_coordinator() from None
+        except KafkaError as error:
+            if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                self.on_deposed()
+            raise KafkaError(_WAIT_ERRORS.get(error.code, error.code), error.message) from error
+        finally:
+            self._waiting.discard(future)
+
+    def close(self) -> None:
+        """Append nothing any more; whoever waits is told NOT_COORDINATOR."""
+        self._is_closed = True
+        for future in tuple(self._waiting):
+            future.cancel()
+
+    def _no_coordinator(self) -> KafkaError:
+        return KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.partition} has another coordinator")
+
+    # Replaying
 
     @property
     def is_empty(self) -> bool:
@@ -93,6 +168,19 @@ class CoordinatorLog:
                 yield offset, decoded
 
 
+class _Commitment:
+    """Awaits once it is awaited itself: who only looks whether there is something to wait for may drop it."""
+
+    __slots__ = ("_log", "_waiting")
+
+    def __init__(self, log: CoordinatorLog, waiting: Awaitable[None]) -> None:
+        self._log = log
+        self._waiting = waiting
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._log.committed(self._waiting).__await__()
+
+
 class Loader(Generic[E]):
     """Replays a log into a coordinator's core, once; the core may be used while `is_loaded`. `on_loaded` is
     called when all is applied, before anybody else uses it.
@@ -118,6 +206,8 @@ class Loader(Generic[E]):
 
         Raises MillstreamError when the log cannot be read.
         """
+        if self._is_closed:
+            return None
         count = 0
         loop = asyncio.get_running_loop()
         until = loop.time() + LOADING_SLICE_S

@@ -16,7 +16,7 @@ import pytest
 from logd.client import Admin, Client
 from millstream.terminal.status import Status
 from tests.mirror.pair import Pair, numbered, produce
-from tests.support.depth import deep
+from tests.support.depth import deep, sample
 from tests.support.logd_process import free_port
 from tests.support.waiting import wait_for
 
@@ -178,6 +178,7 @@ def test_verify_of_what_cannot_be_compared(pair: Pair, new_name: NewName) -> Non
 # run
 
 
+@sample(1)
 @pytest.mark.parametrize(
     ("changes", "options", "said"),
     [

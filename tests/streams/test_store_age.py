@@ -24,7 +24,7 @@ from streams.state.rocks import RocksBackend
 from tests.streams.counting import read_last
 from tests.streams.running import NewName, make_topics, produce, run, start
 from tests.streams.test_task import A, give, make
-from tests.support.depth import deep
+from tests.support.depth import deep, sample
 from tests.support.logd_process import LogdProcess
 
 NOW = 1_700_000_000_000
@@ -116,6 +116,7 @@ OLD = {"a", "b", "c", "d", "gone"}
 NEW = {"a", "b", "c", "d"}
 
 
+@sample(3)
 @pytest.mark.parametrize(
     ("retention", "as_of", "keys"),
     [

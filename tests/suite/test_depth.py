@@ -68,7 +68,9 @@ def test_of_a_sample_each_value_is_taken_before_any_again(
 
 
 def test_the_files_that_are_weighed_are_there() -> None:
-    named = {*distribution.SECONDS, *distribution.SHARDS} - {"spark", "zookeeper"}
+    named = {*distribution.SECONDS, *distribution.SHARDS, *distribution.WAITING} - {
+        distribution.ZOOKEEPER_GROUP
+    }
     assert [name for name in named if not (distribution.TESTS / name).exists()] == []
 
 
@@ -84,6 +86,7 @@ def test_the_group_of_a_test(nodeid: str, name: str) -> None:
     assert distribution.group(nodeid) == name
 
 
+@depth.deep
 def test_a_group_stays_in_one_worker() -> None:
     """As `make test` runs them; workers that share a group out would start its Spark or its broker each."""
     spark = SUITE.parent / "plugins/spark"

@@ -16,9 +16,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 TESTS = Path(__file__).parent.parent
 SPARK = ("plugins/spark/", "millstream/demo/test_demo.py", "interop/test_any_kafka.py")
-"""What starts Spark, by the beginnings of paths."""
+"""What starts Spark, by the beginnings of paths: one group, which takes longest."""
+SPARK_GROUP = "spark"
 ZOOKEEPER = "logd/metadata/zookeeper/"
 """What shares an ensemble of ZooKeeper."""
+ZOOKEEPER_GROUP = "zookeeper"
 SHARDS = {
     "faults/test_model.py": 4,
     "logd/wire/test_messages.py": 4,
@@ -26,8 +28,7 @@ SHARDS = {
 }
 """Files in several groups, each test by its name's checksum."""
 SECONDS = {
-    "spark": 300,
-    "zookeeper": 60,
+    ZOOKEEPER_GROUP: 60,
     "interop/test_truncated_logs.py": 100,
     "millstream/test_records_exchange.py": 100,
     "millstream/kafka_tools/test_transcripts.py": 80,
@@ -107,6 +108,35 @@ SECONDS = {
 """How long groups take, roughly and on two cores, from five seconds on; those not listed come last."""
 
 
+WAITING = (
+    "interop/transactions/test_semantics.py",
+    "interop/test_groups.py",
+    "millstream/kafka_tools/test_transcripts.py",
+    "mirror/test_link.py",
+    "streams/test_application.py",
+    "mirror/test_links.py",
+    "logd/api/test_clients.py",
+    "interop/test_round_trip.py",
+    "millstream/testing/test_faults.py",
+    "logd/api_groups/test_clients.py",
+    "mirror/test_idle_partitions.py",
+    "faults/test_frames.py",
+    "mirror/test_quarantine.py",
+    "interop/test_truncated_logs.py",
+    "logd/server/test_sending.py",
+    "connect/integration/test_kills.py",
+    "interop/test_faust.py",
+    "mirror/test_late_batches.py",
+    "millstream/test_main.py",
+    "millstream/cluster/test_cli.py",
+    "logd/server/test_receive_memory.py",
+    "logd/client/test_admin.py",
+)
+"""What waits for something most of its time, longest first. It begins early, beside Spark, which keeps two
+cores busy; behind it are tests that can use them.
+"""
+
+
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
     """Hands out whole groups. xdist's own `loadgroup` needs marks that its workers find, by a hook that has
     to come before theirs, and pytest 9.2 no longer has what they write them to.
@@ -119,7 +149,14 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
 def in_order(items: list[pytest.Item]) -> None:
     """Bring tests into the order in which their groups begin; within a group they stay as they are."""
     groups = {item: group(item.nodeid) for item in items}
-    items.sort(key=lambda item: (-SECONDS.get(groups[item].partition("#")[0], 0), groups[item]))
+    items.sort(key=lambda item: (_turn(groups[item].partition("#")[0]), groups[item]))
+
+
+def _turn(name: str) -> float:
+    """When a group begins, from the lowest on."""
+    if name == SPARK_GROUP:
+        return float("-inf")
+    return WAITING.index(name) - 1e6 if name in WAITING else -SECONDS.get(name, 0)
 
 
 def group(nodeid: str) -> str:
@@ -127,9 +164,9 @@ def group(nodeid: str) -> str:
     file, _, name = nodeid.partition("::")
     path = file.removeprefix(f"{TESTS.name}/")
     if path.startswith(SPARK):
-        return "spark"
+        return SPARK_GROUP
     if path.startswith(ZOOKEEPER):
-        return "zookeeper"
+        return ZOOKEEPER_GROUP
     if (shards := SHARDS.get(path)) is not None:
         return f"{path}#{zlib.crc32(name.encode()) % shards}"
     return path

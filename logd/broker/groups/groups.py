@@ -10,6 +10,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING
 
 from logd.broker.catalog import TopicCatalog
 from logd.broker.coordinator import Coordinator
@@ -26,6 +27,9 @@ from logd.storage import Log
 from logd.topic_partition import TopicPartition
 from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from logd.wire.messages.list_groups import ListedGroup, ListGroupsRequest
+
+if TYPE_CHECKING:
+    from logd.storage import Appended
 
 MEMBER_NAME_LENGTH_MAX = 1_000
 """How much of a client's name goes into its member ids, which have to fit into records."""
@@ -77,17 +81,20 @@ class Groups(Coordinator[GroupPartition]):
             raise KafkaError(ErrorCode.NOT_COORDINATOR, "there is no __consumer_offsets yet")
         return self._loaded(partition_for(group_id, len(topic.partitions)))
 
-    def matching(self, request: ListGroupsRequest) -> list[ListedGroup]:
-        """ListGroups, over all partitions; COORDINATOR_LOAD_IN_PROGRESS while one of them is not known."""
+    async def matching(self, request: ListGroupsRequest) -> list[ListedGroup]:
+        """ListGroups, over all partitions led here; COORDINATOR_LOAD_IN_PROGRESS while one is not known."""
         topic = self._catalog.topics.get(GROUP_OFFSETS)
         partitions = [
             self._open(index)
             for index, partition in enumerate(topic.partitions if topic is not None else ())
-            if partition is not None
+            if partition is not None and self.leads(index)
         ]
         if not all(partition.load_if_empty() for partition in partitions):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return [group for partition in partitions for group in partition.shard.matching(request)]
+        found = [group for partition in partitions for group in partition.shard.matching(request)]
+        for partition in partitions:
+            await partition.flushed()
+        return found
 
     async def join(
         self, request: JoinGroupRequest, version: int, client_id: str | None, client_host: str
@@ -98,7 +105,9 @@ class Groups(Coordinator[GroupPartition]):
         new_id = f"{(request.group_instance_id or name)[:MEMBER_NAME_LENGTH_MAX]}-{uuid.uuid4()}"
         return await partition.join(request, version, name, f"/{client_host}", new_id)
 
-    def transaction_ended(self, index: int, producer_id: int, producer_epoch: int, commit: bool) -> None:
+    def transaction_ended(
+        self, index: int, producer_id: int, producer_epoch: int, commit: bool, marker: Appended
+    ) -> None:
         """To be called when a transaction's marker was written to partition `index` of `__consumer_offsets`:
         the offsets the producer committed in it count from now on, or go.
 
@@ -107,7 +116,7 @@ class Groups(Coordinator[GroupPartition]):
         partition = self._partitions.get(index)
         # One that is not at work yet reads the marker when it is loaded.
         if partition is not None:
-            partition.transaction_ended(producer_id, commit)
+            partition.transaction_ended(producer_id, commit, marker)
 
     @property
     def now_ms(self) -> int:
@@ -120,6 +129,7 @@ class Groups(Coordinator[GroupPartition]):
         """To be called when topics have been deleted: offsets committed for them are forgotten."""
         deleted = frozenset(names)
         if GROUP_OFFSETS in deleted:
+            self._leadership.forget()
             return self._close_partitions()
         for partition in self._partitions.values():
             partition.topics_deleted(deleted)
@@ -150,10 +160,13 @@ class Groups(Coordinator[GroupPartition]):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{GROUP_OFFSETS}-{index} is offline")
         codec = Codec(self._config.offsets_topic_compression_codec)
         group_log = GroupLog(partition, codec, self._now_ms)
-        return GroupPartition(index, group_log, self._settings, self._clock.now_ms, self._reload)
+        return GroupPartition(
+            index, group_log, self._settings, self._clock.now_ms, self._reload, self._deposed
+        )
 
     def _close_partitions(self) -> None:
         partitions, self._partitions = self._partitions, {}
+        self._elected.clear()
         for partition in partitions.values():
             partition.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from logd.broker.admission import NotYetAdmitted
 from logd.broker.coordinator_log import CoordinatorLog
@@ -19,6 +20,9 @@ from logd.groups import (
 )
 from logd.records import ABORT, COMMIT, Codec, Record, parse_control
 from logd.records.header import NO_PRODUCER_ID
+
+if TYPE_CHECKING:
+    from logd.storage import Appended
 
 
 class GroupLog:
@@ -53,8 +57,27 @@ class GroupLog:
         )
 
     def flushed(self) -> Awaitable[None] | None:
-        """What to await before whatever was appended last is acknowledged; see `Partition.flushed`."""
+        """What to await before whatever was appended last is acknowledged or shown; see
+        `CoordinatorLog.flushed`.
+        """
         return self._log.flushed()
+
+    @property
+    def last(self) -> Appended | None:
+        """Where the last records went."""
+        return self._log.last
+
+    def marked(self, marker: Appended) -> None:
+        """See `CoordinatorLog.marked`."""
+        self._log.marked(marker)
+
+    def on_deposed(self, deposed: Callable[[], None]) -> None:
+        """Set what is called when another broker turns out to lead the partition."""
+        self._log.on_deposed = deposed
+
+    def close(self) -> None:
+        """Append nothing any more; whoever awaits `flushed` is told NOT_COORDINATOR."""
+        self._log.close()
 
     def _admit(self, producing: Producing) -> None:
         partition = self._partition

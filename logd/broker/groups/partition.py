@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from logd.broker.coordinator_log import Loader
 from logd.broker.groups.log import GroupLog
@@ -19,6 +19,9 @@ from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from logd.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from logd.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
+if TYPE_CHECKING:
+    from logd.storage import Appended
+
 EARLIEST_WAKE_S = 0.001
 
 log = logging.getLogger("logd.broker")
@@ -28,6 +31,7 @@ class GroupPartition:
     """`shard` is the core; it may be used once `loaded`.
 
     `broke` is called with an error of the timer's work: the core's state may differ from the log then.
+    `deposed` is called when another broker turns out to lead the partition.
     """
 
     def __init__(
@@ -37,9 +41,11 @@ class GroupPartition:
         settings: GroupSettings,
         now_ms: Callable[[], int],
         broke: Callable[[GroupPartition, Exception], None],
+        deposed: Callable[[GroupPartition], None],
     ) -> None:
         self.index = index
         self._log = group_log
+        group_log.on_deposed(lambda: deposed(self))
         self.shard = GroupShard(group_log, settings)
         self.now_ms = now_ms
         self._broke = broke
@@ -81,14 +87,16 @@ class GroupPartition:
         self._arm()
 
     async def flushed(self) -> None:
-        """Return once what was appended so far may be acknowledged: at once, but for flush.messages and
-        flush.ms. KafkaError(NOT_COORDINATOR) if the disk fails.
+        """Return once what was appended so far may be acknowledged and shown: at once, but for
+        flush.messages, flush.ms and replicas. KafkaError: NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE.
         """
         waiting = self._log.flushed()
         if waiting is not None:
             try:
                 await waiting
             except KafkaError as failure:
+                if failure.code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                    raise
                 raise KafkaError(ErrorCode.NOT_COORDINATOR, failure.message) from failure
 
     def topics_deleted(self, topics: frozenset[str]) -> None:
@@ -98,8 +106,9 @@ class GroupPartition:
         else:
             self._deleted_topics |= topics
 
-    def transaction_ended(self, producer_id: int, committed: bool) -> None:
+    def transaction_ended(self, producer_id: int, committed: bool, marker: Appended) -> None:
         """The marker is in the log: the transaction's offsets count or go, now or once they are loaded."""
+        self._log.marked(marker)
         if self.loaded:
             self.shard.end_transaction(producer_id, committed)
         else:
@@ -108,6 +117,7 @@ class GroupPartition:
     def close(self) -> None:
         """Stop coordinating; waiting requests are answered that the client look for the coordinator again."""
         self._loader.close()
+        self._log.close()
         if self._timer is not None:
             self._timer.cancel()
         self._deliver(self.shard.unload(self.now_ms()))
@@ -127,7 +137,10 @@ class GroupPartition:
             new_member_id=new_id,
             waiter=waiter,
         )
+        before = self._log.last
         self._deliver(self.shard.join(joining, self.now_ms()))
+        if self._log.last is not before:  # that a static member's process is another one now
+            await self.flushed()
         return await waiter
 
     async def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:

@@ -20,6 +20,7 @@ log = logging.getLogger("logd.broker")
 _ANSWERS = {
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_COORDINATOR: ErrorCode.NOT_COORDINATOR,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
@@ -27,16 +28,23 @@ _ANSWERS = {
 
 
 class TxnLog:
-    """`logd.transactions.RecordLog` over a partition. Never compressed, as in Apache Kafka."""
+    """`logd.transactions.RecordLog` over a partition. Never compressed, as in Apache Kafka.
 
-    def __init__(self, partition: Partition, now_ms: Callable[[], int]) -> None:
+    `is_complete`: of what was acknowledged before this broker was elected nothing is missing.
+    """
+
+    def __init__(self, partition: Partition, now_ms: Callable[[], int], *, is_complete: bool = False) -> None:
         self._partition = partition
         self._log = CoordinatorLog(partition, now_ms)
+        self._is_complete = is_complete
 
     @property
     def leader_epoch(self) -> int:
-        """The coordinator epoch of what is written here."""
-        return self._partition.leader_epoch
+        """The coordinator epoch of the markers: what the partition's leader epoch was at the election.
+
+        One that has been elected anew meanwhile must not lend its epoch to what an older term has decided.
+        """
+        return self._log.leader_epoch
 
     @property
     def last(self) -> Appended | None:
@@ -55,16 +63,20 @@ class TxnLog:
             raise KafkaError(code, error.message) from error
 
     def flushed(self, appended: Appended | None = None) -> Awaitable[None] | None:
-        """What to await until that, or all there is, is on the disk, by flush.messages; mostly nothing.
-
-        Awaiting raises KafkaError if the disk fails.
-        """
+        """What to await until that, or all there is, is committed; see `CoordinatorLog.flushed`."""
         return self._log.flushed(appended)
 
-    @property
-    def waits_for_disk(self) -> bool:
-        """Whether appends may have to wait before they are acknowledged."""
-        return self._partition.holds_back
+    def is_committed(self, appended: Appended | None = None) -> bool:
+        """Whether that, or all there is, is committed; mostly so, without flush.messages and replicas."""
+        return self._log.is_committed(appended)
+
+    def on_deposed(self, deposed: Callable[[], None]) -> None:
+        """Set what is called when another broker turns out to lead the partition."""
+        self._log.on_deposed = deposed
+
+    def close(self) -> None:
+        """Append nothing any more; whoever awaits `flushed` is told NOT_COORDINATOR."""
+        self._log.close()
 
     @property
     def is_empty(self) -> bool:
@@ -74,12 +86,13 @@ class TxnLog:
     def read(self) -> Iterator[TransactionRecord]:
         """Everything there is, in order. A record that cannot be read is reported and left out.
 
-        An unclean stop begins a leader epoch: what was written before it may lack what came after.
+        An unclean stop begins a leader epoch: what was written before it may lack what came after. So does
+        an election, after which nothing is missing unless it was unclean.
         """
         for header, records in self._log.batches():
             if header.is_control:
                 continue
-            is_behind = header.partition_leader_epoch < self.leader_epoch
+            is_behind = not self._is_complete and header.partition_leader_epoch < self.leader_epoch
             for _, record in self._log.decoded(records, decode_record):
                 yield _behind(record) if is_behind else record
 

@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable
 
 from logd.broker.catalog import TopicCatalog
 from logd.broker.groups.groups import Groups
+from logd.broker.peers import Cluster
 from logd.broker.topic import GROUP_OFFSETS
+from logd.broker.transactions.marker_queues import OVERTAKEN, MarkerQueues, Outcome
 from logd.errors import ErrorCode, KafkaError
 from logd.records.control import SealedMarker, seal_marker
 from logd.topic_partition import TopicPartition
@@ -15,20 +17,44 @@ from logd.transactions import ProducerIdentity
 
 log = logging.getLogger("logd.broker")
 
-_OVERTAKEN = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
-"""A later instance of the producer, or of the coordinator, has ended this transaction there."""
-
 
 class Markers:
-    """Writes them into the partitions of this node."""
+    """Writes them into the partitions led here; with a `cluster` it has other brokers write the others.
 
-    def __init__(self, catalog: TopicCatalog, groups: Groups, now_ms: Callable[[], int]) -> None:
+    `marked` is told of each that is written here: the partition and the producer id.
+    """
+
+    def __init__(
+        self,
+        catalog: TopicCatalog,
+        groups: Groups,
+        now_ms: Callable[[], int],
+        cluster: Cluster | None = None,
+        marked: Callable[[TopicPartition, int], None] | None = None,
+    ) -> None:
         self._catalog = catalog
         self._groups = groups
         self._now_ms = now_ms
         self._facts: tuple[object, ...] = ()
         self._sealed: SealedMarker
         """The marker written last, and what it says: the next partition mostly gets the same."""
+        self._leaders = None if cluster is None else cluster.leaders
+        self._marked = marked
+        self._queues = None if cluster is None else MarkerQueues(cluster.peers)
+
+    def statistics(self) -> dict[str, int]:
+        """See `MarkerQueues.statistics`."""
+        return MarkerQueues.NONE if self._queues is None else self._queues.statistics()
+
+    async def stop(self) -> None:
+        """Send nothing any more; call it once the coordinators have ended."""
+        if self._queues is not None:
+            await self._queues.stop()
+
+    def check_led(self, where: TopicPartition) -> None:
+        """Raise KafkaError(NOT_LEADER_OR_FOLLOWER) where another broker is to be asked to `write`."""
+        if self._leaders is not None and self._leaders.leader_of(where) != self._leaders.broker_id:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"another broker leads {where}")
 
     def write(
         self,
@@ -48,8 +74,10 @@ class Markers:
         now_ms = self._now_ms()
         marker = self._marker(identity, commit, coordinator_epoch, now_ms)
         appended = partition.append_sealed(marker, now_ms, transaction_version)
+        if self._marked is not None:
+            self._marked(where, identity.producer_id)
         if where.topic == GROUP_OFFSETS:
-            self._groups.transaction_ended(where.partition, *identity, commit)
+            self._groups.transaction_ended(where.partition, *identity, commit, appended)
         return partition.flushed(appended)
 
     def _marker(
@@ -78,8 +106,17 @@ class Markers:
     ) -> Awaitable[None] | None:
         """`write` for a transaction that has to end: a partition that needs no marker any more is done.
 
-        KafkaError where it still needs one and cannot have it now.
+        What is led elsewhere is done once its leader has answered: then the awaitable is a future, to be
+        cancelled when nobody wants it any more. KafkaError where it still needs one and cannot have it now,
+        MarkerDelayed where that is another broker's doing.
         """
+        if self._leaders is not None and self._queues is not None:
+            leader = self._leaders.leader_of(where)
+            if leader is None:
+                return None
+            if leader != self._leaders.broker_id:
+                outcome = Outcome(identity, commit, coordinator_epoch, transaction_version)
+                return self._queues.send(leader, where, outcome)
         try:
             return self.write(
                 where,
@@ -89,7 +126,7 @@ class Markers:
                 transaction_version=transaction_version,
             )
         except KafkaError as error:
-            if error.code in _OVERTAKEN:
+            if error.code in OVERTAKEN:
                 log.warning("%s-%d has no use for a marker: %s", *where, error)
             elif error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise

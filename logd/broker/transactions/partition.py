@@ -17,6 +17,7 @@ from logd.backoff import Backoff
 from logd.broker.coordinator_log import Loader
 from logd.broker.rounds import report
 from logd.broker.transactions.log import TxnLog
+from logd.broker.transactions.marker_queues import MarkerDelayed
 from logd.broker.transactions.markers import Markers
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
@@ -37,15 +38,20 @@ MARKERS_PER_TURN = 100
 RETRY_FIRST_S = 0.1
 RETRY_LAST_S = 10.0
 """How soon, and at the latest how late, markers that could not be written are tried again."""
+RETRY_ELSEWHERE_LAST_S = 1.0
+"""The latest for those that another broker has to write: another leader is found sooner than a disk mended.
+"""
 
-Flushes: TypeAlias = Sequence[tuple[TopicPartition, Awaitable[None]]]
-"""Partitions whose marker is written, and what to await until it is on the disk."""
+Flushes: TypeAlias = Sequence[tuple[TopicPartition, asyncio.Future[None]]]
+"""Partitions whose marker is on its way, and what to await until it is committed."""
 
 log = logging.getLogger("logd.broker")
 
 
 class TxnPartition:
-    """The core's shell; it may be used once `loaded`."""
+    """The core's shell; it may be used once `loaded`. `deposed` is called when another broker turns out to
+    lead the partition.
+    """
 
     def __init__(
         self,
@@ -56,12 +62,14 @@ class TxnPartition:
         *,
         new_producer_id: Callable[[], int],
         met_producer_id: Callable[[int], None],
+        deposed: Callable[[TxnPartition], None],
         now_ms: Callable[[], int],
     ) -> None:
         self.index = index
         self._shard = TransactionShard(index, txn_log, settings, new_producer_id)
         self._loader = Loader(txn_log.read, self._replay, is_empty=lambda: txn_log.is_empty)
         self._log = txn_log
+        txn_log.on_deposed(lambda: deposed(self))
         self._markers = markers
         self._met_producer_id = met_producer_id
         self._now_ms = now_ms
@@ -69,7 +77,13 @@ class TxnPartition:
         """Transactional ids whose markers are written in the loop's next turn."""
         self._finishing: dict[str, asyncio.Task[None]] = {}
         self._adding: dict[str, Appended] = {}
-        """Appends that added partitions and may not be on the disk yet, by transactional id."""
+        """Appends that added partitions and may not be committed yet, by transactional id."""
+        self._at_election = txn_log.last
+        """Where the log ended that is loaded, until that is committed."""
+        self._elsewhere: set[str] = set()
+        """Transactional ids of which other brokers have not written a marker at the last attempt."""
+        self._outstanding: set[asyncio.Future[None]] = set()
+        """Markers that wait: for another broker, for a disk, for replicas."""
 
     def statistics(self) -> dict[str, int]:
         """transactional_ids that are known, and of how many a transaction is decided and not finished."""
@@ -115,8 +129,11 @@ class TxnPartition:
         return self._loader.load_if_empty()
 
     def close(self) -> Iterable[asyncio.Task[None]]:
-        """Stop coordinating; the next start finishes what is not. Returns the cancelled tasks."""
+        """Stop coordinating; the next start, or leader, finishes what is not. Returns the cancelled tasks."""
         self._loader.close()
+        self._log.close()
+        for future in tuple(self._outstanding):
+            future.cancel()
         for handle in self._decided.values():
             handle.cancel()
         self._decided.clear()
@@ -126,7 +143,7 @@ class TxnPartition:
         return tasks
 
     async def flushed(self) -> None:
-        """Wait until all that was decided is on the disk, by flush.messages. KafkaError if the disk fails."""
+        """Wait until all that was decided is committed. KafkaError: see `CoordinatorLog.flushed`."""
         flushing = self._log.flushed()
         if flushing is not None:
             await flushing
@@ -158,17 +175,19 @@ class TxnPartition:
             transactional_id, identity, partitions, client_version=client_version, now_ms=self._now_ms()
         )
         added = self._log.last
-        if added is not None and added is not before and self._log.flushed(added) is not None:
+        if added is not None and added is not before and not self._log.is_committed(added):
             self._adding[transactional_id] = added
 
     def added(self, transactional_id: str) -> Awaitable[None] | None:
-        """What to await until the id's partitions are in its transaction on the disk too; mostly nothing."""
-        appended = self._adding.get(transactional_id)
+        """What to await until the id's partitions are in its transaction for good; mostly nothing."""
+        appended = self._adding.get(transactional_id, self._at_election)
         if appended is None:
             return None
         flushing = self._log.flushed(appended)
         if flushing is None:
-            del self._adding[transactional_id]
+            self._adding.pop(transactional_id, None)
+            if appended is self._at_election:
+                self._at_election = None
         return flushing
 
     def end(
@@ -184,10 +203,9 @@ class TxnPartition:
             self._decided[transactional_id] = finish
         return after
 
-    @property
-    def waits_for_disk(self) -> bool:
-        """Whether what is decided may be answered only later, by flush.messages and flush.ms."""
-        return self._log.waits_for_disk
+    def flushing(self) -> Awaitable[None] | None:
+        """What to await until all that was decided is committed; mostly nothing. KafkaError as `flushed`."""
+        return self._log.flushed()
 
     # Telling
 
@@ -248,13 +266,13 @@ class TxnPartition:
     def _finish(self, transactional_id: str) -> None:
         """Write a decided transaction's outstanding markers: the first ones now, a task writes the rest.
 
-        Nothing is written before the decision is on the disk, where flush.messages asks for that.
+        Nothing is written before the decision is committed.
         """
         owed = self._shard.owed(transactional_id)
         if owed is None or transactional_id in self._finishing:
             return
         waiting: Flushes = ()
-        if self._log.flushed() is None:
+        if self._log.is_committed():
             waiting = self._write_markers(transactional_id, owed[1][:MARKERS_PER_TURN])
             self._complete(transactional_id)
         self._keep_on(transactional_id, waiting)
@@ -272,9 +290,16 @@ class TxnPartition:
             while (owed := self._shard.owed(transactional_id)) is not None:
                 await self._attempt(transactional_id, self._write_all(transactional_id, owed[1]))
                 if self._shard.owed(transactional_id) is not None:
-                    await asyncio.sleep(backoff.next())
+                    await asyncio.sleep(self._pause_s(transactional_id, backoff))
         finally:
             del self._finishing[transactional_id]
+
+    def _pause_s(self, transactional_id: str, backoff: Backoff) -> float:
+        pause_s = backoff.next()
+        if transactional_id not in self._elsewhere:
+            return pause_s
+        self._elsewhere.discard(transactional_id)
+        return min(pause_s, RETRY_ELSEWHERE_LAST_S)
 
     async def _attempt(self, transactional_id: str, work: Awaitable[None]) -> None:
         """Report an error rather than raise it.
@@ -314,19 +339,32 @@ class TxnPartition:
                     coordinator_epoch=self._log.leader_epoch,
                     transaction_version=transaction.client_version,
                 )
+            except MarkerDelayed:
+                self._elsewhere.add(transactional_id)
+                continue
             except KafkaError as error:
                 log.warning("%s-%d: no marker for %s yet: %s", *where, transactional_id, error)
                 continue
             if flushing is None:
                 self._shard.marker_written(transactional_id, where)
             else:
-                waiting.append((where, flushing))
+                waiting.append((where, self._noted(flushing)))
         return waiting
+
+    def _noted(self, flushing: Awaitable[None]) -> asyncio.Future[None]:
+        future = asyncio.ensure_future(flushing)
+        self._outstanding.add(future)
+        future.add_done_callback(self._outstanding.discard)
+        return future
 
     async def _flush(self, transactional_id: str, waiting: Flushes) -> None:
         for where, flushing in waiting:
             try:
                 await flushing
+            except MarkerDelayed as error:  # told once for all that went the same way
+                log.debug("%s-%d: no marker for %s yet: %s", *where, transactional_id, error)
+                self._elsewhere.add(transactional_id)
+                continue
             except KafkaError as error:
                 log.warning("%s-%d: the marker for %s may be lost: %s", *where, transactional_id, error)
                 continue

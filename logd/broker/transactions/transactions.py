@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from logd.broker.catalog import TopicCatalog
 from logd.broker.coordinator import Coordinator
 from logd.broker.groups.groups import Groups
 from logd.broker.partition import Partition
+from logd.broker.peers import Cluster
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.topic import TRANSACTION_STATE, Topic
 from logd.broker.transactions.log import TxnLog
 from logd.broker.transactions.markers import Markers
 from logd.broker.transactions.partition import TxnPartition
+from logd.broker.transactions.remote_admission import RemoteAdmission
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, error_for
 from logd.groups import partition_for
@@ -57,6 +59,7 @@ class Transactions(Coordinator[TxnPartition]):
         now_ms: Callable[[], int],
         create_topic: Callable[[str], Awaitable[Topic]],
         read_in: Callable[[Log], Awaitable[None]],
+        cluster: Cluster | None = None,
     ) -> None:
         super().__init__(catalog, create_topic, read_in)
         self._config = config
@@ -66,7 +69,9 @@ class Transactions(Coordinator[TxnPartition]):
             transaction_max_timeout_ms=config.transaction_max_timeout_ms,
             transactional_id_expiration_ms=config.transactional_id_expiration_ms,
         )
-        self.markers = Markers(catalog, groups, now_ms)
+        self._remote = None if cluster is None else RemoteAdmission(cluster)
+        marked = None if self._remote is None else self._remote.ended
+        self.markers = Markers(catalog, groups, now_ms, cluster, marked)
 
     def configure(self, config: BrokerConfig) -> None:
         """Take settings that were changed while running."""
@@ -83,13 +88,19 @@ class Transactions(Coordinator[TxnPartition]):
         """End; what is not finished the next start finishes."""
         await self._rounds.stop()
         await asyncio.gather(*self._close(tuple(self._partitions)), return_exceptions=True)
+        await self.markers.stop()
+        if self._remote is not None:
+            await self._remote.stop()
 
     def statistics(self) -> dict[str, int]:
         """transactional_ids, and finishing: their transactions whose outcome is decided, but of whose markers
-        some are to be written still, one for an id at most.
+        some are to be written still, one for an id at most; see also `MarkerQueues` and `RemoteAdmission`.
         """
         told = [partition.statistics() for partition in self._partitions.values()]
-        return {name: sum(each[name] for each in told) for name in ("transactional_ids", "finishing")}
+        names = ("transactional_ids", "finishing")
+        own = {name: sum(each[name] for each in told) for name in names}
+        remote = RemoteAdmission.NONE if self._remote is None else self._remote.statistics()
+        return own | self.markers.statistics() | remote
 
     # Finding
 
@@ -131,22 +142,28 @@ class Transactions(Coordinator[TxnPartition]):
         partition.add_partitions(transactional_id, identity, partitions, client_version=client_version)
         await partition.flushed()
 
-    def verify_partitions(
+    async def verify_partitions(
         self, transactional_id: str, identity: ProducerIdentity, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Whether each partition is in the producer's transaction; TRANSACTION_ABORTABLE where not."""
-        return self._partition(transactional_id).verify_partitions(transactional_id, identity, partitions)
+        partition = self._partition(transactional_id)
+        codes = partition.verify_partitions(transactional_id, identity, partitions)
+        added = partition.added(transactional_id)
+        if added is not None:
+            await added
+        return codes
 
     def end_at_once(
         self, transactional_id: str, identity: ProducerIdentity, *, commit: bool, client_version: int = 0
-    ) -> ProducerIdentity | None:
-        """As `end`; None, and nothing done, where something has to be awaited first."""
+    ) -> ProducerIdentity | Awaitable[ProducerIdentity] | None:
+        """As `end`, but for what has to be awaited before the answer. None, and nothing done, where that is a
+        producer id: call `end` then.
+        """
         if not self._producer_ids.has_reserved:
             return None
         partition = self._partition(transactional_id)
-        if partition.waits_for_disk:
-            return None
-        return partition.end(transactional_id, identity, commit=commit, client_version=client_version)
+        after = partition.end(transactional_id, identity, commit=commit, client_version=client_version)
+        return after if partition.flushing() is None else _once_flushed(partition, after)
 
     async def end(
         self, transactional_id: str, identity: ProducerIdentity, *, commit: bool, client_version: int = 0
@@ -155,8 +172,7 @@ class Transactions(Coordinator[TxnPartition]):
         await self._producer_ids.reserve()
         partition = self._partition(transactional_id)
         after = partition.end(transactional_id, identity, commit=commit, client_version=client_version)
-        await partition.flushed()
-        return after
+        return await _once_flushed(partition, after)
 
     def admit(
         self,
@@ -174,6 +190,8 @@ class Transactions(Coordinator[TxnPartition]):
         to be in it. If it returns an awaitable, await that and call this again before writing: else a power
         loss could take the transaction and leave its records, which would hold readers back for ever.
 
+        Where another broker coordinates it raises NotYetAdmitted; see `RemoteAdmission`.
+
         KafkaErrors as a producer understands them that knows TRANSACTION_ABORTABLE; the coordinator's own
         ones (loading, CONCURRENT_TRANSACTIONS) the caller may have to tell in another way.
         """
@@ -187,6 +205,12 @@ class Transactions(Coordinator[TxnPartition]):
             return self._partitions[index].added(transactional_id) if index in self._partitions else None
         identity = ProducerIdentity(producer_id, producer_epoch)
         where = TopicPartition(topic, partition)
+        if self._remote is not None:
+            index = self.partition_of(transactional_id)
+            if not self.leads(index):
+                home = TopicPartition(TRANSACTION_STATE, index)
+                self._remote.admit(home, transactional_id, identity, where, implicit=implicit)
+                return None
         try:
             coordinator = self._partition(transactional_id)
             if implicit:
@@ -209,21 +233,41 @@ class Transactions(Coordinator[TxnPartition]):
         """One transactional id. KafkaError: TRANSACTIONAL_ID_NOT_FOUND, INVALID_REQUEST for an empty one."""
         return self._partition(transactional_id).describe(transactional_id)
 
-    def listed(self) -> Iterator[TransactionDescription]:
-        """Every transactional id known; COORDINATOR_LOAD_IN_PROGRESS while one of the partitions is not."""
+    async def describe_committed(self, transactional_id: str) -> TransactionDescription:
+        """`describe`, once what is told cannot be lost any more."""
+        partition = self._partition(transactional_id)
+        described = partition.describe(transactional_id)
+        await partition.flushed()
+        return described
+
+    async def listed(self) -> list[TransactionDescription]:
+        """Every transactional id of the partitions led here; COORDINATOR_LOAD_IN_PROGRESS while one of those
+        is not known.
+        """
         topic = self._catalog.topics.get(TRANSACTION_STATE)
         partitions = [
             self._loaded(index)
             for index, partition in enumerate(topic.partitions if topic is not None else ())
-            if partition is not None
+            if partition is not None and self.leads(index)
         ]
-        return (found for partition in partitions for found in partition.listed())
+        found = [one for partition in partitions for one in partition.listed()]
+        for partition in partitions:
+            await partition.flushed()
+        return found
 
     # Housekeeping
+
+    def partition_moved(self, where: TopicPartition) -> None:
+        """To be called when a partition's leader changes to or from this broker: whom another coordinator has
+        admitted there has to be admitted anew.
+        """
+        if self._remote is not None:
+            self._remote.moved(where)
 
     def topics_deleted(self, names: Iterable[str]) -> None:
         """To be called when topics have been deleted; markers owed to them are given up at their turn."""
         if TRANSACTION_STATE in names:
+            self._leadership.forget()
             self._close(tuple(self._partitions))
 
     def went_offline(self, partitions: Iterable[Partition]) -> None:
@@ -257,7 +301,7 @@ class Transactions(Coordinator[TxnPartition]):
         await self._load_all()
         topic = self._catalog.topics.get(TRANSACTION_STATE)
         for index in range(len(topic.partitions) if topic is not None else 0):
-            if index not in self._partitions or not self._partitions[index].loaded:
+            if self.leads(index) and (index not in self._partitions or not self._partitions[index].loaded):
                 self._producer_ids.unread(f"{TRANSACTION_STATE}-{index}")
         self._producer_ids.all_met()
 
@@ -267,15 +311,23 @@ class Transactions(Coordinator[TxnPartition]):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{TRANSACTION_STATE}-{index} is offline")
         return TxnPartition(
             index,
-            TxnLog(partition, self._now_ms),
+            TxnLog(partition, self._now_ms, is_complete=self._leadership.is_complete(index)),
             self._settings,
             self.markers,
             new_producer_id=self._producer_ids.take_reserved,
             met_producer_id=self._producer_ids.met,
+            deposed=self._deposed,
             now_ms=self._now_ms,
         )
 
     def _close(self, indexes: Iterable[int]) -> list[asyncio.Task[None]]:
         """Stop coordinating these partitions; the tasks that end with them."""
         closed = [self._partitions.pop(index) for index in indexes if index in self._partitions]
+        for partition in closed:
+            self._elected.pop(partition, None)
         return [task for partition in closed for task in partition.close()]
+
+
+async def _once_flushed(partition: TxnPartition, identity: ProducerIdentity) -> ProducerIdentity:
+    await partition.flushed()
+    return identity

@@ -1,4 +1,6 @@
-"""Admin calls about brokers' log folders: what is in them, and how much room they have (KIP-113, KIP-827)."""
+"""Admin calls about brokers' log folders: what is in them, how much room they have, and what moves between
+them (KIP-113, KIP-827).
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from logd.client.admin.base import AdminBase
+from logd.client.cluster.answers import refusal
 from logd.client.fetcher.offsets import by_topic
 from logd.errors import KafkaError, error_for
 from logd.topic_partition import TopicPartition
+from logd.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
 from logd.wire.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
@@ -70,6 +79,50 @@ class LogDirAdmin(AdminBase):
         calls = (self._client.retrying(partial(ask, node), timeout_ms=self._timeout_ms) for node in asked)
         found: Sequence[tuple[int, list[LogDir]]] = await asyncio.gather(*calls)
         return dict(found)
+
+    async def alter_replica_log_dirs(
+        self, moves: Mapping[int, Mapping[TopicPartition, str]]
+    ) -> dict[int, dict[TopicPartition, KafkaError | None]]:
+        """Have brokers move partitions into the log folders of these paths; the copying goes on behind it.
+
+        By broker and partition the error, None where it was begun. A partition that the broker does not have
+        yet (REPLICA_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION) will be made in that folder.
+        """
+
+        async def ask(node: int) -> tuple[int, dict[TopicPartition, KafkaError | None]]:
+            response: AlterReplicaLogDirsResponse = await self._client.request(
+                _moves_request(moves[node]), node=node
+            )
+            answered = {
+                TopicPartition(topic.topic_name, p.partition_index): p.error_code
+                for topic in response.results
+                for p in topic.partitions
+            }
+            return node, {
+                tp: refusal(code, f"partition {tp} on broker {node}", str(tp), None) if code else None
+                for tp, code in answered.items()
+            }
+
+        calls = (self._client.retrying(partial(ask, node), timeout_ms=self._timeout_ms) for node in moves)
+        return dict(await asyncio.gather(*calls))
+
+
+def _moves_request(folders: Mapping[TopicPartition, str]) -> AlterReplicaLogDirsRequest:
+    by_folder: dict[str, list[TopicPartition]] = {}
+    for tp, path in folders.items():
+        by_folder.setdefault(path, []).append(tp)
+    return AlterReplicaLogDirsRequest(
+        dirs=[
+            AlterReplicaLogDir(
+                path=path,
+                topics=[
+                    AlterReplicaLogDirTopic(name=name, partitions=partitions)
+                    for name, partitions in by_topic(tps).items()
+                ],
+            )
+            for path, tps in by_folder.items()
+        ]
+    )
 
 
 def _folder(node: int, result: DescribeLogDirsResult) -> LogDir:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from logd.client import OngoingReassignment, TopicPartition
 from logd.errors import KafkaError
 from millstream.kafka_tools.arguments import Given
 from millstream.kafka_tools.java_errors import COMMON, JavaError, admin_operation, command_failed, of_answer
+from millstream.kafka_tools.reassign_partitions import folders
+from millstream.kafka_tools.reassign_partitions.folders import FolderMoves
 from millstream.kafka_tools.reassign_partitions.plan import (
     Assignment,
     checked_moves,
@@ -17,7 +20,11 @@ from millstream.kafka_tools.reassign_partitions.plan import (
     read_moves,
     read_topics,
 )
-from millstream.kafka_tools.reassign_partitions.throttles import clear_throttles, set_throttle
+from millstream.kafka_tools.reassign_partitions.throttles import (
+    clear_throttles,
+    set_folders_throttle,
+    set_throttle,
+)
 from millstream.terminal.session import Session
 
 UNKNOWN = f"{COMMON}.errors.UnknownTopicOrPartitionException"
@@ -30,6 +37,10 @@ RUN_VERIFY = (
     "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle "
     "is removed."
 )
+
+
+TIMEOUT_MS = 10_000
+"""How long moves between log folders may take to be started, where --timeout does not say."""
 
 
 class Terse(Exception):
@@ -69,7 +80,7 @@ async def generate(session: Session, given: Given) -> None:
 
 async def execute(session: Session, given: Given) -> None:
     """Begin moves."""
-    proposed = checked_moves(given.text("reassignment-json-file") or "")
+    proposed, folder_moves = checked_moves(given.text("reassignment-json-file") or "")
     under_way = await session.admin.list_partition_reassignments()
     if under_way and not given.has("additional"):
         raise Terse(IS_UNDER_WAY)
@@ -80,17 +91,19 @@ async def execute(session: Session, given: Given) -> None:
     current = await _assignment_of(session, proposed)
     print(f"Current partition replica assignment\n\n{formatted(current)}\n")
     print("Save this to use as the --reassignment-json-file option during rollback")
-    await _throttle(session, given, under_way, proposed, current)
+    await _throttle(session, given, under_way, proposed, current, folder_moves)
     if given.has("disallow-replication-factor-change"):
         _check_factors(proposed, current)
     await _alter(session, proposed, "Error reassigning partition(s):")
     listed = ",".join(str(tp) for tp in sorted(proposed))
     print(f"Successfully started partition reassignment{_s(proposed)} for {listed}")
+    if folder_moves:
+        await _move_folders(session, given, folder_moves)
 
 
 async def verify(session: Session, given: Given) -> None:
     """Tell which moves are done; when all are, the throttles go."""
-    moves = read_moves(given.text("reassignment-json-file") or "")
+    moves, folder_moves = read_moves(given.text("reassignment-json-file") or "")
     under_way = await session.admin.list_partition_reassignments()
     topics = {tp.topic for tp, _ in moves}
     known = (await session.client.metadata(topics, refresh=True, allow_missing=True)).topics
@@ -107,15 +120,15 @@ async def verify(session: Session, given: Given) -> None:
                 f"There is no active reassignment of partition {tp}, but replica set is {_joined(current)} "
                 f"rather than {_joined(target)}."
             )
-    # What would stand here is told of moves between log folders.
-    print()
-    if not under_way and not given.has("preserve-throttles"):
+    found = (await folders.statuses(session, folder_moves)).values()
+    print("\n".join(status.text for status in found))
+    if not under_way and all(status.has_ended for status in found) and not given.has("preserve-throttles"):
         await clear_throttles(session, moves)
 
 
 async def cancel(session: Session, given: Given) -> None:
     """Stop moves under way."""
-    moves = read_moves(given.text("reassignment-json-file") or "")
+    moves, folder_moves = read_moves(given.text("reassignment-json-file") or "")
     found = await session.admin.list_partition_reassignments([tp for tp, _ in moves])
     active = {tp: None for tp, move in found.items() if move.adding or move.removing}
     if active:
@@ -124,7 +137,12 @@ async def cancel(session: Session, given: Given) -> None:
         print(f"Successfully cancelled partition reassignment{_s(active)} for: {listed}")
     else:
         print("None of the specified partition reassignments are active.")
-    print("None of the specified partition moves are active.", end="")
+    found_moves = await folders.statuses(session, folder_moves)
+    back = {at: status.moving_from for at, status in found_moves.items() if status.moving_from is not None}
+    if back:
+        await _move_folders(session, given, back)
+    else:
+        print("None of the specified partition moves are active.", end="")
     if not given.has("preserve-throttles"):
         await clear_throttles(session, moves)
 
@@ -135,6 +153,7 @@ async def _throttle(
     under_way: Mapping[TopicPartition, OngoingReassignment],
     proposed: Assignment,
     current: Assignment,
+    folder_moves: FolderMoves,
 ) -> None:
     rate = given.integer("throttle", 64)
     folders_rate = given.integer("replica-alter-log-dirs-throttle", 64)
@@ -143,8 +162,15 @@ async def _throttle(
     if rate is not None and rate >= 0:
         await set_throttle(session, under_way, proposed, current, rate)
     if folders_rate is not None and folders_rate >= 0:
-        # No replica moves between folders, so there is no broker to throttle.
-        print(f"The replica-alter-dir throttle limit was set to {folders_rate} B/s")
+        await set_folders_throttle(session, {replica.broker for replica in folder_moves}, folders_rate)
+
+
+async def _move_folders(session: Session, given: Given, moves: FolderMoves) -> None:
+    timeout_ms = given.integer("timeout", 64)
+    waiting = await folders.start(session, moves, TIMEOUT_MS if timeout_ms is None else timeout_ms)
+    if waiting:
+        listed = ",".join(str(replica) for replica in sorted(waiting))
+        raise Terse(f"Timed out before log directory move{_s(waiting)} could be started for: {listed}")
 
 
 async def _alter(
@@ -197,5 +223,5 @@ def _joined(nodes: Iterable[int]) -> str:
     return ",".join(map(str, nodes))
 
 
-def _s(many: Mapping[TopicPartition, object]) -> str:
+def _s(many: Mapping[Any, object]) -> str:
     return "" if len(many) == 1 else "s"

@@ -49,10 +49,14 @@ OPTIONS = Options(
         Option("throttle", "Bytes a second that brokers send one another for the moves.", "throttle"),
         Option(
             "replica-alter-log-dirs-throttle",
-            "Bytes a second between log folders; none is moved here.",
+            "Bytes a second that brokers copy between their log folders for the moves.",
             "replicaAlterLogDirsThrottle",
         ),
-        Option("timeout", "Has no effect: no replica is moved between log folders.", "timeout"),
+        Option(
+            "timeout",
+            "How many milliseconds moves between log folders may take to be started: 10000.",
+            "timeout",
+        ),
         Option("additional", "Begin moves besides those under way."),
         Option("preserve-throttles", "Leave the throttles as they are."),
         Option("disallow-replication-factor-change", "Refuse moves that change how many replicas there are."),

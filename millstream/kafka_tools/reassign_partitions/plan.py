@@ -13,6 +13,7 @@ from millstream.kafka_tools.java_errors import JavaError, admin_operation, comma
 from millstream.kafka_tools.java_integers import integer_or_java_error
 from millstream.kafka_tools.json_document import JsonValue, parse_json
 from millstream.kafka_tools.json_file import read_file
+from millstream.kafka_tools.reassign_partitions.folders import FolderMoves, Replica
 
 T = TypeVar("T")
 
@@ -22,9 +23,11 @@ ANY = "any"
 VERSION = 1
 
 
-def read_moves(file: str) -> list[tuple[TopicPartition, list[int]]]:
-    """The partitions of a --reassignment-json-file; JavaError for what cannot be read."""
-    found = []
+def read_moves(file: str) -> tuple[list[tuple[TopicPartition, list[int]]], FolderMoves]:
+    """The partitions of a --reassignment-json-file, and the replicas that it puts into a folder; JavaError
+    for what cannot be read.
+    """
+    found, folder_moves = [], {}
     for each in _listed(file, "partitions"):
         tp = TopicPartition(each.field("topic").text(), each.field("partition").integer())
         replicas = [one.integer() for one in each.field("replicas").elements()]
@@ -35,17 +38,16 @@ def read_moves(file: str) -> list[tuple[TopicPartition, list[int]]]:
                 f"Size of replicas list {replicas} is different from size of log dirs list "
                 f"[{', '.join(folders)}] for partition {tp}"
             )
-        if any(folder != ANY for folder in folders):
-            raise command_failed(
-                f"log_dirs of {tp}: replicas are not moved between log folders here: give {ANY} for each"
-            )
+        for node, folder in zip(replicas, folders, strict=True):
+            if folder != ANY:
+                folder_moves[Replica(node, tp)] = folder
         found.append((tp, replicas))
-    return found
+    return found, folder_moves
 
 
-def checked_moves(file: str) -> dict[TopicPartition, list[int]]:
+def checked_moves(file: str) -> tuple[dict[TopicPartition, list[int]], FolderMoves]:
     """The same, for `--execute`: each partition once, with replicas that differ."""
-    moves = read_moves(file)
+    moves, folder_moves = read_moves(file)
     if not moves:
         raise command_failed("Partition reassignment list cannot be empty")
     if not all(replicas for _, replicas in moves):
@@ -61,7 +63,7 @@ def checked_moves(file: str) -> dict[TopicPartition, list[int]]:
             if each
         )
         raise command_failed(f"Partition replica lists may not contain duplicate entries: {listed}")
-    return dict(moves)
+    return dict(moves), folder_moves
 
 
 def read_topics(file: str) -> list[str]:

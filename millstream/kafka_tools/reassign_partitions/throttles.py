@@ -60,6 +60,15 @@ async def set_throttle(
     print(f"The inter-broker throttle limit was set to {rate} B/s")
 
 
+async def set_folders_throttle(session: Session, brokers: Iterable[int], rate: int) -> None:
+    """Throttle what these brokers copy between their log folders."""
+    for broker in sorted(brokers):
+        await session.admin.incremental_alter_configs(
+            str(broker), {BROKER_KEYS[2]: str(rate)}, ResourceType.BROKER
+        )
+    print(f"The replica-alter-dir throttle limit was set to {rate} B/s")
+
+
 def _sources_and_destinations(
     tp: TopicPartition,
     under_way: Mapping[TopicPartition, OngoingReassignment],

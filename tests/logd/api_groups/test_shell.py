@@ -26,12 +26,15 @@ from logd.groups import (
 )
 from logd.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetRecord
 from logd.records import ABORT, COMMIT, Codec, build_batch, build_end_marker, read_header
+from logd.storage import Appended
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest
 from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from logd.wire.messages.list_groups import ListGroupsRequest
+from logd.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 
 COUNT = 3
+MARKER = Appended(0, 0, -1, 0)
+"""Where a marker went, which is committed."""
 
 
 class PaperPartition:
@@ -40,6 +43,7 @@ class PaperPartition:
     topic = GROUP_OFFSETS
     index = 0
     log = None
+    leader_epoch = 0
 
     def __init__(self) -> None:
         self.batches: list[bytes] = []
@@ -132,6 +136,14 @@ def fetched(groups: Groups, group: str) -> dict[int, int]:
     return {part.partition_index: part.committed_offset for topic in topics for part in topic.partitions}
 
 
+def matching(groups: Groups) -> list[ListedGroup]:
+    """ListGroups, where there is nothing to wait for."""
+    with pytest.raises(StopIteration) as ended:
+        groups.matching(ListGroupsRequest()).send(None)
+    found: list[ListedGroup] = ended.value.value
+    return found
+
+
 def join_request(group: str) -> JoinGroupRequest:
     return JoinGroupRequest(
         group_id=group,
@@ -165,7 +177,7 @@ def test_while_a_partition_is_loaded_its_groups_wait_and_others_go_on() -> None:
         groups = PaperBroker(partitions).groups()
         groups.start()
         assert code_of(lambda: groups.partition("g")) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        assert code_of(lambda: groups.matching(ListGroupsRequest())) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert code_of(lambda: matching(groups)) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         other = next(name for name in map(str, range(100)) if partition_for(name, COUNT) != home)
         assert fetched(groups, other) == {}
 
@@ -179,7 +191,7 @@ def test_while_a_partition_is_loaded_its_groups_wait_and_others_go_on() -> None:
         await until(loaded)
         assert turns > 3, "loading held the loop"
         assert fetched(groups, "g") == dict.fromkeys(range(100), 199)
-        assert [group.group_id for group in groups.matching(ListGroupsRequest())] == ["g"]
+        assert [group.group_id for group in matching(groups)] == ["g"]
         await groups.stop()
 
     asyncio.run(run())
@@ -288,10 +300,10 @@ def test_a_marker_that_comes_while_the_log_is_read_counts() -> None:
         ]
         groups = PaperBroker([partition]).groups()
         groups.start()
-        groups.transaction_ended(0, 1, 0, True)  # not begun to load: the log has it, or this does
+        groups.transaction_ended(0, 1, 0, True, MARKER)  # not begun to load: the log has it, or this does
         assert not is_loaded(groups, "g")
-        groups.transaction_ended(0, 1, 0, True)
-        groups.transaction_ended(0, 2, 0, False)
+        groups.transaction_ended(0, 1, 0, True, MARKER)
+        groups.transaction_ended(0, 2, 0, False, MARKER)
         await until(lambda: is_loaded(groups, "g"))
         assert fetched(groups, "g") == {0: 1}
         stable = OffsetFetchRequestGroup(
@@ -299,7 +311,7 @@ def test_a_marker_that_comes_while_the_log_is_read_counts() -> None:
         )
         partitions = groups.partition("g").shard.fetch(stable, require_stable=True).topics[0].partitions
         assert [found.error_code for found in partitions] == [0, 0, ErrorCode.UNSTABLE_OFFSET_COMMIT]
-        groups.transaction_ended(0, 3, 0, True)
+        groups.transaction_ended(0, 3, 0, True, MARKER)
         assert fetched(groups, "g") == {0: 1, 2: 3}
         await groups.stop()
 
@@ -338,7 +350,7 @@ def test_without_the_topic_there_is_no_coordinator() -> None:
     async def run() -> None:
         groups = PaperBroker([]).groups()
         assert code_of(lambda: groups.partition("g")) is ErrorCode.NOT_COORDINATOR
-        assert groups.matching(ListGroupsRequest()) == []
+        assert matching(groups) == []
 
     asyncio.run(run())
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from logd.broker.admission import NotYetAdmitted
 from logd.broker.batch_rules import BatchRules
 from logd.broker.partition import Partition
 from logd.config.topic import TopicConfig
@@ -27,9 +28,12 @@ class Guard:
     def __init__(self) -> None:
         self.asked: list[tuple[Any, ...]] = []
         self.code: ErrorCode | None = None
+        self.asks_elsewhere = False
 
     def admit(self, *question: Any, implicit: bool) -> None:
         self.asked.append((*question, implicit))
+        if self.asks_elsewhere:
+            raise NotYetAdmitted(cast(Any, None))
         if self.code is not None:
             raise error_for(self.code, "not you")
 
@@ -113,6 +117,21 @@ def test_batches_behind_a_refused_one_are_refused_until_it_comes_again(
     assert refusal(partition, transactional(7, pid=8)) is ErrorCode.CONCURRENT_TRANSACTIONS
     guard.code = None
     partition.produce(transactional(9, pid=8, epoch=1), NOW, -1)
+
+
+@pytest.mark.parametrize("acks", [-1, 0])
+def test_nothing_is_written_while_another_broker_is_asked(
+    partition: Partition, guard: Guard, acks: int
+) -> None:
+    """And its refusal, which comes when the batch does again, keeps out what was sent behind it."""
+    guard.asks_elsewhere = True
+    with pytest.raises(NotYetAdmitted):
+        partition.produce(transactional(40), NOW, acks)
+    assert partition.log_end_offset == 0
+    guard.asks_elsewhere, guard.code = False, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert refusal(partition, transactional(40)) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    guard.code = None
+    assert refusal(partition, transactional(41)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_with_epoch_bumps_an_unknown_producer_begins_at_zero(partition: Partition, guard: Guard) -> None:

@@ -32,6 +32,15 @@ class PaperLog(ListLog):
     def flushed(self) -> Awaitable[None] | None:
         return None if self.flushing is None or self.flushing.done() else self.flushing
 
+    def is_committed(self) -> bool:
+        return self.flushed() is None
+
+    def on_deposed(self, deposed: Callable[[], None]) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
     @property
     def is_empty(self) -> bool:
         return not self.records
@@ -81,6 +90,7 @@ class Shell:
             self.markers,  # type: ignore[arg-type]
             new_producer_id=lambda: next(ids),
             met_producer_id=lambda _: None,
+            deposed=lambda _: None,
             now_ms=lambda: 0,
         )
 

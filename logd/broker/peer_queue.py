@@ -1,0 +1,98 @@
+"""What waits to be asked of one other broker, a request for many.
+
+What comes in one turn of the loop, and while as many requests are under way as may be, goes together. Whose
+turn it is to try again, and where, is left to those who put something in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from logd.broker.rounds import Rounds
+
+IN_FLIGHT_MAX = 5
+"""Requests to one broker at a time: one that waits for its replicas does not hold up all others."""
+
+
+class Item(Protocol):
+    """Something to be asked."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody still waits for it."""
+
+    @property
+    def subject(self) -> tuple[Hashable, Hashable]:
+        """What the answer tells it by, and what is asked of that: in one request always the same."""
+
+
+T = TypeVar("T", bound=Item)
+
+
+class Bounds(NamedTuple):
+    """How many items wait at most, and go with one request."""
+
+    queued: int
+    per_request: int
+
+
+class PeerQueue(Generic[T]):
+    """One broker's. `send` makes the request, and sees to it that everybody in the batch is answered."""
+
+    def __init__(
+        self, send: Callable[[list[T]], Coroutine[Any, Any, None]], rounds: Rounds, bounds: Bounds
+    ) -> None:
+        self._send = send
+        self._rounds = rounds
+        self._bounds = bounds
+        self._waiting: deque[T] = deque()
+        self._is_due = False
+        self.in_flight = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def has_room(self) -> bool:
+        """Whether `add` takes one more; what nobody wants any more goes first."""
+        if len(self._waiting) >= self._bounds.queued:
+            self._waiting = deque(item for item in self._waiting if item.is_wanted)
+        return len(self._waiting) < self._bounds.queued
+
+    def add(self, item: T) -> None:
+        """Ask it with the next request; only where it `has_room`."""
+        self._waiting.append(item)
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._begin)  # with whatever else this turn brings
+
+    def _begin(self) -> None:
+        self._is_due = False
+        while self.in_flight < IN_FLIGHT_MAX and (batch := self._next_batch()):
+            self.in_flight += 1
+            self._rounds.spawn(self._ask(batch))
+
+    def _next_batch(self) -> list[T]:
+        batch: list[T] = []
+        subjects: dict[Hashable, Hashable] = {}
+        left: list[T] = []
+        while self._waiting and len(batch) < self._bounds.per_request:
+            item = self._waiting.popleft()
+            if not item.is_wanted:
+                continue
+            key, asked = item.subject
+            fits = subjects.setdefault(key, asked) == asked
+            (batch if fits else left).append(item)
+        self._waiting.extendleft(reversed(left))
+        return batch
+
+    async def _ask(self, batch: list[T]) -> None:
+        try:
+            await self._send(batch)
+        finally:
+            self.in_flight -= 1
+            if not self._is_due and self._waiting:
+                self._is_due = True
+                asyncio.get_running_loop().call_soon(self._begin)

@@ -1,0 +1,204 @@
+"""Markers for partitions that other brokers lead, gathered into WriteTxnMarkers: a queue for each broker.
+
+What comes while requests are under way goes with the next one. A marker that is not written, whatever the
+reason, is given back with MarkerDelayed: its coordinator partition comes again after a pause, and then it
+goes to whoever leads by then. A coordinator that resigns cancels what it waits for: it is not sent any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, NamedTuple
+
+from logd.broker.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
+from logd.broker.peers import NO_LEADER, Peers
+from logd.broker.rounds import Rounds, report
+from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
+from logd.topic_partition import TopicPartition
+from logd.transactions import ProducerIdentity
+from logd.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+MARKERS_PER_REQUEST = 1_000
+"""Partitions named in one request at most."""
+MARKERS_QUEUED_MAX = 10_000
+"""Markers that wait for one broker; whoever comes beyond that has to come again."""
+
+OVERTAKEN = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
+"""A later instance of the producer, or of the coordinator, has ended this transaction there."""
+
+log = logging.getLogger("logd.broker")
+
+
+class MarkerDelayed(KafkaError):
+    """The partition's leader has not written the marker: try again in a while."""
+
+
+class Outcome(NamedTuple):
+    """What a marker says, but for where."""
+
+    identity: ProducerIdentity
+    commit: bool
+    coordinator_epoch: int
+    transaction_version: int
+
+
+class _Queued(NamedTuple):
+    where: TopicPartition
+    outcome: Outcome
+    written: asyncio.Future[None]
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether its coordinator has not given it up."""
+        return not self.written.done()
+
+    @property
+    def subject(self) -> tuple[int, Outcome]:
+        """Answers go by producer id and partition."""
+        return self.outcome.identity.producer_id, self.outcome
+
+
+class MarkerQueues:
+    """One for each broker that a marker was sent to. `NONE` are the statistics of who has no other broker."""
+
+    NONE: ClassVar[dict[str, int]] = {
+        "markers_queued": 0,
+        "markers_queued_max": MARKERS_QUEUED_MAX,
+        "markers_in_flight": 0,
+        "broker_markers_in_flight_max": IN_FLIGHT_MAX,
+    }
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+        self._senders: dict[int, _MarkerSender] = {}
+        self._rounds = Rounds()
+
+    def send(self, broker_id: int, where: TopicPartition, outcome: Outcome) -> asyncio.Future[None]:
+        """Have the broker write a marker; done once it has, or needs it no more. Cancel it to give it up.
+
+        The future fails with MarkerDelayed, which is raised at once where the queue is full or there is no
+        leader; with KafkaError for an error that does not go away by itself.
+        """
+        if broker_id == NO_LEADER:
+            raise MarkerDelayed(ErrorCode.LEADER_NOT_AVAILABLE, f"{where} has no leader")
+        sender = self._senders.get(broker_id)
+        if sender is None:
+            sender = self._senders[broker_id] = _MarkerSender(broker_id, self._peers, self._rounds)
+        return sender.send(where, outcome)
+
+    def statistics(self) -> dict[str, int]:
+        """markers_queued for the broker that most wait for, with the bound of each; markers_in_flight:
+        requests under way to the broker that has most, with the bound of each.
+        """
+        queues = [sender.queue for sender in self._senders.values()]
+        return {
+            **self.NONE,
+            "markers_queued": max((len(queue) for queue in queues), default=0),
+            "markers_in_flight": max((queue.in_flight for queue in queues), default=0),
+        }
+
+    async def stop(self) -> None:
+        """End; call it once the coordinators have ended."""
+        await self._rounds.stop()
+
+
+class _MarkerSender:
+    """To one broker."""
+
+    def __init__(self, broker_id: int, peers: Peers, rounds: Rounds) -> None:
+        self._broker_id = broker_id
+        self._peers = peers
+        self.queue = PeerQueue(self._send, rounds, Bounds(MARKERS_QUEUED_MAX, MARKERS_PER_REQUEST))
+
+    def send(self, where: TopicPartition, outcome: Outcome) -> asyncio.Future[None]:
+        """See `MarkerQueues.send`."""
+        if not self.queue.has_room():
+            raise MarkerDelayed(
+                ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+                f"{len(self.queue)} markers wait for broker {self._broker_id}",
+            )
+        queued = _Queued(where, outcome, asyncio.get_running_loop().create_future())
+        queued.written.add_done_callback(_heard)
+        self.queue.add(queued)
+        return queued.written
+
+    async def _send(self, batch: list[_Queued]) -> None:
+        try:
+            answer = await self._peers.request(self._broker_id, _request(batch))
+            assert isinstance(answer, WriteTxnMarkersResponse)
+            self._answered(batch, _codes(answer))
+        except (ConnectionClosed, RequestTimedOut, KafkaError) as error:
+            log.warning("broker %d may not have written %d markers: %s", self._broker_id, len(batch), error)
+        except Exception as error:
+            report(f"markers for broker {self._broker_id}", error)
+        finally:
+            self._give_back(batch)
+
+    def _give_back(self, batch: Sequence[_Queued]) -> None:
+        for where, _, written in batch:
+            if not written.done():
+                said = f"broker {self._broker_id} has not answered for the marker in {where}"
+                written.set_exception(MarkerDelayed(ErrorCode.NETWORK_EXCEPTION, said))
+
+    def _answered(self, batch: Sequence[_Queued], codes: Mapping[tuple[int, TopicPartition], int]) -> None:
+        for where, outcome, written in batch:
+            code = codes.get((outcome.identity.producer_id, where))
+            if written.done() or code is None:
+                continue
+            if code == ErrorCode.NONE:
+                written.set_result(None)
+            elif code in OVERTAKEN:
+                log.warning("%s-%d has no use for a marker: %s", *where, ErrorCode(code).name)
+                written.set_result(None)
+            else:
+                written.set_exception(_refusal(code, where, self._broker_id))
+
+
+def _refusal(code: int, where: TopicPartition, broker_id: int) -> KafkaError:
+    said = f"broker {broker_id} does not write a marker into {where.topic}-{where.partition}"
+    error = error_for(code, said)
+    return MarkerDelayed(error.code, said) if error.retriable else error
+
+
+def _heard(written: asyncio.Future[None]) -> None:
+    """A coordinator that has resigned may not be there any more to hear of a failure."""
+    if not written.cancelled():
+        written.exception()
+
+
+def _request(batch: Sequence[_Queued]) -> WriteTxnMarkersRequest:
+    by_outcome: dict[Outcome, dict[str, list[int]]] = {}
+    for where, outcome, _ in batch:
+        by_outcome.setdefault(outcome, {}).setdefault(where.topic, []).append(where.partition)
+    return WriteTxnMarkersRequest(
+        markers=[
+            WritableTxnMarker(
+                producer_id=outcome.identity.producer_id,
+                producer_epoch=outcome.identity.epoch,
+                transaction_result=outcome.commit,
+                topics=[
+                    WritableTxnMarkerTopic(name=topic, partition_indexes=indexes)
+                    for topic, indexes in topics.items()
+                ],
+                coordinator_epoch=outcome.coordinator_epoch,
+                transaction_version=outcome.transaction_version,
+            )
+            for outcome, topics in by_outcome.items()
+        ]
+    )
+
+
+def _codes(answer: WriteTxnMarkersResponse) -> dict[tuple[int, TopicPartition], int]:
+    return {
+        (marker.producer_id, TopicPartition(topic.name, partition.partition_index)): partition.error_code
+        for marker in answer.markers
+        for topic in marker.topics
+        for partition in topic.partitions
+    }

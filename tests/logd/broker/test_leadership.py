@@ -1,0 +1,522 @@
+"""A coordinator's partitions come and go with their leaders: the news in any order, loads in the middle.
+
+Groups stand for both coordinators. The log is one that replicates: what is appended is committed when the
+test says so, or never.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Awaitable, Coroutine, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logd.broker.groups.groups import Groups
+from logd.broker.leadership import Leadership
+from logd.broker.topic import GROUP_OFFSETS
+from logd.config.broker import BrokerConfig
+from logd.errors import ErrorCode, KafkaError
+from logd.groups import CoordinatorRecord, encode_record
+from logd.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetRecord
+from logd.records import build_batch, read_header
+from logd.storage import Appended
+from logd.wire.messages.describe_groups import DescribedGroup
+from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from logd.wire.messages.list_groups import ListGroupsRequest
+from logd.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup
+from tests.support import depth
+
+
+class ReplicatedPartition:
+    """Batches in a list. `high_watermark` follows the log's end at once unless it `lags`."""
+
+    topic = GROUP_OFFSETS
+    index = 0
+    log = None
+    guard = None
+    log_start_offset = 0
+    max_message_bytes = 10_000
+
+    def __init__(self) -> None:
+        self.batches: list[bytes] = []
+        self.epochs: list[int] = []
+        self.leader_epoch = 0
+        self.is_leader = True
+        self.lags = False
+        self.high_watermark = 0
+        self._waiting: dict[asyncio.Future[None], int] = {}
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    @property
+    def log_end_offset(self) -> int:
+        return sum(read_header(batch).count for batch in self.batches)
+
+    def append(self, batch: bytes, now_ms: int) -> Appended:
+        if not self.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        first = self.log_end_offset
+        self.batches.append(struct.pack(">q", first) + batch[8:])
+        self.epochs.append(self.leader_epoch)
+        if not self.lags:
+            self.high_watermark = self.log_end_offset
+        return Appended(first, self.log_end_offset - 1, -1, 0)
+
+    def flushed(self, appended: Appended) -> Awaitable[None] | None:
+        if appended.last_offset < self.high_watermark:
+            return None
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[future] = appended.last_offset
+        return future
+
+    def replicate(self) -> None:
+        """The followers have everything."""
+        self.high_watermark = self.log_end_offset
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
+        self._waiting.clear()
+
+    def depose(self, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
+        """Another broker leads; whoever waits hears of it."""
+        self.is_leader = code is not ErrorCode.NOT_LEADER_OR_FOLLOWER
+        for future in self._waiting:
+            if not future.done():
+                future.set_exception(KafkaError(code))
+        self._waiting.clear()
+
+    def truncate(self, offset: int) -> None:
+        """A follower again, which follows another history."""
+        self.batches = [batch for batch in self.batches if read_header(batch).base_offset < offset]
+        self.high_watermark = min(self.high_watermark, offset)
+
+    def read_all(self) -> Iterator[memoryview]:
+        yield from map(memoryview, tuple(self.batches))
+
+
+class Stage:
+    """Groups over one such partition. `reading`: what a load waits for before it reads."""
+
+    def __init__(self) -> None:
+        self.partition = ReplicatedPartition()
+        self.reading: asyncio.Event = asyncio.Event()
+        self.reading.set()
+        topic = SimpleNamespace(partitions=[self.partition])
+        catalog: Any = SimpleNamespace(
+            topics={GROUP_OFFSETS: topic}, partitions={(GROUP_OFFSETS, 0): self.partition}
+        )
+        config = BrokerConfig.of({"group.initial.rebalance.delay.ms": "0"})
+
+        async def create_topic(name: str) -> Any:
+            raise AssertionError
+
+        async def read_in(log: Any) -> None:
+            await self.reading.wait()
+
+        self.groups = Groups(
+            config, catalog, now_ms=lambda: 1_000_000, create_topic=create_topic, read_in=read_in
+        )
+
+    def elected(self, epoch: int) -> None:
+        self.partition.is_leader = True
+        self.partition.leader_epoch = epoch
+        self.groups.elected(0, epoch)
+
+    def store(self, *values: int) -> None:
+        """Offsets of `g` that an earlier coordinator committed."""
+        for value in values:
+            self.partition.append(build_batch([(0, *encode_record(offset(value)), ())]), 0)
+
+    def commit(self, value: int) -> None:
+        request = OffsetCommitRequest(
+            group_id="g",
+            generation_id_or_member_epoch=-1,
+            topics=[
+                OffsetCommitRequestTopic(
+                    name="t",
+                    partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=value)],
+                )
+            ],
+        )
+        response = self.groups.partition("g").shard.commit(request, 9, 0)
+        code = response.topics[0].partitions[0].error_code
+        if code:
+            raise KafkaError(code)
+
+    async def committed(self, value: int) -> None:
+        self.commit(value)
+        await self.groups.partition("g").flushed()
+
+    async def fetched(self) -> int:
+        """As OffsetFetch answers."""
+        partition = self.groups.partition("g")
+        found = partition.shard.fetch(OffsetFetchRequestGroup(group_id="g", topics=None))
+        await partition.flushed()
+        return found.topics[0].partitions[0].committed_offset if found.topics else -1
+
+    async def described(self) -> DescribedGroup:
+        partition = self.groups.partition("g")
+        found = partition.shard.describe("g", 6)
+        await partition.flushed()
+        return found
+
+
+def offset(value: int) -> CoordinatorRecord:
+    key = OffsetCommitKey(group="g", topic="t", partition=0)
+    return OffsetRecord(key, OffsetCommitValue(offset=value, commit_timestamp=1_000_000))
+
+
+def run(story: Any) -> None:
+    async def whole() -> None:
+        stage = Stage()
+        await story(stage)
+        await stage.groups.stop()
+
+    asyncio.run(asyncio.wait_for(whole(), 100))
+
+
+async def turns(count: int = 20) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def code_of(doing: Coroutine[Any, Any, object]) -> ErrorCode:
+    try:
+        await doing
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+def test_a_broker_of_a_cluster_leads_only_what_it_was_elected_for() -> None:
+    async def story(stage: Stage) -> None:
+        stage.store(7)
+        stage.groups.only_elected()
+        stage.groups.start()
+        await turns()
+        assert await code_of(stage.fetched()) is ErrorCode.NOT_COORDINATOR
+        assert await stage.groups.matching(ListGroupsRequest()) == [], "other brokers list theirs"
+        stage.elected(3)
+        assert await code_of(stage.fetched()) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        await turns()
+        assert await stage.fetched() == 7
+        stage.groups.resigned(0, 4)
+        assert await code_of(stage.fetched()) is ErrorCode.NOT_COORDINATOR
+
+    run(story)
+
+
+def test_a_load_under_way_when_it_resigns_ends_without_effect() -> None:
+    """Its end said that the partition was loaded, whatever had become of it meanwhile."""
+
+    async def story(stage: Stage) -> None:
+        stage.store(7)
+        stage.reading.clear()
+        stage.elected(1)
+        await turns()
+        loading = stage.groups._partitions[0]
+        stage.groups.resigned(0, 1)
+        stage.reading.set()
+        await turns()
+        assert not loading.loaded
+        assert stage.groups._partitions == {}
+
+    run(story)
+
+
+def test_an_election_that_is_not_new_changes_nothing() -> None:
+    async def story(stage: Stage) -> None:
+        stage.elected(5)
+        await stage.committed(1)
+        at_work = stage.groups._partitions[0]
+        stage.groups.elected(0, 5)
+        stage.groups.elected(0, 4)
+        stage.groups.resigned(0, 4)
+        assert stage.groups._partitions[0] is at_work and at_work.loaded
+        stage.groups.resigned(0, 5)
+        stage.groups.elected(0, 5)
+        assert stage.groups._partitions == {}, "what was resigned does not come to life again"
+        stage.elected(6)
+        await turns()
+        assert await stage.fetched() == 1
+
+    run(story)
+
+
+def test_a_newer_election_reloads() -> None:
+    """Between the two another broker may have led the partition."""
+
+    async def story(stage: Stage) -> None:
+        stage.elected(1)
+        await stage.committed(1)
+        stage.store(2)
+        assert await stage.fetched() == 1
+        stage.elected(3)
+        await turns()
+        assert await stage.fetched() == 2
+
+    run(story)
+
+
+def test_elections_at_once_are_loaded_one_after_the_other_but_for_requests() -> None:
+    async def story(stage: Stage) -> None:
+        stage.store(7)
+        stage.reading.clear()
+        stage.elected(1)
+        await turns()
+        stage.elected(2)
+        await turns()
+        assert len(stage.groups._elected) == 1
+        assert await code_of(stage.fetched()) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert not stage.groups._elected, "the request brings it forward"
+        stage.reading.set()
+        await turns()
+        assert await stage.fetched() == 7
+
+    run(story)
+
+
+def test_who_waits_when_it_resigns_is_sent_elsewhere() -> None:
+    async def story(stage: Stage) -> None:
+        stage.elected(1)
+        stage.partition.lags = True
+        committing = asyncio.ensure_future(code_of(stage.committed(1)))
+        await turns()
+        joining = asyncio.ensure_future(stage.groups.join(join_request(), 1, "c", "h"))
+        fetching = asyncio.ensure_future(code_of(stage.fetched()))
+        describing = asyncio.ensure_future(code_of(stage.described()))
+        await turns()
+        assert not any(one.done() for one in (joining, committing, fetching, describing))
+        stage.groups.resigned(0, 2)
+        stage.partition.replicate()  # too late
+        assert (await joining).error_code == ErrorCode.NOT_COORDINATOR
+        for asked in (committing, fetching, describing):
+            assert await asked is ErrorCode.NOT_COORDINATOR
+
+    run(story)
+
+
+def test_nothing_is_told_that_is_not_committed() -> None:
+    async def story(stage: Stage) -> None:
+        stage.elected(1)
+        stage.partition.lags = True
+        committing = asyncio.ensure_future(code_of(stage.committed(1)))
+        fetching = asyncio.ensure_future(stage.fetched())
+        await turns()
+        assert not committing.done() and not fetching.done()
+        stage.partition.replicate()
+        assert await committing is ErrorCode.NONE
+        assert await fetching == 1
+        assert await stage.fetched() == 1
+
+    run(story)
+
+
+def test_what_a_new_leader_has_loaded_is_told_once_it_is_committed() -> None:
+    """The last leader's followers may not have had it all, and their next leader may be one of those."""
+
+    async def story(stage: Stage) -> None:
+        stage.partition.lags = True
+        stage.store(7)
+        stage.elected(1)
+        fetching: asyncio.Task[int] | None = None
+        await turns()
+        fetching = asyncio.ensure_future(stage.fetched())
+        await turns()
+        assert not fetching.done()
+        stage.partition.replicate()
+        assert await fetching == 7
+
+    run(story)
+
+
+def test_offsets_of_a_transaction_count_once_its_marker_is_committed() -> None:
+    async def story(stage: Stage) -> None:
+        stage.elected(1)
+        await stage.committed(1)
+        stage.partition.lags = True
+        marker = stage.partition.append(build_batch([(0, b"", b"", ())]), 0)
+        stage.groups.transaction_ended(0, 1, 0, True, marker)
+        fetching = asyncio.ensure_future(stage.fetched())
+        await turns()
+        assert not fetching.done()
+        stage.partition.replicate()
+        assert await fetching == 1
+
+    run(story)
+
+
+def test_what_is_truncated_is_not_shown() -> None:
+    """The wait ends with NOT_LEADER_OR_FOLLOWER before anybody has told of the new leader."""
+
+    async def story(stage: Stage) -> None:
+        stage.elected(1)
+        await stage.committed(1)
+        stage.partition.lags = True
+        committing = asyncio.ensure_future(code_of(stage.committed(2)))
+        await turns()
+        stage.partition.depose()
+        assert await committing is ErrorCode.NOT_COORDINATOR
+        assert await code_of(stage.fetched()) is ErrorCode.NOT_COORDINATOR
+        stage.partition.truncate(1)
+        stage.groups.resigned(0, 2)
+        stage.elected(3)
+        await turns()
+        assert await stage.fetched() == 1
+
+    run(story)
+
+
+def test_an_append_that_finds_another_leader_ends_the_term() -> None:
+    async def story(stage: Stage) -> None:
+        stage.elected(1)
+        await stage.committed(1)
+        stage.partition.depose()
+        assert await code_of(stage.committed(2)) is ErrorCode.NOT_COORDINATOR
+        await turns()
+        assert stage.groups._partitions == {}
+
+    run(story)
+
+
+def test_too_few_replicas_are_waited_for_by_the_client() -> None:
+    """The records stand, so the state does: only the answer is that it has to ask again."""
+
+    async def story(stage: Stage) -> None:
+        stage.elected(1)
+        stage.partition.lags = True
+        committing = asyncio.ensure_future(code_of(stage.committed(1)))
+        await turns()
+        stage.partition.depose(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        assert await committing is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        stage.partition.replicate()
+        assert await stage.fetched() == 1
+
+    run(story)
+
+
+def test_a_topic_that_is_made_anew_begins_at_its_first_epoch() -> None:
+    async def story(stage: Stage) -> None:
+        stage.elected(5)
+        stage.groups.resigned(0, 6)
+        stage.groups.topics_deleted([GROUP_OFFSETS])
+        stage.elected(0)
+        assert await stage.fetched() == -1
+
+    run(story)
+
+
+News = st.tuples(st.sampled_from(["elected", "resigned"]), st.integers(0, 6))
+
+
+@settings(max_examples=depth.times(100))
+@given(st.lists(News, max_size=20), st.booleans())
+def test_only_the_newest_news_counts(news: list[tuple[str, int]], leads_untold: bool) -> None:
+    leadership = Leadership(leads_untold=leads_untold)
+    newest, leads = -1, leads_untold
+    for kind, epoch in news:
+        before = leads
+        if kind == "elected":
+            is_news = leadership.elected(0, epoch, is_complete=True)
+            assert is_news is (epoch > newest)
+            leads = is_news or leads
+        else:
+            is_news = leadership.resigned(0, epoch)
+            assert is_news is (epoch >= newest and before)
+            leads = leads and epoch < newest
+        newest = max(newest, epoch)
+        assert leadership.leads(0) is leads and leadership.epoch(0) == newest
+
+
+Step = st.one_of(
+    st.tuples(st.sampled_from(["elected", "resigned"]), st.integers(0, 6)),
+    st.tuples(st.sampled_from(["turn", "read", "block", "commit", "join", "replicate", "lag", "fetch"])),
+)
+
+
+@settings(max_examples=depth.times(150), deadline=None)
+@given(st.lists(Step, max_size=30))
+def test_histories_of_elections(steps: list[tuple[Any, ...]]) -> None:
+    """Nobody waits for ever, nothing is appended by who does not lead, and what was acknowledged is kept."""
+
+    async def story(stage: Stage) -> None:
+        stage.groups.only_elected()
+        stage.groups.start()
+        asked: list[asyncio.Task[Any]] = []
+        acknowledged: list[int] = []
+        term: tuple[int, bool] = (-1, False)
+        value = 0
+
+        async def commit(value: int) -> None:
+            if await code_of(stage.committed(value)) is ErrorCode.NONE:
+                acknowledged.append(value)
+
+        async def join() -> None:
+            await code_of(stage.groups.join(join_request(), 1, "c", "h"))
+
+        for kind, *arguments in steps:
+            appended = len(stage.partition.batches)
+            if kind == "elected":
+                (epoch,) = arguments
+                if epoch > term[0]:
+                    term = epoch, True
+                    stage.elected(epoch)
+                else:
+                    stage.groups.elected(0, epoch)
+            elif kind == "resigned":
+                (epoch,) = arguments
+                if epoch >= term[0]:
+                    term = epoch, False
+                stage.groups.resigned(0, epoch)
+            elif kind == "commit":
+                value += 1
+                asked.append(asyncio.ensure_future(commit(value)))
+            elif kind == "join":
+                asked.append(asyncio.ensure_future(join()))
+            elif kind == "fetch":
+                asked.append(asyncio.ensure_future(code_of(stage.fetched())))
+            elif kind == "read":
+                stage.reading.set()
+            elif kind == "block":
+                stage.reading.clear()
+            elif kind == "replicate":
+                stage.partition.lags = False
+                stage.partition.replicate()
+            elif kind == "lag":
+                stage.partition.lags = True
+            await turns(3)
+            if not term[1]:
+                assert len(stage.partition.batches) == appended, "appended though it does not lead"
+            assert (0 in stage.groups._partitions) is term[1]
+        stage.reading.set()
+        stage.groups.resigned(0, 7)
+        await asyncio.wait_for(asyncio.gather(*asked), 10)
+        assert stage.groups._partitions == {} and not stage.groups._elected
+        stage.partition.lags = False
+        stage.partition.replicate()
+        stage.elected(8)
+        await turns(50)
+        last = await stage.fetched()
+        assert last >= max(acknowledged, default=-1)
+
+    run(story)
+
+
+def join_request() -> JoinGroupRequest:
+    return JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="test",
+        protocols=[JoinGroupRequestProtocol(name="range")],
+    )

@@ -1,0 +1,397 @@
+"""Markers for partitions led elsewhere: gathered, bounded, tried again, sent where the leader is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logd.broker.peer_queue import IN_FLIGHT_MAX
+from logd.broker.peers import NO_LEADER, Cluster
+from logd.broker.transactions import marker_queues
+from logd.broker.transactions import partition as txn_partition
+from logd.broker.transactions.marker_queues import MarkerDelayed, MarkerQueues, Outcome
+from logd.broker.transactions.markers import Markers
+from logd.broker.transactions.partition import TxnPartition
+from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut
+from logd.topic_partition import TopicPartition
+from logd.transactions import ProducerIdentity, TransactionSettings, TransactionState
+from logd.wire.message import Message
+from logd.wire.messages.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from tests.logd.transactions.test_partition import PaperLog, until
+from tests.support import depth
+
+HERE = 1
+PLACES = [TopicPartition("t", index) for index in range(6)]
+
+
+class PaperCluster:
+    """`leaders` by partition, HERE where none is named. `answer` gives a partition's code, or raises."""
+
+    broker_id = HERE
+
+    def __init__(self) -> None:
+        self.leaders: dict[TopicPartition, int | None] = {}
+        self.asked: list[tuple[int, WriteTxnMarkersRequest]] = []
+        self.written: dict[TopicPartition, list[tuple[int, bool, int]]] = {}
+        self.answer: Callable[[int, TopicPartition], ErrorCode] = lambda broker_id, where: ErrorCode.NONE
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.under_way: dict[int, int] = {}
+
+    def leader_of(self, where: TopicPartition) -> int | None:
+        return self.leaders.get(where, HERE)
+
+    async def request(self, broker_id: int, message: Message) -> Message:
+        assert isinstance(message, WriteTxnMarkersRequest)
+        assert broker_id not in (HERE, NO_LEADER)
+        self.asked.append((broker_id, message))
+        self.under_way[broker_id] = self.under_way.get(broker_id, 0) + 1
+        assert self.under_way[broker_id] <= IN_FLIGHT_MAX
+        try:
+            await self.gate.wait()
+            return WriteTxnMarkersResponse(
+                markers=[
+                    WritableTxnMarkerResult(
+                        producer_id=marker.producer_id,
+                        topics=[
+                            WritableTxnMarkerTopicResult(
+                                name=topic.name,
+                                partitions=[
+                                    WritableTxnMarkerPartitionResult(
+                                        partition_index=index,
+                                        error_code=self.write(broker_id, topic.name, index, marker),
+                                    )
+                                    for index in topic.partition_indexes
+                                ],
+                            )
+                            for topic in marker.topics
+                        ],
+                    )
+                    for marker in reversed(message.markers)
+                ]
+            )
+        finally:
+            self.under_way[broker_id] -= 1
+
+    def write(self, broker_id: int, topic: str, index: int, marker: Any) -> ErrorCode:
+        where = TopicPartition(topic, index)
+        code = self.answer(broker_id, where)
+        if code is ErrorCode.NONE:
+            said = marker.producer_epoch, marker.transaction_result, marker.coordinator_epoch
+            self.written.setdefault(where, []).append(said)
+        return code
+
+
+class PaperTopics:
+    """The partitions led here: each writes markers down."""
+
+    def __init__(self) -> None:
+        self.written: list[TopicPartition] = []
+
+    def find(self, name: str) -> Any:
+        return SimpleNamespace(partition=lambda index: self.partition(TopicPartition(name, index)))
+
+    def partition(self, where: TopicPartition) -> Any:
+        def append(*facts: object) -> None:
+            self.written.append(where)
+
+        return SimpleNamespace(append_sealed=append, flushed=lambda appended: None)
+
+
+class Shell:
+    """A coordinator's partition with a transaction of `x`, in a cluster."""
+
+    def __init__(self) -> None:
+        self.cluster = PaperCluster()
+        self.topics = PaperTopics()
+        self.log = PaperLog()
+        self.markers = Markers(
+            self.topics,  # type: ignore[arg-type]
+            None,  # type: ignore[arg-type]
+            lambda: 0,
+            Cluster(self.cluster, self.cluster),
+        )
+        self.partition = TxnPartition(
+            0,
+            self.log,  # type: ignore[arg-type]
+            TransactionSettings(),
+            self.markers,
+            new_producer_id=iter(range(1000, 2000)).__next__,
+            met_producer_id=lambda _: None,
+            deposed=lambda _: None,
+            now_ms=lambda: 0,
+        )
+
+    def commit(self, *places: TopicPartition, name: str = "x") -> None:
+        identity = self.partition.init_producer(name, 60_000, None)
+        self.partition.add_partitions(name, identity, places, client_version=2)
+        self.partition.end(name, identity, commit=True, client_version=2)
+
+    def state(self, name: str = "x") -> TransactionState:
+        return self.partition._shard.describe(name).state
+
+    async def complete(self, name: str = "x") -> None:
+        await until(lambda: self.state(name) is TransactionState.COMPLETE_COMMIT)
+
+
+@pytest.fixture(autouse=True)
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(txn_partition, "RETRY_FIRST_S", 0.001)
+    monkeypatch.setattr(txn_partition, "RETRY_LAST_S", 0.001)
+
+
+def run(story: Callable[[Shell], Coroutine[Any, Any, None]]) -> None:
+    async def whole() -> None:
+        shell = Shell()
+        await story(shell)
+        await asyncio.gather(*shell.partition.close(), return_exceptions=True)
+        await shell.markers.stop()
+
+    asyncio.run(asyncio.wait_for(whole(), 100))
+
+
+def test_a_request_for_each_leader_and_none_for_this_broker() -> None:
+    async def story(shell: Shell) -> None:
+        shell.cluster.leaders = {PLACES[1]: 2, PLACES[2]: 3, PLACES[3]: 2}
+        shell.commit(*PLACES[:4])
+        await shell.complete()
+        assert shell.topics.written == [PLACES[0]]
+        assert sorted(broker_id for broker_id, _ in shell.cluster.asked) == [2, 3]
+        assert shell.cluster.written == {place: [(1, True, 3)] for place in PLACES[1:4]}
+
+    run(story)
+
+
+def test_transactions_that_end_together_share_a_request() -> None:
+    async def story(shell: Shell) -> None:
+        shell.cluster.leaders = dict.fromkeys(PLACES, 2)
+        for name in ("x", "y"):
+            shell.commit(PLACES[0], PLACES[1], name=name)
+        await shell.complete("x")
+        await shell.complete("y")
+        ((_, request),) = shell.cluster.asked
+        assert len(request.markers) == 2
+
+    run(story)
+
+
+def test_what_led_here_alone_is_complete_in_the_next_turn() -> None:
+    async def story(shell: Shell) -> None:
+        shell.commit(*PLACES)
+        await asyncio.sleep(0)
+        assert shell.state() is TransactionState.COMPLETE_COMMIT
+        assert shell.cluster.asked == []
+
+    run(story)
+
+
+@pytest.mark.parametrize("to", [3, HERE])
+def test_a_marker_follows_the_leader(to: int) -> None:
+    async def story(shell: Shell) -> None:
+        shell.cluster.leaders = {PLACES[0]: 2, PLACES[1]: 2}
+
+        def answer(broker_id: int, where: TopicPartition) -> ErrorCode:
+            if (broker_id, where) == (2, PLACES[0]):
+                shell.cluster.leaders[where] = to
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return ErrorCode.NONE
+
+        shell.cluster.answer = answer
+        shell.commit(PLACES[0], PLACES[1])
+        await shell.complete()
+        assert len(shell.cluster.written[PLACES[1]]) == 1, "what is done is not sent again"
+        if to == HERE:
+            assert shell.topics.written == [PLACES[0]]
+        else:
+            assert [broker_id for broker_id, _ in shell.cluster.asked] == [2, 3]
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [ConnectionClosed("gone"), RequestTimedOut("late"), KafkaError(ErrorCode.BROKER_NOT_AVAILABLE)],
+    ids=lambda failure: type(failure).__name__,
+)
+def test_a_broker_that_is_away_is_asked_again(failure: Exception) -> None:
+    async def story(shell: Shell) -> None:
+        shell.cluster.leaders = {PLACES[0]: 2}
+        failures = [failure, failure]
+
+        def answer(broker_id: int, where: TopicPartition) -> ErrorCode:
+            if failures:
+                raise failures.pop()
+            return ErrorCode.NONE
+
+        shell.cluster.answer = answer
+        shell.commit(PLACES[0])
+        await shell.complete()
+        assert len(shell.cluster.asked) == 3
+
+    run(story)
+
+
+def test_a_topic_that_is_deleted_needs_no_marker() -> None:
+    async def story(shell: Shell) -> None:
+        shell.cluster.leaders = {PLACES[0]: None}
+        shell.commit(PLACES[0])
+        await shell.complete()
+        assert shell.cluster.asked == [] and shell.topics.written == []
+
+    run(story)
+
+
+def test_a_broker_that_does_not_know_a_new_topic_yet_is_asked_again() -> None:
+    async def story(shell: Shell) -> None:
+        shell.cluster.leaders = {PLACES[0]: 2}
+        codes = [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        shell.cluster.answer = lambda broker_id, where: codes.pop()
+        shell.commit(PLACES[0])
+        await shell.complete()
+        assert len(shell.cluster.written[PLACES[0]]) == 1
+
+    run(story)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED])
+def test_a_partition_that_somebody_newer_has_marked_is_done(code: ErrorCode) -> None:
+    async def story(shell: Shell) -> None:
+        shell.cluster.leaders = {PLACES[0]: 2}
+        shell.cluster.answer = lambda broker_id, where: code
+        shell.commit(PLACES[0])
+        await shell.complete()
+        assert len(shell.cluster.asked) == 1
+
+    run(story)
+
+
+def test_without_a_leader_it_waits_for_one() -> None:
+    async def story(shell: Shell) -> None:
+        shell.cluster.leaders = {PLACES[0]: NO_LEADER}
+        shell.commit(PLACES[0])
+        await asyncio.sleep(0.01)
+        assert shell.state() is TransactionState.PREPARE_COMMIT
+        shell.cluster.leaders[PLACES[0]] = 2
+        await shell.complete()
+
+    run(story)
+
+
+def test_a_coordinator_that_resigns_sends_and_writes_nothing_any_more() -> None:
+    async def story(shell: Shell) -> None:
+        shell.cluster.leaders = dict.fromkeys(PLACES, 2)
+        shell.cluster.gate.clear()
+        for number in range(IN_FLIGHT_MAX + 2):
+            shell.commit(PLACES[0], name=str(number))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        assert len(shell.cluster.asked) == IN_FLIGHT_MAX
+        assert shell.markers.statistics()["markers_queued"] == 2
+        stored = len(shell.log.records)
+        ended = shell.partition.close()
+        shell.cluster.gate.set()
+        await asyncio.gather(*ended, return_exceptions=True)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(shell.cluster.asked) == IN_FLIGHT_MAX, "what was queued is dropped"
+        assert len(shell.log.records) == stored
+        assert shell.markers.statistics()["markers_in_flight"] == 0
+
+    run(story)
+
+
+def test_a_queue_that_is_full_has_them_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marker_queues, "MARKERS_QUEUED_MAX", 2)
+    monkeypatch.setattr(marker_queues, "MARKERS_PER_REQUEST", 1)
+
+    async def story(shell: Shell) -> None:
+        shell.cluster.leaders = dict.fromkeys(PLACES, 2)
+        shell.commit(*PLACES)
+        await shell.complete()
+        assert all(len(request.markers) == 1 for _, request in shell.cluster.asked)
+        assert set(shell.cluster.written) == set(PLACES)
+
+    run(story)
+
+
+def test_a_queue_of_what_was_given_up_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marker_queues, "MARKERS_QUEUED_MAX", 1)
+
+    async def story() -> None:
+        queues = MarkerQueues(PaperCluster())
+        outcome = Outcome(ProducerIdentity(1, 0), True, 0, 2)
+        first = queues.send(2, PLACES[0], outcome)
+        with pytest.raises(MarkerDelayed, match="1 markers wait for broker 2"):
+            queues.send(2, PLACES[1], outcome)
+        first.cancel()
+        await queues.send(2, PLACES[1], outcome)
+        await queues.stop()
+
+    asyncio.run(story())
+
+
+def test_one_producer_has_one_outcome_in_a_request() -> None:
+    """The answer tells them apart by the producer id alone."""
+
+    async def story() -> None:
+        cluster = PaperCluster()
+        queues = MarkerQueues(cluster)
+        sent: list[Awaitable[None]] = [
+            queues.send(2, PLACES[0], Outcome(ProducerIdentity(1, epoch), True, 0, 2)) for epoch in (0, 1)
+        ]
+        await asyncio.gather(*sent)
+        assert [len(request.markers) for _, request in cluster.asked] == [1, 1]
+        await queues.stop()
+
+    asyncio.run(story())
+
+
+CODES = st.sampled_from(
+    [
+        ErrorCode.NONE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        None,
+    ]
+)
+
+
+@settings(max_examples=depth.times(50), deadline=None)
+@given(st.lists(CODES, max_size=30), st.lists(st.sampled_from([HERE, 2, 3, NO_LEADER]), max_size=30))
+def test_whatever_happens_every_partition_gets_its_marker(
+    codes: list[ErrorCode | None], moves: list[int]
+) -> None:
+    async def story(shell: Shell) -> None:
+        shell.cluster.leaders = {place: 2 + number % 2 for number, place in enumerate(PLACES)}
+
+        def answer(broker_id: int, where: TopicPartition) -> ErrorCode:
+            if moves:
+                shell.cluster.leaders[where] = moves.pop()
+            code = codes.pop() if codes else ErrorCode.NONE
+            if code is None:
+                raise ConnectionClosed("gone")
+            return code
+
+        shell.cluster.answer = answer
+        shell.commit(*PLACES)
+        await asyncio.sleep(0.02)
+        moves.clear()
+        shell.cluster.leaders = dict.fromkeys(PLACES, 2)
+        await shell.complete()
+        assert set(shell.cluster.written) | set(shell.topics.written) == set(PLACES)
+
+    run(story)
