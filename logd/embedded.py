@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from logd.api.dispatch import Serving
 from logd.broker.broker import Broker, wall_clock_ms
@@ -16,6 +16,9 @@ from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.server.server import Server
 from logd.storage.disk import Disk
+
+if TYPE_CHECKING:
+    from logd.broker.cluster.shared import Shared
 
 BUSY_PAUSE_S = 0.005
 
@@ -34,7 +37,7 @@ class EmbeddedBroker:
     """Call `start`, in the end `stop`, both in the loop; everything else is for in between.
 
     `on_dead` is called when the last log folder has failed: `stop` then. `now_ms` is the wall clock, and
-    `disk` what everything is written through.
+    `disk` what everything is written through; `shared` where the metadata is of a cluster of several.
     """
 
     def __init__(
@@ -44,8 +47,9 @@ class EmbeddedBroker:
         on_dead: Callable[[], None] | None = None,
         now_ms: Callable[[], int] = wall_clock_ms,
         disk: Disk | None = None,
+        shared: Shared | None = None,
     ) -> None:
-        self.broker = Broker(config, on_dead=on_dead, now_ms=now_ms, disk=disk)
+        self.broker = Broker(config, on_dead=on_dead, now_ms=now_ms, disk=disk, shared=shared)
         self._server = Server(self.broker)
 
     async def start(self) -> None:
@@ -60,6 +64,8 @@ class EmbeddedBroker:
             raise
         try:
             await self._server.accept()
+            if self.broker.shared is not None:
+                await self.broker.shared.join()
         except BaseException:
             await self.stop()
             raise

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from logd.api.answer import Answer, Refused
 from logd.api.context import RequestContext
-from logd.api.table import API_VERSIONS, APIS, FETCH, PRODUCE, Api
+from logd.api.table import API_VERSIONS, APIS, BROKER_APIS, FETCH, PRODUCE, Api
 from logd.errors import MalformedMessage
 from logd.wire import Message, decode, decode_request_header, encode_response
 from logd.wire.fetch import FLEXIBLE as FLEXIBLE_FETCH
@@ -65,7 +65,7 @@ def serve(view: memoryview, pos: int, end: int, context: RequestContext) -> Outc
             if version >= FLEXIBLE_FETCH:
                 body = _after_tags(view, pos, body, end)
             return _fetch(view, body, end, version, correlation_id, context)
-        api = APIS.get(key)
+        api = APIS.get(key) or (BROKER_APIS.get(key) if context.broker.shared is not None else None)
         if api is None:
             raise Refused(f"asked for API {key} version {version}, which is not served")
         if not api.serves_from <= version <= api.last:

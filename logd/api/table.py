@@ -81,3 +81,13 @@ APIS: Mapping[int, Api] = dict(
         _api(75, "describe_topic_partitions", 0, 0),
     )
 )
+
+BROKER_APIS: Mapping[int, Api] = dict(
+    (
+        _api(56, "alter_partition", 2, 3),
+        _api(67, "allocate_producer_ids", 0, 0),
+        _api(10_000, "cluster_update", 0, 0),
+        _api(10_001, "broker_report", 0, 0),
+    )
+)
+"""What brokers of a cluster ask each other. ApiVersions does not tell of them: no client has to know."""

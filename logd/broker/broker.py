@@ -50,6 +50,7 @@ from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.broker.cluster.leading import Leading
+    from logd.broker.cluster.shared import Shared
 
 log = logging.getLogger("logd.broker")
 
@@ -83,8 +84,10 @@ class Broker:
         disk: Disk | None = None,
         executor: Executor | None = None,
         now_ms: Callable[[], int] = wall_clock_ms,
+        shared: Shared | None = None,
     ) -> None:
         self.config = config
+        self.shared = shared
         self.now_ms = now_ms
         self.node_id = config.node_id
         self.cluster_id = ""
@@ -138,6 +141,15 @@ class Broker:
         Raises StorageError when a folder cannot be used, ConfigError for settings that do not fit.
         """
         self.loop = asyncio.get_running_loop()
+        if self.shared is None:
+            await self._open_alone()
+        else:
+            await self._open_among_others(self.shared)
+        BrokerMetrics(self).add_to(self.metrics)
+        if isinstance(self._executor, JobPool):
+            self.metrics.add("millstream", "jobs", self._executor.statistics)
+
+    async def _open_alone(self) -> None:
         opening = LogDirsOpening(self.log_dirs)
         try:
             home = self._lock_folders(opening)
@@ -160,18 +172,39 @@ class Broker:
             self._store.compact(self.image)
         self._start_coordinators()
         self._start_background()
-        BrokerMetrics(self).add_to(self.metrics)
-        if isinstance(self._executor, JobPool):
-            self.metrics.add("millstream", "jobs", self._executor.statistics)
 
-    def _lock_folders(self, opening: LogDirsOpening) -> LogFolder:
-        """Lock the log folders; the one with the journal of the metadata."""
-        unusable = opening.lock(
+    async def _open_among_others(self, shared: Shared) -> None:
+        """The same where the metadata is shared: what is held here is told later, after `Shared.join`."""
+        self.cluster_id = await shared.open()
+        opening = LogDirsOpening(self.log_dirs)
+        try:
+            for error in self._locked(opening):
+                self.log_dirs.leave_out(error)
+            opening.identify_in(self.cluster_id)
+            opening.open_replicas(self.config.topic_defaults, self.now_ms())
+            self._store = shared.store
+            replicas = self._make_keepers()
+            found = FoundLogs.among(self.folders, {})
+        except BaseException:
+            self.log_dirs.close(None)
+            await shared.close()
+            raise
+        replicas.keep_at_hand(found.by_partition)
+        self._start_coordinators()
+        self._start_background()
+        shared.equip(self)
+
+    def _locked(self, opening: LogDirsOpening) -> list[StorageError]:
+        return opening.lock(
             map(Path, self.config.log_dirs),
             node_id=self.node_id,
             disk=self._disk,
             on_offline=self._folder_went_offline,
         )
+
+    def _lock_folders(self, opening: LogDirsOpening) -> LogFolder:
+        """Lock the log folders; the one with the journal of the metadata."""
+        unusable = self._locked(opening)
         home = journal_folder(self.folders, unusable, adopt=self.config.millstream_adopt_log_dirs)
         for error in unusable:
             self.log_dirs.leave_out(error)
@@ -195,7 +228,7 @@ class Broker:
         except MillstreamError:
             return defaults
 
-    def _make_keepers(self) -> None:
+    def _make_keepers(self) -> Replicas:
         """Who keeps the partitions held here, their logs in order, and the topics."""
         partitions: dict[TopicPartition, Partition] = {}
         self.housekeeping = Housekeeping(self.config, partitions, self.folders, self._executor, self.now_ms)
@@ -217,6 +250,7 @@ class Broker:
             defaults=self.config.topic_defaults,
             settings_changed=self._settings_changed,
         )
+        return replicas
 
     async def _take_in(self, found: FoundLogs) -> None:
         """Have the metadata know of what was found on disk."""
@@ -245,6 +279,9 @@ class Broker:
             read_in=self.warmer.read_in,
         )
         self.catalog.set_guard(self.transactions)
+        if self.shared is not None:
+            self.groups.only_elected()
+            self.transactions.only_elected()
         self.groups.start()
         self.transactions.start()
 
@@ -283,6 +320,8 @@ class Broker:
 
     async def stop(self) -> None:
         """Stop what runs, then flush and close every log, leaving the clean-shutdown markers."""
+        if self.shared is not None:
+            await self.shared.leave()
         await self.transactions.stop()
         await self.groups.stop()
         await self.truncations.stop()
@@ -292,6 +331,8 @@ class Broker:
         await self.housekeeping.stop()
         self.log_dirs.close(self.housekeeping.high_watermarks())
         self._store.close()
+        if self.shared is not None:
+            await self.shared.close()
         self._executor.shutdown(wait=True, cancel_futures=True)
 
     def _folder_went_offline(self, reason: str) -> None:

@@ -47,6 +47,9 @@ class Assigning(Protocol):
     def node_id(self) -> int:
         """This broker."""
 
+    async def rest(self, partition: Partition, state: PartitionImage) -> None:
+        """Wait for what is under way, and would be in the way of what `assign` does with this state."""
+
     def assign(self, partition: Partition, state: PartitionImage) -> None:
         """The partition is held here, and this is its state now."""
 
@@ -284,6 +287,7 @@ class TopicCatalog:
             for index, state in states.items():
                 partition = topic.partitions[index]
                 if partition is not None and assigned.node_id in state.replicas:
+                    await assigned.rest(partition, state)
                     assigned.assign(partition, state)
                 elif partition is not None:
                     assigned.unassign(partition.tp)

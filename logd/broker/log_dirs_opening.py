@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from logd.broker.log_dirs import LogDirs
 from logd.config.topic import TopicConfig
 from logd.errors import KafkaError
+from logd.metadata.embedded import FILE_NAME
 from logd.metadata.image import TopicImage
 from logd.storage import FolderLocked, FolderMismatch, LogFolder, StorageError
 from logd.storage.checkpoints import read_partition_metadata
@@ -73,10 +74,51 @@ class LogDirsOpening:
             except StorageError as error:
                 if folder is home:
                     raise
-                folder.unlock()
+                self._leave_out(folder, error)
+        return home.cluster_id
+
+    def identify_in(self, cluster_id: str) -> None:
+        """Have all folders say that they are of a cluster that keeps its metadata elsewhere. Blocks.
+
+        FolderMismatch where one is another node's or another cluster's, or holds a journal of its own.
+        """
+        for folder in self._dirs.folders:
+            folder.identity.check(folder.path, node_id=folder.node_id, cluster_id=cluster_id)
+            if (folder.path / FILE_NAME).exists():
+                raise FolderMismatch(
+                    folder.path,
+                    f"holds {FILE_NAME}, the metadata of a broker by itself, with which it cannot join a "
+                    "cluster: start it without zookeeper.connect, or give it other log.dirs",
+                )
+        for folder in tuple(self._dirs.folders):
+            try:
+                folder.identify(cluster_id)
+            except FolderMismatch:
+                raise
+            except StorageError as error:
+                self._leave_out(folder, error)
+
+    def open_replicas(self, defaults: TopicConfig, now_ms: int) -> None:
+        """Open every log, of topics that are not known yet: leader epochs begin when the controller says so.
+        StorageError when no folder can be used.
+        """
+        first: StorageError | None = None
+        for folder in tuple(self._dirs.folders):
+            try:
+                folder.open_logs(lambda topic: defaults, now_ms, is_replicated=True)
+            except (StorageError, KafkaError) as error:
+                if not isinstance(error, StorageError):
+                    error = StorageError(folder.path, str(error))
+                first = first or error
                 self._dirs.folders.remove(folder)
                 self._dirs.leave_out(error)
-        return home.cluster_id
+        if first is not None and not self._dirs.folders:
+            raise first
+
+    def _leave_out(self, folder: LogFolder, error: StorageError) -> None:
+        folder.unlock()
+        self._dirs.folders.remove(folder)
+        self._dirs.leave_out(error)
 
     def _from(self, home: LogFolder) -> list[LogFolder]:
         return [home, *(folder for folder in self._dirs.folders if folder is not home)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from logd.broker.cluster.fetchers import Fetchers
@@ -20,19 +21,40 @@ NO_LEADER = -1
 
 class Assignment:
     """Call `assign` whenever a partition held here is opened or has another state, `unassign` before it is
-    closed.
+    closed. `assigned` is told of each role, and whether it is the leader's.
     """
 
-    def __init__(self, node_id: int, leading: Leading, fetchers: Fetchers) -> None:
+    def __init__(
+        self,
+        node_id: int,
+        leading: Leading,
+        fetchers: Fetchers,
+        assigned: Callable[[Partition, bool], None] = lambda partition, is_leader: None,
+    ) -> None:
         self.node_id = node_id
         self._leading = leading
         self._fetchers = fetchers
+        self._assigned = assigned
+
+    async def rest(self, partition: Partition, state: PartitionImage) -> None:
+        """Have nothing of the role before under way where this state brings another one: no core of a role
+        may begin while its log is being cut.
+        """
+        known = self._fetchers.following(partition.tp)
+        if known is not None and (known.core.leader, known.core.leader_epoch) == (
+            state.leader,
+            state.leader_epoch,
+        ):
+            return
+        self._fetchers.unfollow(partition.tp)
+        await self._fetchers.rest(partition.tp)
 
     def assign(self, partition: Partition, state: PartitionImage) -> None:
         """Have the role of this state; one that it has already it keeps."""
         if state.leader == self.node_id:
             self._fetchers.unfollow(partition.tp)
             self._leading.lead(partition, state)
+            self._assigned(partition, True)
             return
         self._leading.unlead(partition.tp)
         known = self._fetchers.following(partition.tp)
@@ -54,6 +76,7 @@ class Assignment:
             self._fetchers.unfollow(partition.tp)
         else:
             self._fetchers.follow(Following(partition, core))
+        self._assigned(partition, False)
 
     def unassign(self, tp: TopicPartition) -> None:
         """It is not held here any more."""

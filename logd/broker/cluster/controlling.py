@@ -72,12 +72,18 @@ class Controlling:
         if self._publisher is not None:
             await self._publisher.close()
 
-    async def do(self, decide: Callable[[Controller], Decision[T]], *, validate_only: bool = False) -> T:
-        """Have something decided at its turn, also while it still loads. KafkaError: see
-        `ServingController.do`.
+    async def do(
+        self, decide: Callable[[Controller], Decision[T]], *, validate_only: bool = False
+    ) -> Decision[T]:
+        """Have something decided at its turn, also while it still loads; this broker has applied it then.
+
+        KafkaError: see `ServingController.do`.
         """
         serving = await asyncio.shield(self._serving)
-        return (await serving.do(decide, validate_only=validate_only)).answer
+        decision = await serving.do(decide, validate_only=validate_only)
+        if decision.changes and not validate_only and self._publisher is not None:
+            await self._publisher.told(self.elected.broker_id)
+        return decision
 
     async def _run(self) -> None:
         try:

@@ -127,6 +127,12 @@ class ReplicaFetcher:
         self.following.pop(tp, None)
         self._look_at(tp)
 
+    async def rest(self, tp: TopicPartition) -> None:
+        """Wait until nothing is being cut of the partition."""
+        task = self._busy.get(tp)
+        if task is not None:
+            await asyncio.wait([task])
+
     async def stop(self) -> None:
         """Copy nothing any more; returns when nothing is under way."""
         self.following.clear()

@@ -35,6 +35,10 @@ class Fetchers:
         if leader is not None:
             self._by_leader[leader].unfollow(tp)
 
+    async def rest(self, tp: TopicPartition) -> None:
+        """Wait until nothing that was begun for the partition is under way; it is followed no more."""
+        await asyncio.gather(*(fetcher.rest(tp) for fetcher in self._by_leader.values()))
+
     def following(self, tp: TopicPartition) -> Following | None:
         """How it is followed; None if it is not."""
         leader = self._leaders.get(tp)

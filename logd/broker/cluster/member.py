@@ -52,6 +52,7 @@ class Member:
         settings: Callable[[], ControllerSettings],
         now_ms: Callable[[], int],
         failed: Callable[[MillstreamError], None],
+        controller_changed: Callable[[int], None],
     ) -> None:
         self.node_id = node_id
         self.epoch = -1
@@ -60,6 +61,7 @@ class Member:
         self._catalog = catalog
         self._settings = settings
         self._failed = failed
+        self._tell_controller = controller_changed
         self._inbox = Inbox(image)
         self._taking = asyncio.Lock()
         self._is_told = asyncio.Event()
@@ -113,12 +115,21 @@ class Member:
         if seen.elected is not None:
             self._controlling = self._begun(seen.elected)
             self._controlling.start()
+        self._catalog.controller = self._controlling
+        self._tell_controller(seen.broker_id)
 
     def _begun(self, elected: Elected) -> Controlling:
-        return Controlling(self.session, elected, self.peers, self._settings(), self._give_back)
+        return Controlling(self.session, elected, self, self._settings(), self._give_back)
+
+    async def request(self, broker: int, message: Message, *, lane: str = "") -> Any:
+        """Ask a broker, which may be this one. MillstreamError."""
+        if broker == self.node_id and isinstance(message, ClusterUpdateRequest):
+            return await self.take(message)
+        return await self.peers.request(broker, message, lane=lane)
 
     def _let_go(self) -> None:
         controlling, self._controlling = self._controlling, None
+        self._catalog.controller = None
         if controlling is not None:
             self._end_with(controlling.stop())
 

@@ -62,6 +62,12 @@ class Publisher:
                 outbox = Outbox.of(self._controller, self._epoch, broker.epoch, self._image)
                 self._feeds[id_] = _Feed(id_, outbox, self._peers, self._gone)
 
+    async def told(self, broker: int) -> None:
+        """Wait until a broker knows what was published by now, or is fed no more."""
+        feed = self._feeds.get(broker)
+        if feed is not None:
+            await feed.emptied()
+
     async def close(self) -> None:
         """End all feeds."""
         feeds, self._feeds = tuple(self._feeds.values()), {}
@@ -85,6 +91,7 @@ class _Feed:
         self._gone = gone
         self._news = asyncio.Event()
         self._news.set()
+        self._is_empty = asyncio.Event()
         self.task = asyncio.get_running_loop().create_task(self._run(), name=f"feed of broker {broker}")
 
     @property
@@ -97,10 +104,15 @@ class _Feed:
 
     def add(self, changes: Sequence[Change]) -> None:
         self._outbox.add(changes)
+        self._is_empty.clear()
         self._news.set()
 
     def close(self) -> None:
         self.task.cancel()
+        self._is_empty.set()
+
+    async def emptied(self) -> None:
+        await self._is_empty.wait()
 
     async def _run(self) -> None:
         backoff = Backoff(*BACKOFF_S)
@@ -112,6 +124,7 @@ class _Feed:
                     backoff.reset()
                 else:
                     await asyncio.sleep(backoff.next())
+            self._is_empty.set()
 
     async def _sent(self, update: Update) -> bool:
         """Send one update; whether to go on at once."""

@@ -1,0 +1,22 @@
+"""AllocateProducerIds, 0: a block of producer ids for a broker (KIP-730)."""
+
+from __future__ import annotations
+
+from logd.api.context import RequestContext
+from logd.broker.cluster.asked import controlling
+from logd.errors import KafkaError
+from logd.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+
+REQUEST = AllocateProducerIdsRequest
+
+
+async def handle(request: AllocateProducerIdsRequest, context: RequestContext) -> AllocateProducerIdsResponse:
+    """Answer once it is written that they are given."""
+    try:
+        decision = await controlling(context.broker).do(
+            lambda core: core.allocate_producer_ids(request.broker_id, request.broker_epoch)
+        )
+    except KafkaError as error:
+        return AllocateProducerIdsResponse(error_code=error.code)
+    block = decision.answer
+    return AllocateProducerIdsResponse(producer_id_start=block.first, producer_id_len=block.end - block.first)

@@ -1,0 +1,42 @@
+"""BrokerReport, 0: a broker wants to stop, or has lost log folders; the controller has the rest follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from logd.api.context import RequestContext
+from logd.broker.cluster.asked import controlling
+from logd.errors import KafkaError
+from logd.topic_partition import TopicPartition
+from logd.wire.private.broker_report import BrokerReportRequest, BrokerReportResponse, ReportedTopic
+
+REQUEST = BrokerReportRequest
+
+
+async def handle(request: BrokerReportRequest, context: RequestContext) -> BrokerReportResponse:
+    """Answer with what it would be missed for."""
+    broker, epoch = request.broker_id, request.broker_epoch
+    remaining: list[TopicPartition] = []
+    offline = [TopicPartition(topic.name, index) for topic in request.offline for index in topic.partitions]
+    try:
+        controller = controlling(context.broker)
+        if request.offline_log_dirs:
+            await controller.do(
+                lambda core: core.fail_log_dirs(
+                    broker, epoch, log_dirs=request.offline_log_dirs, partitions=offline
+                )
+            )
+        if request.is_shutting_down:
+            remaining = (await controller.do(lambda core: core.shut_down(broker, epoch))).answer
+    except KafkaError as error:
+        return BrokerReportResponse(error_code=error.code, error_message=error.message)
+    return BrokerReportResponse(remaining=_by_topic(remaining))
+
+
+def _by_topic(tps: Iterable[TopicPartition]) -> list[ReportedTopic]:
+    topics: dict[str, ReportedTopic] = {}
+    for tp in tps:
+        topics.setdefault(tp.topic, ReportedTopic(name=tp.topic, partitions=[])).partitions.append(
+            tp.partition
+        )
+    return list(topics.values())

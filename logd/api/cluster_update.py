@@ -1,0 +1,14 @@
+"""ClusterUpdate, 0: what the controller tells this broker of the cluster."""
+
+from __future__ import annotations
+
+from logd.api.context import RequestContext
+from logd.broker.cluster.asked import member_of
+from logd.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
+
+REQUEST = ClusterUpdateRequest
+
+
+async def handle(request: ClusterUpdateRequest, context: RequestContext) -> ClusterUpdateResponse:
+    """Answer once it is applied."""
+    return await member_of(context.broker).take(request)

@@ -1,0 +1,24 @@
+"""What a request of another broker is for: this one as a member, which it is once it has been equipped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logd.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from logd.broker.broker import Broker
+    from logd.broker.cluster.controlling import Controlling
+    from logd.broker.cluster.member import Member
+
+
+def member_of(broker: Broker) -> Member:
+    """The broker among the others. KafkaError(INVALID_REQUEST) for one that is by itself."""
+    if broker.shared is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "this broker is in no cluster of several")
+    return broker.shared.member
+
+
+def controlling(broker: Broker) -> Controlling:
+    """The controller's role here. KafkaError(NOT_CONTROLLER)."""
+    return member_of(broker).controlling

@@ -1,0 +1,177 @@
+"""What a broker has of the cluster it is in: ZooKeeper's session, other brokers, the roles of its partitions.
+
+`open` comes before the log folders are touched, `equip` when all that a broker has is there, and `join` when
+it can be reached: from then on it is told what it holds.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from logd.broker.cluster.assignment import Assignment
+from logd.broker.cluster.fetcher import FetcherSettings, ReplicaFetcher
+from logd.broker.cluster.fetchers import Fetchers
+from logd.broker.cluster.leading import Leading
+from logd.broker.cluster.member import Member
+from logd.broker.cluster.peers import Peers
+from logd.broker.partition import Partition
+from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE
+from logd.errors import MillstreamError
+from logd.metadata.controller.core import ControllerSettings
+from logd.metadata.image import Change, ClusterImage
+from logd.metadata.zookeeper import cluster
+from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.znodes import Endpoint, Registration
+from logd.storage.checkpoints import encode_uuid
+
+if TYPE_CHECKING:
+    from logd.broker.broker import Broker
+    from logd.broker.groups.groups import Groups
+    from logd.broker.transactions.transactions import Transactions
+
+log = logging.getLogger("logd.cluster")
+
+
+class Shared:
+    """`failed` is called when the broker may not go on, with why."""
+
+    def __init__(
+        self,
+        zookeeper: ZooKeeperSettings,
+        *,
+        inter_broker_listener: str | None = None,
+        failed: Callable[[MillstreamError], None] = lambda error: None,
+        replica_lag_time_max_ms: int = 30_000,
+        fetching: FetcherSettings | None = None,
+    ) -> None:
+        self.store = NoStore()
+        self._zookeeper = zookeeper
+        self._listener = inter_broker_listener
+        self._failed = failed
+        self._lag_ms = replica_lag_time_max_ms
+        self._fetching = fetching or FetcherSettings()
+        self._session: Session
+        self._member: Member | None = None
+        self._assignment: Assignment | None = None
+
+    async def open(self) -> str:
+        """Reach ZooKeeper; the id of the cluster that is kept there. Unreachable, NotAllowed, BadZnode."""
+        self._session = await Session(self._zookeeper).open()
+        return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
+
+    async def close(self) -> None:
+        """End the session."""
+        await self._session.close()
+
+    @property
+    def member(self) -> Member:
+        """This broker among the others; `equip` comes first."""
+        assert self._member is not None, "equip comes first"
+        return self._member
+
+    def equip(self, broker: Broker) -> None:
+        """Give the broker's partitions what they need of the others."""
+        listener = self._listener or broker.endpoints[0].listener
+        peers = Peers(broker.node_id, lambda: broker.image.brokers, listener)
+        member = self._member = Member(
+            broker.node_id,
+            self._session,
+            peers,
+            image=broker.image,
+            catalog=broker.catalog,
+            registration=lambda: registration_of(broker),
+            settings=lambda: ControllerSettings(defaults=broker.config.topic_defaults),
+            now_ms=broker.now_ms,
+            failed=self._failed,
+            controller_changed=broker.controller_changed,
+        )
+        leading = broker.leading = Leading(
+            broker.image,
+            member.ask_controller,
+            own=lambda: (broker.node_id, member.epoch),
+            now_ms=broker.now_ms,
+            replica_lag_time_max_ms=self._lag_ms,
+        )
+        fetchers = Fetchers(lambda leader: self._fetcher(broker, member, leader))
+        self._assignment = Assignment(broker.node_id, leading, fetchers, _Coordinators(broker))
+        broker.catalog.join(self._assignment, topics_deleted=lambda names: _forget_topics(broker, names))
+
+    def _fetcher(self, broker: Broker, member: Member, leader: int) -> ReplicaFetcher:
+        return ReplicaFetcher(
+            leader,
+            node_id=broker.node_id,
+            broker_epoch=lambda: member.epoch,
+            peers=member.peers,
+            truncations=broker.truncations,
+            discard=broker.housekeeping.discard,
+            settings=self._fetching,
+            now_ms=broker.now_ms,
+        )
+
+    async def join(self) -> None:
+        """Register, and wait until the controller has said what is held here."""
+        await self.member.start()
+        await self.member.told()
+
+    async def leave(self) -> None:
+        """Lead nothing and follow nothing any more."""
+        if self._assignment is not None:
+            await self._assignment.stop()
+        await self.member.stop()
+
+
+class _Coordinators:
+    """Tells the coordinators which partitions of their topics are led here."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def __call__(self, partition: Partition, is_leader: bool) -> None:
+        if partition.topic == GROUP_OFFSETS:
+            _tell(self._broker.groups, partition, is_leader)
+        elif partition.topic == TRANSACTION_STATE:
+            _tell(self._broker.transactions, partition, is_leader)
+
+
+def _tell(coordinator: Groups | Transactions, partition: Partition, is_leader: bool) -> None:
+    if is_leader:
+        coordinator.elected(partition.index, partition.leader_epoch)
+    else:
+        coordinator.resigned(partition.index, partition.leader_epoch)
+
+
+def _forget_topics(broker: Broker, names: list[str]) -> None:
+    broker.groups.topics_deleted(names)
+    broker.transactions.topics_deleted(names)
+
+
+def registration_of(broker: Broker) -> Registration:
+    """What a broker says of itself in ZooKeeper."""
+    return Registration(
+        endpoints=tuple(
+            Endpoint(each.listener, each.host, each.port, "PLAINTEXT") for each in broker.endpoints
+        ),
+        rack=broker.config.broker_rack,
+    )
+
+
+class NoStore:
+    """In place of a broker's own journal: what changes the cluster goes to the controller."""
+
+    def load(self) -> ClusterImage:
+        """Nothing is known before the controller tells."""
+        return ClusterImage()
+
+    def compact(self, image: ClusterImage) -> None:
+        """There is nothing to make smaller."""
+
+    async def write(self, changes: list[Change]) -> None:
+        """Only the controller writes."""
+        raise OSError("changes of a cluster of several brokers are written by its controller")
+
+    def close(self) -> None:
+        """There is nothing to let go of."""

@@ -1,0 +1,84 @@
+"""A cluster of brokers in one event loop, on a real ZooKeeper."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from logd.broker.cluster.fetcher import FetcherSettings
+from logd.broker.cluster.shared import Shared
+from logd.broker.partition import Partition
+from logd.config.load import from_properties
+from logd.embedded import EmbeddedBroker
+from logd.metadata.image import PartitionImage
+from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.topic_partition import TopicPartition
+
+SESSION_MS = 2_000
+
+
+class Brokers:
+    """As an async context manager; all of them are up then."""
+
+    def __init__(self, zookeeper: str, folder: Path, count: int = 3, **settings: str) -> None:
+        self._zookeeper = zookeeper
+        self._folder = folder
+        self._settings = {name.replace("_", "."): value for name, value in settings.items()}
+        self.up: dict[int, EmbeddedBroker] = {}
+        self._ids = range(1, count + 1)
+
+    async def __aenter__(self) -> Self:
+        await asyncio.gather(*(self.start(id_) for id_ in self._ids))
+        await self.until(
+            lambda: all(len(each.broker.image.brokers) == len(self.up) for each in self.up.values())
+        )
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        for id_ in tuple(self.up):
+            await self.stop(id_)
+
+    async def start(self, id_: int) -> None:
+        config = from_properties(
+            {
+                "node.id": str(id_),
+                "log.dirs": str(self._folder / str(id_)),
+                "listeners": "PLAINTEXT://127.0.0.1:0",
+                **self._settings,
+            }
+        ).config
+        shared = Shared(
+            ZooKeeperSettings.of(self._zookeeper, session_timeout_ms=SESSION_MS),
+            fetching=FetcherSettings(replica_fetch_wait_max_ms=50, replica_fetch_backoff_ms=20),
+        )
+        broker = EmbeddedBroker(config, shared=shared)
+        await broker.start()
+        self.up[id_] = broker
+
+    async def stop(self, id_: int) -> None:
+        await self.up.pop(id_).stop()
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{each.broker.endpoint.port}" for each in self.up.values())
+
+    @property
+    def controller(self) -> EmbeddedBroker:
+        (found,) = [each for each in self.up.values() if each.broker.catalog.controller is not None]
+        return found
+
+    def state(self, tp: TopicPartition) -> PartitionImage | None:
+        """As all brokers know it; None while they differ."""
+        states = {each.broker.image.partitions.get(tp) for each in self.up.values()}
+        return states.pop() if len(states) == 1 else None
+
+    def held(self, tp: TopicPartition) -> dict[int, Partition]:
+        held = {id_: each.broker.catalog.partitions.get(tp) for id_, each in self.up.items()}
+        return {id_: partition for id_, partition in held.items() if partition is not None}
+
+    async def until(self, holds: Callable[[], bool], *, seconds: float = 60) -> None:
+        async with asyncio.timeout(seconds):
+            while not holds():  # noqa: ASYNC110 (of many things, and none tells)
+                await asyncio.sleep(0.01)
