@@ -14,7 +14,7 @@ from logd.metadata.image import PRODUCER_ID_BLOCK, ClusterImage
 from logd.metadata.store import MetadataStore
 
 WAIT_S = 1.0
-"""How long a request for an id waits for a block, or for what has to be read first; then its client retries."""
+"""How long a request for an id waits for a block; then its client has to retry."""
 RETRY_FIRST_S = 0.05
 RETRY_LAST_S = 1.0
 """How soon, and at the latest how late, a controller that gave no block is asked again."""
