@@ -259,7 +259,7 @@ class Broker:
             await self.catalog.take_in(changes)
 
     def _start_coordinators(self) -> None:
-        self.producer_ids = ProducerIds(self._store, self.image)
+        self.producer_ids = ProducerIds.stored(self._store, self.image)
         for path in self.log_dirs.unusable:
             self.producer_ids.unread(f"log folder {path}")
         self.groups = Groups(

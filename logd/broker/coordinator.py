@@ -102,7 +102,7 @@ class Coordinator(ABC, Generic[P]):
             found = self._partitions[index] = self._new_partition(index)
             if not found.load_if_empty():
                 self._load_soon(found)
-        elif found in self._elected:
+        elif self._elected and found in self._elected:
             del self._elected[found]  # a request brings it forward
             self._load_soon(found)
         return found

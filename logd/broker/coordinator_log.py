@@ -112,7 +112,7 @@ class CoordinatorLog:
         """Await what `Partition.flushed` gave; see `flushed`."""
         if self._is_closed:
             raise self._no_coordinator()
-        future = asyncio.ensure_future(waiting)
+        future = asyncio.shield(waiting)  # others may wait for the same
         self._waiting.add(future)
         try:
             await future

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -106,8 +107,8 @@ class Markers:
     ) -> Awaitable[None] | None:
         """`write` for a transaction that has to end: a partition that needs no marker any more is done.
 
-        What is led elsewhere is done once its leader has answered: then the awaitable is a future, to be
-        cancelled when nobody wants it any more. KafkaError where it still needs one and cannot have it now,
+        What is led elsewhere is done once its leader has answered. Cancel the awaitable when nobody wants it
+        any more. KafkaError where it still needs one and cannot have it now,
         MarkerDelayed where that is another broker's doing.
         """
         if self._leaders is not None and self._queues is not None:
@@ -118,13 +119,14 @@ class Markers:
                 outcome = Outcome(identity, commit, coordinator_epoch, transaction_version)
                 return self._queues.send(leader, where, outcome)
         try:
-            return self.write(
+            flushing = self.write(
                 where,
                 identity,
                 commit=commit,
                 coordinator_epoch=coordinator_epoch,
                 transaction_version=transaction_version,
             )
+            return None if flushing is None else asyncio.shield(flushing)
         except KafkaError as error:
             if error.code in OVERTAKEN:
                 log.warning("%s-%d has no use for a marker: %s", *where, error)

@@ -7,8 +7,7 @@ test says so, or never.
 from __future__ import annotations
 
 import asyncio
-import struct
-from collections.abc import Awaitable, Coroutine, Iterator
+from collections.abc import Coroutine
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,8 +21,7 @@ from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.groups import CoordinatorRecord, encode_record
 from logd.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetRecord
-from logd.records import build_batch, read_header
-from logd.storage import Appended
+from logd.records import build_batch
 from logd.wire.messages.describe_groups import DescribedGroup
 from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from logd.wire.messages.list_groups import ListGroupsRequest
@@ -33,82 +31,15 @@ from logd.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from logd.wire.messages.offset_fetch import OffsetFetchRequestGroup
+from tests.logd.broker.replicated_partition import ReplicatedPartition
 from tests.support import depth
-
-
-class ReplicatedPartition:
-    """Batches in a list. `high_watermark` follows the log's end at once unless it `lags`."""
-
-    topic = GROUP_OFFSETS
-    index = 0
-    log = None
-    guard = None
-    log_start_offset = 0
-    max_message_bytes = 10_000
-
-    def __init__(self) -> None:
-        self.batches: list[bytes] = []
-        self.epochs: list[int] = []
-        self.leader_epoch = 0
-        self.is_leader = True
-        self.lags = False
-        self.high_watermark = 0
-        self._waiting: dict[asyncio.Future[None], int] = {}
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.index}"
-
-    @property
-    def log_end_offset(self) -> int:
-        return sum(read_header(batch).count for batch in self.batches)
-
-    def append(self, batch: bytes, now_ms: int) -> Appended:
-        if not self.is_leader:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        first = self.log_end_offset
-        self.batches.append(struct.pack(">q", first) + batch[8:])
-        self.epochs.append(self.leader_epoch)
-        if not self.lags:
-            self.high_watermark = self.log_end_offset
-        return Appended(first, self.log_end_offset - 1, -1, 0)
-
-    def flushed(self, appended: Appended) -> Awaitable[None] | None:
-        if appended.last_offset < self.high_watermark:
-            return None
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[future] = appended.last_offset
-        return future
-
-    def replicate(self) -> None:
-        """The followers have everything."""
-        self.high_watermark = self.log_end_offset
-        for future in self._waiting:
-            if not future.done():
-                future.set_result(None)
-        self._waiting.clear()
-
-    def depose(self, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """Another broker leads; whoever waits hears of it."""
-        self.is_leader = code is not ErrorCode.NOT_LEADER_OR_FOLLOWER
-        for future in self._waiting:
-            if not future.done():
-                future.set_exception(KafkaError(code))
-        self._waiting.clear()
-
-    def truncate(self, offset: int) -> None:
-        """A follower again, which follows another history."""
-        self.batches = [batch for batch in self.batches if read_header(batch).base_offset < offset]
-        self.high_watermark = min(self.high_watermark, offset)
-
-    def read_all(self) -> Iterator[memoryview]:
-        yield from map(memoryview, tuple(self.batches))
 
 
 class Stage:
     """Groups over one such partition. `reading`: what a load waits for before it reads."""
 
     def __init__(self) -> None:
-        self.partition = ReplicatedPartition()
+        self.partition = ReplicatedPartition(GROUP_OFFSETS)
         self.reading: asyncio.Event = asyncio.Event()
         self.reading.set()
         topic = SimpleNamespace(partitions=[self.partition])

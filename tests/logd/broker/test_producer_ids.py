@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from logd.broker import producer_ids
+from logd.broker import producer_id_blocks
 from logd.broker.producer_ids import ProducerIds
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.embedded import EmbeddedStore
@@ -211,7 +211,7 @@ def test_a_block_that_holds_an_id_met_late_is_left(tmp_path: Path) -> None:
 
     async def run() -> None:
         store = EmbeddedStore(tmp_path, PosixDisk())
-        ids = ProducerIds(store, store.load())
+        ids = ProducerIds.stored(store, store.load())
         ids.all_met()
         assert [await ids.take(), await ids.take()] == [0, 1]
         ids.met(1)  # one of ours
@@ -251,11 +251,11 @@ def test_what_follows_the_ids_found(following: int, found: list[int], expected: 
 
 
 def test_no_id_is_given_before_all_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(producer_ids, "WAIT_S", 0.01)
+    monkeypatch.setattr(producer_id_blocks, "WAIT_S", 0.01)
 
     async def run() -> None:
         store = EmbeddedStore(tmp_path, PosixDisk())
-        ids = ProducerIds(store, store.load())
+        ids = ProducerIds.stored(store, store.load())
         with pytest.raises(KafkaError) as refused:
             await ids.take()
         assert refused.value.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

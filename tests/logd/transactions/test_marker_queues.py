@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from logd.api import write_txn_markers
 from logd.broker.peer_queue import IN_FLIGHT_MAX
 from logd.broker.peers import NO_LEADER, Cluster
 from logd.broker.transactions import marker_queues
@@ -23,8 +24,10 @@ from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity, TransactionSettings, TransactionState
 from logd.wire.message import Message
 from logd.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
@@ -357,6 +360,20 @@ def test_one_producer_has_one_outcome_in_a_request() -> None:
         await queues.stop()
 
     asyncio.run(story())
+
+
+def test_a_broker_refuses_markers_for_what_another_leads() -> None:
+    async def story(shell: Shell) -> None:
+        shell.cluster.leaders = {PLACES[1]: 2, PLACES[2]: NO_LEADER, PLACES[3]: None}
+        topic = WritableTxnMarkerTopic(name="t", partition_indexes=[0, 1, 2, 3])
+        request = WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=1, topics=[topic])])
+        broker = SimpleNamespace(transactions=SimpleNamespace(markers=shell.markers))
+        answer = await write_txn_markers.handle(request, cast(Any, SimpleNamespace(broker=broker)))
+        codes = [result.error_code for result in answer.markers[0].topics[0].partitions]
+        assert codes == [ErrorCode.NONE] + [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
+        assert shell.topics.written == [PLACES[0]]
+
+    run(story)
 
 
 CODES = st.sampled_from(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from logd.api import add_partitions_to_txn
+from logd.api.context import RequestContext
 from logd.api.transaction_codes import produce_code
 from logd.broker.admission import NotYetAdmitted
 from logd.broker.peers import NO_LEADER, Cluster
@@ -26,6 +29,7 @@ from logd.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
+from tests.logd.transactions.test_leadership import Stage as TransactionsStage
 from tests.support import depth
 
 HERE, THERE = 1, 2
@@ -288,6 +292,52 @@ def test_a_client_that_goes_away_takes_nobody_with_it() -> None:
         await asyncio.sleep(0)
         stage.coordinator.gate.set()
         assert await there is ErrorCode.NONE
+
+    run(story)
+
+
+class RealCoordinator(PaperCoordinator):
+    """Broker THERE with its own transactions, asked by the handler of version 5."""
+
+    def __init__(self, there: TransactionsStage) -> None:
+        super().__init__()
+        topic = SimpleNamespace(partitions=[None, None])
+        catalog = SimpleNamespace(topics={"t": topic})
+        broker = SimpleNamespace(transactions=there.transactions, catalog=catalog)
+        self.context = cast(RequestContext, SimpleNamespace(broker=broker, version=5))
+
+    async def request(self, broker_id: int, message: Message) -> Message:
+        assert isinstance(message, AddPartitionsToTxnRequest)
+        return await add_partitions_to_txn.handle(message, self.context)
+
+
+def test_the_coordinator_there_answers_once_its_record_is_committed() -> None:
+    async def story(stage: Stage) -> None:
+        there = TransactionsStage()
+        coordinator = RealCoordinator(there)
+        stage.admission = RemoteAdmission(Cluster(coordinator, coordinator))
+        assert await stage.write() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "it does not lead yet"
+        await there.elected(1)
+        identity = await there.transactions.init_producer("x", 60_000, None)
+        assert await stage.write(T0, identity, implicit=False) is ErrorCode.TRANSACTION_ABORTABLE
+        there.partition.lags = True
+        adding = asyncio.ensure_future(stage.write(T0, identity))
+        looking = asyncio.ensure_future(stage.write(T1, identity, implicit=False))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not adding.done() and not looking.done()
+        there.partition.replicate()
+        there.partition.lags = False
+        assert await adding is ErrorCode.NONE
+        assert await looking is ErrorCode.TRANSACTION_ABORTABLE
+        assert await stage.write(T0, identity, implicit=False) is ErrorCode.NONE
+        nowhere = TopicPartition("t", 2)
+        told = await asyncio.gather(stage.write(T0, identity), stage.write(nowhere, identity))
+        assert told == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        fenced = ProducerIdentity(identity.producer_id, 5)
+        assert await stage.write(T0, fenced) is ErrorCode.INVALID_PRODUCER_EPOCH
+        await there.transactions.stop()
+        await there.blocks.stop()
 
     run(story)
 
