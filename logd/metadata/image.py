@@ -56,7 +56,8 @@ class PartitionImage:
     ``replicas`` are broker ids, the preferred leader first, those of ``adding`` and ``removing`` (KIP-455)
     among them. ``isr`` is never empty: a partition without a leader (``NO_LEADER``) keeps the last one.
     ``leader_epoch`` grows when the leader changes or begins anew, and when a replica is taken out;
-    ``partition_epoch`` by one with every change: it is the version of Kafka's ``state`` znode.
+    ``partition_epoch`` from 0 by one with every change: it is the version of Kafka's ``state`` znode, so that
+    a store creates one for 0, and writes any other over the version that is one less.
     """
 
     replicas: tuple[int, ...]

@@ -72,7 +72,7 @@ class Controller:
     # Brokers
 
     def take_over(self, restarted: Mapping[int, Collection[TopicPartition]]) -> Decision[None]:
-        """Decide this first. See `brokers.take_over`."""
+        """Decide this first, on an image that was loaded from the store. See `brokers.take_over`."""
         return brokers.take_over(self.image, restarted, unclean_allowed=self.unclean_allowed)
 
     def change_brokers(self, *, came: Iterable[BrokerImage] = (), gone: Iterable[int] = ()) -> Decision[None]:

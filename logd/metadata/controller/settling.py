@@ -56,7 +56,8 @@ class Settling:
         ``begins_anew``: who leads has started anew, and if it leads again does so in a new epoch.
         ``allow_unclean`` goes before the topic's setting.
         """
-        before = self._image.partitions[tp] if tp not in self._decided else self._decided[tp]
+        before = self.state(tp)
+        assert before is not None, f"{tp} is not in the image"
         present = _without_offline(tp, draft, self.live)
         if allow_unclean is None:
             allow_unclean = self._unclean_allowed(tp.topic)
@@ -97,9 +98,9 @@ def _completed(tp: TopicPartition, state: PartitionImage, live: Liveness) -> Par
         return state
     target = state.target
     isr = tuple(replica for replica in state.isr if replica in target)
-    done = replace(state, replicas=target, isr=isr, adding=(), removing=())
     if not isr:
         return state
+    done = replace(state, replicas=target, isr=isr, adding=(), removing=())
     led = with_leader(tp, done, live, allow_unclean=False)
     return state if led.leader == NO_LEADER else led
 
