@@ -5,7 +5,7 @@ from __future__ import annotations
 from logd.api.context import RequestContext
 from logd.api.incremental_alter_configs import alter_resource
 from logd.broker.configs import Alteration, Operation
-from logd.errors import KafkaError
+from logd.errors import ErrorCode, KafkaError
 from logd.wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
@@ -36,3 +36,17 @@ async def handle(request: AlterConfigsRequest, context: RequestContext) -> Alter
             response.error_code, response.error_message = error.code, error.message
         responses.append(response)
     return AlterConfigsResponse(responses=responses)
+
+
+def refused(request: AlterConfigsRequest, code: ErrorCode) -> AlterConfigsResponse:
+    """The answer where the controller cannot be asked."""
+    return AlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                error_code=code,
+            )
+            for resource in request.resources
+        ]
+    )

@@ -36,6 +36,13 @@ async def handle(request: CreatePartitionsRequest, context: RequestContext) -> C
     return CreatePartitionsResponse(results=list(results.values()))
 
 
+def refused(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitionsResponse:
+    """The answer where the controller cannot be asked."""
+    return CreatePartitionsResponse(
+        results=[CreatePartitionsTopicResult(name=topic.name, error_code=code) for topic in request.topics]
+    )
+
+
 async def _grow(broker: Broker, asked: CreatePartitionsTopic, validate_only: bool) -> None:
     assignments = None
     if asked.assignments:

@@ -47,6 +47,15 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
     return CreateTopicsResponse(topics=list(results.values()))
 
 
+def refused(request: CreateTopicsRequest, code: ErrorCode) -> CreateTopicsResponse:
+    """The answer where the controller cannot be asked."""
+    return CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(name=topic.name, error_code=code, configs=None) for topic in request.topics
+        ]
+    )
+
+
 async def _create(broker: Broker, topic: CreatableTopic, validate_only: bool) -> CreatableTopicResult:
     configs = {}
     for config in topic.configs:

@@ -17,8 +17,21 @@ REQUEST = DeleteTopicsRequest
 
 async def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
     """Answer topic by topic; TOPIC_DELETION_DISABLED where delete.topic.enable is false."""
-    asked = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
-    return DeleteTopicsResponse(responses=[await _delete(context, state) for state in asked])
+    return DeleteTopicsResponse(responses=[await _delete(context, state) for state in _asked(request)])
+
+
+def refused(request: DeleteTopicsRequest, code: ErrorCode) -> DeleteTopicsResponse:
+    """The answer where the controller cannot be asked."""
+    return DeleteTopicsResponse(
+        responses=[
+            DeletableTopicResult(name=state.name, topic_id=state.topic_id, error_code=code)
+            for state in _asked(request)
+        ]
+    )
+
+
+def _asked(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
+    return request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
 
 
 async def _delete(context: RequestContext, asked: DeleteTopicState) -> DeletableTopicResult:

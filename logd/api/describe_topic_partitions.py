@@ -71,25 +71,24 @@ def _page(
 
 
 def _described(context: RequestContext, topic: Topic, indexes: range) -> DescribeTopicPartitionsResponseTopic:
+    views = context.broker.cluster.partitions(topic, indexes, context.endpoint)
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[_partition(context, topic, index) for index in indexes],
+        partitions=[
+            DescribeTopicPartitionsResponsePartition(
+                error_code=view.error_code,
+                partition_index=index,
+                leader_id=view.leader,
+                leader_epoch=view.leader_epoch,
+                replica_nodes=view.replicas,
+                isr_nodes=view.isr,
+                eligible_leader_replicas=[],
+                last_known_elr=[],
+                offline_replicas=view.offline,
+            )
+            for index, view in zip(indexes, views, strict=True)
+        ],
         topic_authorized_operations=TOPIC_OPERATIONS,
-    )
-
-
-def _partition(context: RequestContext, topic: Topic, index: int) -> DescribeTopicPartitionsResponsePartition:
-    view = context.broker.cluster.partition(topic, index, context.endpoint)
-    return DescribeTopicPartitionsResponsePartition(
-        error_code=view.error_code,
-        partition_index=index,
-        leader_id=view.leader,
-        leader_epoch=view.leader_epoch,
-        replica_nodes=list(view.replicas),
-        isr_nodes=list(view.isr),
-        eligible_leader_replicas=[],
-        last_known_elr=[],
-        offline_replicas=list(view.offline),
     )

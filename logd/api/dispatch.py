@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from logd.api.answer import Answer, Refused
 from logd.api.context import RequestContext
+from logd.api.forwarding import Serve, Served, forwarding
 from logd.api.table import API_VERSIONS, APIS, BROKER_APIS, FETCH, PRODUCE, Api
 from logd.errors import MalformedMessage
 from logd.wire import Message, decode, decode_request_header, encode_response
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
     from logd.broker.delayed import Delayed
 
 _HEAD = struct.Struct(">hhih")  # API key, version, correlation id, length of the client id
-
-
-Served: TypeAlias = "Answer | Coroutine[Any, Any, Answer]"
-Serve: TypeAlias = Callable[[bytes, RequestHeader, RequestContext], Served]
-"""From a request and its header to the answer, or to an awaitable of it."""
 
 
 _served: dict[int, Serve] = {}
@@ -65,7 +61,9 @@ def serve(view: memoryview, pos: int, end: int, context: RequestContext) -> Outc
             if version >= FLEXIBLE_FETCH:
                 body = _after_tags(view, pos, body, end)
             return _fetch(view, body, end, version, correlation_id, context)
-        api = APIS.get(key) or (BROKER_APIS.get(key) if context.broker.shared is not None else None)
+        api = APIS.get(key)
+        if api is None and context.broker.controller_link is not None:
+            api = BROKER_APIS.get(key)
         if api is None:
             raise Refused(f"asked for API {key} version {version}, which is not served")
         if not api.serves_from <= version <= api.last:
@@ -126,6 +124,8 @@ def _load(api: Api) -> Serve:
     else:
         wrap = _waiting if inspect.iscoroutinefunction(module.handle) else _decoding
         found = wrap(module.REQUEST, module.handle)
+    if api.by_controller:
+        found = forwarding(found, module)
     _served[api.key] = found
     return found
 

@@ -65,8 +65,8 @@ async def _problem(key_type: int, context: RequestContext) -> KafkaError | None:
 def _for_key(topic: Topic | None, key: str, context: RequestContext) -> Coordinator:
     """The leader of the key's partition, by the listener asked on."""
     cluster, endpoint = context.broker.cluster, context.endpoint
-    if topic is None:  # deleted meanwhile
-        return _none(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "its topic is being deleted"), key)
+    if topic is None:
+        return _none(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "its topic was deleted meanwhile"), key)
     index = partition_for(key, len(topic.partitions))
     node = cluster.node(cluster.partition(topic, index, endpoint).leader, endpoint)
     if node is None:

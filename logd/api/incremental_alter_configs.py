@@ -51,6 +51,20 @@ async def handle(
     return IncrementalAlterConfigsResponse(responses=responses)
 
 
+def refused(request: IncrementalAlterConfigsRequest, code: ErrorCode) -> IncrementalAlterConfigsResponse:
+    """The answer where the controller cannot be asked."""
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                error_code=code,
+            )
+            for resource in request.resources
+        ]
+    )
+
+
 async def alter_resource(
     broker: Broker,
     resource_type: int,

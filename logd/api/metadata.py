@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from logd.api.context import RequestContext
 from logd.api.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from logd.broker.cluster_view import PartitionView
 from logd.broker.topic import INTERNAL_TOPICS, Topic
 from logd.errors import ErrorCode, KafkaError
 from logd.metadata.topic_names import check_name
@@ -172,33 +173,39 @@ def _unknown(name: str) -> KafkaError:
 
 
 def _described(topic: Topic, context: RequestContext, operations: int) -> MetadataResponseTopic:
+    cluster = context.broker.cluster
+    views = cluster.partitions(topic, range(len(topic.partitions)), context.endpoint)
+    if context.version < LISTENER_ERRORS_FROM:
+        views = [_older(view, context) for view in views]
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[_partition(topic, index, context) for index in range(len(topic.partitions))],
+        partitions=[
+            MetadataResponsePartition(
+                error_code=error_code,
+                partition_index=index,
+                leader_id=leader,
+                leader_epoch=leader_epoch,
+                replica_nodes=replicas,
+                isr_nodes=isr,
+                offline_replicas=offline,
+            )
+            for index, (leader, leader_epoch, replicas, isr, offline, error_code) in enumerate(views)
+        ],
         topic_authorized_operations=operations,
     )
 
 
-def _partition(topic: Topic, index: int, context: RequestContext) -> MetadataResponsePartition:
-    cluster = context.broker.cluster
-    view = cluster.partition(topic, index, context.endpoint)
-    error_code, replicas, isr = view.error_code, view.replicas, view.isr
-    if error_code == ErrorCode.LISTENER_NOT_FOUND and context.version < LISTENER_ERRORS_FROM:
-        error_code = ErrorCode.LEADER_NOT_AVAILABLE
-    if context.version < ALL_REPLICAS_FROM:
-        reachable = {node.id for node in cluster.nodes(context.endpoint)}
-        replicas = [replica for replica in view.replicas if replica in reachable]
-        isr = [replica for replica in view.isr if replica in reachable]
-        if not error_code and len(replicas) < len(view.replicas):
-            error_code = ErrorCode.REPLICA_NOT_AVAILABLE
-    return MetadataResponsePartition(
-        error_code=error_code,
-        partition_index=index,
-        leader_id=view.leader,
-        leader_epoch=view.leader_epoch,
-        replica_nodes=list(replicas),
-        isr_nodes=list(isr),
-        offline_replicas=list(view.offline),
-    )
+def _older(view: PartitionView, context: RequestContext) -> PartitionView:
+    """As a client that speaks an old version is told."""
+    if view.error_code is ErrorCode.LISTENER_NOT_FOUND:
+        view = view._replace(error_code=ErrorCode.LEADER_NOT_AVAILABLE)
+    if context.version >= ALL_REPLICAS_FROM:
+        return view
+    reachable = {node.id for node in context.broker.cluster.nodes(context.endpoint)}
+    replicas = [replica for replica in view.replicas if replica in reachable]
+    isr = [replica for replica in view.isr if replica in reachable]
+    if not view.error_code and len(replicas) < len(view.replicas):
+        view = view._replace(error_code=ErrorCode.REPLICA_NOT_AVAILABLE)
+    return view._replace(replicas=replicas, isr=isr)

@@ -1,6 +1,6 @@
 """The APIs served: key, module in ``logd.api`` and the range of versions.
 
-ApiVersions answers from here without importing any of the modules.
+ApiVersions answers from ``APIS`` without importing any of the modules.
 """
 
 from __future__ import annotations
@@ -10,17 +10,25 @@ from typing import NamedTuple
 
 
 class Api(NamedTuple):
-    """``first`` and ``last`` are the advertised versions; ``serves_from`` is the first really parsed."""
+    """``first`` and ``last`` are the advertised versions; ``serves_from`` is the first really parsed.
+
+    ``by_controller``: in a cluster of several brokers others send such requests on to the controller.
+    """
 
     key: int
     module: str
     first: int
     last: int
     serves_from: int
+    by_controller: bool = False
 
 
 def _api(key: int, module: str, first: int, last: int, serves_from: int | None = None) -> tuple[int, Api]:
     return key, Api(key, module, first, last, first if serves_from is None else serves_from)
+
+
+def _by_controller(key: int, module: str, first: int, last: int) -> tuple[int, Api]:
+    return key, Api(key, module, first, last, first, by_controller=True)
 
 
 PRODUCE = 0
@@ -46,8 +54,8 @@ APIS: Mapping[int, Api] = dict(
         _api(16, "list_groups", 0, 5),
         _api(17, "sasl_handshake", 0, 1),
         _api(API_VERSIONS, "api_versions", 0, 4),
-        _api(19, "create_topics", 2, 7),
-        _api(20, "delete_topics", 1, 6),
+        _by_controller(19, "create_topics", 2, 7),
+        _by_controller(20, "delete_topics", 1, 6),
         _api(21, "delete_records", 0, 2),
         _api(22, "init_producer_id", 0, 5),
         _api(23, "offset_for_leader_epoch", 2, 4),
@@ -60,19 +68,19 @@ APIS: Mapping[int, Api] = dict(
         _api(30, "create_acls", 1, 3),
         _api(31, "delete_acls", 1, 3),
         _api(32, "describe_configs", 1, 4),
-        _api(33, "alter_configs", 0, 2),
+        _by_controller(33, "alter_configs", 0, 2),
         _api(34, "alter_replica_log_dirs", 1, 2),
         _api(35, "describe_log_dirs", 1, 5),
         _api(36, "sasl_authenticate", 0, 2),
-        _api(37, "create_partitions", 0, 3),
+        _by_controller(37, "create_partitions", 0, 3),
         _api(42, "delete_groups", 0, 2),
-        _api(43, "elect_leaders", 0, 2),
-        _api(44, "incremental_alter_configs", 0, 1),
-        _api(45, "alter_partition_reassignments", 0, 1),
-        _api(46, "list_partition_reassignments", 0, 0),
+        _by_controller(43, "elect_leaders", 0, 2),
+        _by_controller(44, "incremental_alter_configs", 0, 1),
+        _by_controller(45, "alter_partition_reassignments", 0, 1),
+        _by_controller(46, "list_partition_reassignments", 0, 0),
         _api(47, "offset_delete", 0, 0),
         _api(55, "describe_quorum", 0, 2),
-        _api(57, "update_features", 0, 2),
+        _by_controller(57, "update_features", 0, 2),
         _api(60, "describe_cluster", 0, 2),
         _api(61, "describe_producers", 0, 0),
         _api(65, "describe_transactions", 0, 0),
@@ -85,9 +93,10 @@ APIS: Mapping[int, Api] = dict(
 BROKER_APIS: Mapping[int, Api] = dict(
     (
         _api(56, "alter_partition", 2, 3),
+        _api(58, "envelope", 0, 0),
         _api(67, "allocate_producer_ids", 0, 0),
         _api(10_000, "cluster_update", 0, 0),
         _api(10_001, "broker_report", 0, 0),
     )
 )
-"""What brokers of a cluster ask each other. ApiVersions does not tell of them: no client has to know."""
+"""What the brokers of a cluster ask each other; an embedded node serves none of it, and no client is told."""

@@ -42,6 +42,18 @@ def handle(request: UpdateFeaturesRequest, context: RequestContext) -> UpdateFea
     )
 
 
+def refused(request: UpdateFeaturesRequest, code: ErrorCode) -> UpdateFeaturesResponse:
+    """The answer where the controller cannot be asked."""
+    return UpdateFeaturesResponse(
+        error_code=code,
+        error_message=None,
+        results=[
+            UpdatableFeatureResult(feature=update.feature, error_code=code)
+            for update in request.feature_updates
+        ],
+    )
+
+
 def _problem(update: FeatureUpdateKey, node_id: int) -> str | None:
     if update.feature != TRANSACTION_VERSION:
         return f"Local controller {node_id} does not support this feature."

@@ -38,7 +38,7 @@ from logd.broker.warming import Warmer
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint
 from logd.config.topic import TopicConfig
-from logd.errors import MillstreamError
+from logd.errors import ErrorCode, KafkaError, MillstreamError
 from logd.metadata.decisions import Alter
 from logd.metadata.embedded import EmbeddedStore
 from logd.metadata.image import ClusterImage
@@ -51,6 +51,7 @@ from logd.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from logd.broker.cluster.leading import Leading
     from logd.broker.cluster.shared import Shared
+    from logd.broker.controller_link import ControllerLink
 
 log = logging.getLogger("logd.broker")
 
@@ -66,7 +67,7 @@ class Broker:
     ``start`` opens everything and returns; the server may listen then. ``stop`` closes it cleanly.
 
     Attributes: ``config``, ``now_ms``, ``node_id``, ``cluster_id``, ``catalog`` (topics, partitions),
-    ``cluster`` (who the brokers are, who leads what),
+    ``cluster`` (who the brokers are, who leads what), ``controller_link`` (None on an embedded node),
     ``producer_ids``, ``groups`` and ``transactions`` (the coordinators' shells), ``fetch_sessions``,
     ``warmer`` (reads that would wait for the disk), ``wakeups`` (requests that wait and have news),
     ``metadata_answers``, ``metrics``, ``requests_served`` (how many, by API key), ``endpoints`` (advertised,
@@ -107,6 +108,7 @@ class Broker:
         self.metrics = Metrics()
         self.requests_served: Counter[int] = Counter()
         self.loop: asyncio.AbstractEventLoop
+        self.controller_link: ControllerLink | None = None
         self.catalog: TopicCatalog
         self.cluster: ClusterView
         self.moves: Moves
@@ -357,13 +359,24 @@ class Broker:
         self.catalog.told_anew()
 
     async def auto_create(self, name: str) -> Topic:
-        """Create a topic that a client only asked about, with the broker's defaults. KafkaError."""
-        return await self.catalog.create(
-            name,
-            partitions_of(name, self.config),
-            self._overrides_of(name),
-            replication_factor=replicas_of(name, self.config),
-        )
+        """Create a topic that a client only asked about, with the broker's defaults.
+
+        KafkaError; LEADER_NOT_AVAILABLE where the controller has created it, and its news is on its way here.
+        """
+        partitions, factor = partitions_of(name, self.config), replicas_of(name, self.config)
+        configs, link = self._overrides_of(name), self.controller_link
+        if link is None or link.is_active:
+            return await self.catalog.create(name, partitions, configs, replication_factor=factor)
+        from logd.broker.controller_link import create_topic_there
+
+        try:
+            await create_topic_there(link, name, partitions, factor, configs)
+        except KafkaError as error:
+            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+        if (topic := self.catalog.topics.get(name)) is None:
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name} is being created")
+        return topic
 
     def _overrides_of(self, name: str) -> dict[str, str]:
         return overrides_of(name, self.config)

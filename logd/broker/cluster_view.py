@@ -7,7 +7,6 @@ left to its handler; what is decided and applied, to the controller and the cata
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from logd.errors import ErrorCode, KafkaError
@@ -48,10 +47,13 @@ class PartitionView(NamedTuple):
 
     leader: int
     leader_epoch: int
-    replicas: Sequence[int]
-    isr: Sequence[int]
-    offline: Sequence[int] = ()
+    replicas: list[int]
+    isr: list[int]
+    offline: list[int]
     error_code: ErrorCode = ErrorCode.NONE
+
+
+_NOBODY: list[int] = []
 
 
 class ClusterView:
@@ -100,41 +102,43 @@ class ClusterView:
 
     def partition(self, topic: Topic, index: int, asked_on: Endpoint) -> PartitionView:
         """Partition ``index`` of a topic, which has so many."""
+        return self.partitions(topic, range(index, index + 1), asked_on)[0]
+
+    def partitions(self, topic: Topic, indexes: range, asked_on: Endpoint) -> list[PartitionView]:
+        """Some partitions of a topic, which has so many. To be read only: views share their lists."""
         if self.is_embedded:
-            return self._own(topic, index)
-        tp = TopicPartition(topic.name, index)
+            return self._own(topic, indexes)
+        return [self._known(TopicPartition(topic.name, index), asked_on) for index in indexes]
+
+    def _own(self, topic: Topic, indexes: range) -> list[PartitionView]:
+        """One view serves all partitions of an epoch: topics have thousands of them."""
+        itself, node_id = [self.node_id], self.node_id
+        offline = PartitionView(NO_LEADER, -1, itself, itself, itself, ErrorCode.LEADER_NOT_AVAILABLE)
+        by_epoch: dict[int, PartitionView] = {}
+        views = []
+        for held in topic.partitions[indexes.start : indexes.stop]:
+            if held is None or held.is_offline:
+                view = offline
+            elif (known := by_epoch.get(held.leader_epoch)) is not None:
+                view = known
+            else:
+                epoch = held.leader_epoch
+                view = by_epoch[epoch] = PartitionView(node_id, epoch, itself, itself, _NOBODY)
+            views.append(view)
+        return views
+
+    def _known(self, tp: TopicPartition, asked_on: Endpoint) -> PartitionView:
         state = self.image.partitions.get(tp)
         if state is None:  # the topic is there, its first leaders follow
-            return PartitionView(
-                leader=NO_LEADER,
-                leader_epoch=-1,
-                replicas=(),
-                isr=(),
-                error_code=ErrorCode.LEADER_NOT_AVAILABLE,
-            )
+            return PartitionView(NO_LEADER, -1, _NOBODY, _NOBODY, _NOBODY, ErrorCode.LEADER_NOT_AVAILABLE)
         error_code = self._leader_error(state.leader, asked_on)
         return PartitionView(
-            leader=NO_LEADER if error_code else state.leader,
-            leader_epoch=state.leader_epoch,
-            replicas=state.replicas,
-            isr=state.isr,
-            offline=self._offline(tp, state),
-            error_code=error_code,
-        )
-
-    def _own(self, topic: Topic, index: int) -> PartitionView:
-        held, itself = topic.partitions[index], (self.node_id,)
-        if held is not None and not held.is_offline:
-            return PartitionView(
-                leader=self.node_id, leader_epoch=held.leader_epoch, replicas=itself, isr=itself
-            )
-        return PartitionView(
-            leader=NO_LEADER,
-            leader_epoch=-1,
-            replicas=itself,
-            isr=itself,
-            offline=itself,
-            error_code=ErrorCode.LEADER_NOT_AVAILABLE,
+            NO_LEADER if error_code else state.leader,
+            state.leader_epoch,
+            list(state.replicas),
+            list(state.isr),
+            self._offline(tp, state),
+            error_code,
         )
 
     def _leader_error(self, leader: int, asked_on: Endpoint) -> ErrorCode:

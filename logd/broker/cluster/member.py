@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
+from logd.backoff import Backoff
 from logd.broker.catalog import TopicCatalog
 from logd.broker.cluster.controlling import Controlling
 from logd.broker.cluster.peers import Peers
@@ -30,7 +31,12 @@ from logd.metadata.zookeeper.registration import Registered, Registrar
 from logd.metadata.zookeeper.session import Session
 from logd.metadata.zookeeper.znodes import Registration
 from logd.wire import Message
+from logd.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from logd.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
+
+FORWARD_BACKOFF_S: Final = (0.05, 1.0)
+FORWARD_TIMEOUT_S: Final = 30.0
+"""How long a client's request waits for a controller that takes it."""
 
 log = logging.getLogger("logd.cluster")
 
@@ -159,6 +165,28 @@ class Member:
                 f"broker {self.node_id} is not the controller: {self.controller_id} is",
             )
         return self._controlling
+
+    @property
+    def is_active(self) -> bool:
+        """See `ControllerLink`."""
+        return self._controlling is not None
+
+    async def forward(self, envelope: EnvelopeRequest) -> EnvelopeResponse:
+        """See `ControllerLink`."""
+        backoff = Backoff(*FORWARD_BACKOFF_S)
+        deadline = asyncio.get_running_loop().time() + FORWARD_TIMEOUT_S
+        while True:
+            try:
+                answer: EnvelopeResponse = await self.ask_controller(envelope, lane="forwarded")
+                if answer.error_code != ErrorCode.NOT_CONTROLLER:
+                    return answer
+                why = f"broker {self.controller_id} is not the controller"
+            except MillstreamError as error:
+                why = str(error)
+            pause = backoff.next()
+            if asyncio.get_running_loop().time() + pause >= deadline:
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"the controller does not answer: {why}")
+            await asyncio.sleep(pause)
 
     async def ask_controller(self, message: Message, *, lane: str = "") -> Any:
         """Ask the controller, which may be this broker. MillstreamError."""

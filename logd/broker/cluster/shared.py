@@ -89,6 +89,7 @@ class Shared:
             failed=self._failed,
             controller_changed=broker.controller_changed,
         )
+        broker.controller_link = member
         leading = broker.leading = Leading(
             broker.image,
             member.ask_controller,

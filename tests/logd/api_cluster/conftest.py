@@ -130,3 +130,12 @@ def cluster(node: Cluster) -> Cluster:
     """Broker 1 of the cluster."""
     node.join()
     return node
+
+
+@pytest.fixture(scope="session")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The same, shared by tests that change nothing of it."""
+    started = Cluster(tmp_path_factory.mktemp("standing"))
+    started.join()
+    yield started
+    started.stop()

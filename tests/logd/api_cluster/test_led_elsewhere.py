@@ -79,8 +79,8 @@ def leaders(rows: Any) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("version", [3, 9, 10, 13])
-def test_produce(cluster: Cluster, version: int) -> None:
-    answer = produce(cluster, version, *BY_PARTITION)
+def test_produce(standing: Cluster, version: int) -> None:
+    answer = produce(standing, version, *BY_PARTITION)
     assert codes(answer) == BY_PARTITION
     told = leaders(answer.responses[0].partition_responses)
     assert told == [LEADERS.get(index, (-1, -1)) if version >= 10 else (-1, -1) for index in range(7)]
@@ -88,16 +88,16 @@ def test_produce(cluster: Cluster, version: int) -> None:
     assert nodes == ([(2, "out2", 9092, "r2")] if version >= 10 else [])
 
 
-def test_one_partition_by_the_listener_that_its_leader_has(cluster: Cluster) -> None:
-    answer = produce(cluster, 12, 2, endpoint=INTERNAL)
+def test_one_partition_by_the_listener_that_its_leader_has(standing: Cluster) -> None:
+    answer = produce(standing, 12, 2, endpoint=INTERNAL)
     assert leaders(answer.responses[0].partition_responses) == [(3, 7)]
     assert [(node.node_id, node.host) for node in answer.node_endpoints] == [(3, "in3")]
 
 
 @pytest.mark.parametrize("version", [4, 12, 15, 16, 18])
-def test_fetch(cluster: Cluster, version: int) -> None:
+def test_fetch(standing: Cluster, version: int) -> None:
     """It would wait for half a minute, if an error were no reason to answer."""
-    answer = fetch(cluster, version, *BY_PARTITION)
+    answer = fetch(standing, version, *BY_PARTITION)
     rows = answer.responses[0].partitions
     assert {row.partition_index: row.error_code for row in rows} == BY_PARTITION
     assert leaders(rows) == [
@@ -106,19 +106,19 @@ def test_fetch(cluster: Cluster, version: int) -> None:
     assert [node.node_id for node in answer.node_endpoints] == ([2] if version >= 16 else [])
 
 
-def test_a_fenced_reader_is_told_the_leader(cluster: Cluster) -> None:
-    answer = fetch(cluster, 17, 0, known=4)
+def test_a_fenced_reader_is_told_the_leader(standing: Cluster) -> None:
+    answer = fetch(standing, 17, 0, known=4)
     (row,) = answer.responses[0].partitions
     assert (row.error_code, leaders([row])) == (FENCED, [(1, 5)])
     assert [(node.node_id, node.host) for node in answer.node_endpoints] == [(1, "out1")]
 
 
 @pytest.mark.parametrize(("known", "code"), [(-1, ELSEWHERE), (5, FENCED), (6, ELSEWHERE), (7, AHEAD)])
-def test_a_follower_checks_the_leader_epoch_first(cluster: Cluster, known: int, code: ErrorCode) -> None:
-    (row,) = fetch(cluster, 12, 1, known=known).responses[0].partitions
+def test_a_follower_checks_the_leader_epoch_first(standing: Cluster, known: int, code: ErrorCode) -> None:
+    (row,) = fetch(standing, 12, 1, known=known).responses[0].partitions
     assert row.error_code == code
-    assert list_offsets(cluster, known=known)[1] == code
-    assert epoch_ends(cluster, known=known)[1] == code
+    assert list_offsets(standing, known=known)[1] == code
+    assert epoch_ends(standing, known=known)[1] == code
 
 
 def test_an_embedded_node_tells_no_leaders(node: Cluster) -> None:
@@ -149,29 +149,29 @@ def epoch_ends(cluster: Cluster, known: int = -1) -> dict[int, int]:
     return {row.partition: row.error_code for row in rows}
 
 
-def test_offsets_and_epochs(cluster: Cluster) -> None:
-    assert list_offsets(cluster) == BY_PARTITION
-    assert epoch_ends(cluster) == BY_PARTITION
+def test_offsets_and_epochs(standing: Cluster) -> None:
+    assert list_offsets(standing) == BY_PARTITION
+    assert epoch_ends(standing) == BY_PARTITION
 
 
-def test_delete_records(cluster: Cluster) -> None:
+def test_delete_records(standing: Cluster) -> None:
     asked = [DeleteRecordsPartition(partition_index=index, offset=0) for index in BY_PARTITION]
     topic = DeleteRecordsTopic(name=TOPIC, partitions=asked)
-    rows = cluster.ask(DeleteRecordsRequest(topics=[topic]), 2).topics[0].partitions
+    rows = standing.ask(DeleteRecordsRequest(topics=[topic]), 2).topics[0].partitions
     assert {row.partition_index: row.error_code for row in rows} == BY_PARTITION
 
 
-def test_followers_know_producers_too(cluster: Cluster) -> None:
+def test_followers_know_producers_too(standing: Cluster) -> None:
     asked = ProducersOf(name=TOPIC, partition_indexes=list(BY_PARTITION))
-    rows = cluster.ask(DescribeProducersRequest(topics=[asked]), 0).topics[0].partitions
+    rows = standing.ask(DescribeProducersRequest(topics=[asked]), 0).topics[0].partitions
     followed = dict.fromkeys((1, 2), OK)
     assert {row.partition_index: row.error_code for row in rows} == BY_PARTITION | followed
 
 
-def test_moves_between_folders_are_of_replicas_held_here(cluster: Cluster) -> None:
-    path = str(cluster.broker.log_dirs.paths[0])
+def test_moves_between_folders_are_of_replicas_held_here(standing: Cluster) -> None:
+    path = str(standing.broker.log_dirs.paths[0])
     topic = AlterReplicaLogDirTopic(name=TOPIC, partitions=list(BY_PARTITION))
     asked = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=[topic])])
-    rows = cluster.ask(asked, 2, EXTERNAL).results[0].partitions
+    rows = standing.ask(asked, 2, EXTERNAL).results[0].partitions
     held = dict.fromkeys((1, 2), OK) | dict.fromkeys((3, 4), NO_REPLICA)
     assert {row.partition_index: row.error_code for row in rows} == BY_PARTITION | held

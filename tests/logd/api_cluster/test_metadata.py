@@ -48,8 +48,8 @@ def told(answer: Any) -> dict[int, tuple[Any, ...]]:
     }
 
 
-def test_partitions_by_a_listener_that_one_leader_does_not_have(cluster: Cluster) -> None:
-    answer = metadata(cluster, 12)
+def test_partitions_by_a_listener_that_one_leader_does_not_have(standing: Cluster) -> None:
+    answer = metadata(standing, 12)
     assert [(node.node_id, node.host, node.port, node.rack) for node in answer.brokers] == [
         (1, "out1", 9092, "r1"),
         (2, "out2", 9092, "r2"),
@@ -65,8 +65,8 @@ def test_partitions_by_a_listener_that_one_leader_does_not_have(cluster: Cluster
     }
 
 
-def test_by_the_listener_that_all_have(cluster: Cluster) -> None:
-    answer = metadata(cluster, 13, INTERNAL)
+def test_by_the_listener_that_all_have(standing: Cluster) -> None:
+    answer = metadata(standing, 13, INTERNAL)
     assert [(node.node_id, node.host) for node in answer.brokers] == [(1, "in1"), (2, "in2"), (3, "in3")]
     assert {index: row[:2] for index, row in told(answer).items()} == {
         0: (OK, 1),
@@ -79,14 +79,14 @@ def test_by_the_listener_that_all_have(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(("version", "code"), [(1, NO_LEADER), (5, NO_LEADER), (6, NO_LISTENER)])
-def test_old_clients_are_not_told_of_listeners(cluster: Cluster, version: int, code: ErrorCode) -> None:
-    assert told(metadata(cluster, version))[2][0] == code
+def test_old_clients_are_not_told_of_listeners(standing: Cluster, version: int, code: ErrorCode) -> None:
+    assert told(metadata(standing, version))[2][0] == code
 
 
-def test_the_first_version_names_only_replicas_it_can_reach(cluster: Cluster) -> None:
+def test_the_first_version_names_only_replicas_it_can_reach(standing: Cluster) -> None:
     rows = {
         row.partition_index: (row.error_code, row.leader_id, row.replica_nodes, row.isr_nodes)
-        for row in metadata(cluster, 0).topics[0].partitions
+        for row in metadata(standing, 0).topics[0].partitions
     }
     assert rows == {
         0: (NO_REPLICA, 1, [1, 2], [1, 2]),
@@ -117,19 +117,19 @@ def test_a_topic_whose_first_leaders_follow(cluster: Cluster) -> None:
     assert list(rows) == [(NO_LEADER, -1, -1, [], [], [])] * 6
 
 
-def test_describe_cluster(cluster: Cluster) -> None:
-    answer = cluster.ask(DescribeClusterRequest(), 1)
+def test_describe_cluster(standing: Cluster) -> None:
+    answer = standing.ask(DescribeClusterRequest(), 1)
     assert [(node.broker_id, node.host, node.port, node.rack) for node in answer.brokers] == [
         (1, "out1", 9092, "r1"),
         (2, "out2", 9092, "r2"),
     ]
     assert answer.controller_id == 2
-    assert len(cluster.ask(DescribeClusterRequest(), 0, INTERNAL).brokers) == 3
+    assert len(standing.ask(DescribeClusterRequest(), 0, INTERNAL).brokers) == 3
 
 
-def test_describe_topic_partitions(cluster: Cluster) -> None:
-    answer = cluster.ask(DescribeTopicPartitionsRequest(topics=[TopicRequest(name=TOPIC)]), 0)
-    assert told(answer) == told(metadata(cluster, 12))
+def test_describe_topic_partitions(standing: Cluster) -> None:
+    answer = standing.ask(DescribeTopicPartitionsRequest(topics=[TopicRequest(name=TOPIC)]), 0)
+    assert told(answer) == told(metadata(standing, 12))
     for row in answer.topics[0].partitions:
         assert (row.eligible_leader_replicas, row.last_known_elr) == ([], [])
 
@@ -154,18 +154,18 @@ def test_the_coordinator_is_the_leader_of_its_partition(node: Cluster, key_type:
         assert (coordinator(node, key_type) == nobody) is (leader in (-1, 3))
 
 
-def test_reassignments_under_way_are_listed(cluster: Cluster) -> None:
+def test_reassignments_under_way_are_listed(standing: Cluster) -> None:
     everything = ListPartitionReassignmentsRequest(topics=None)
     one = ListPartitionReassignmentsTopics(name=TOPIC, partition_indexes=[0, 2, 99])
     some = ListPartitionReassignmentsRequest(
         topics=[one, ListPartitionReassignmentsTopics(name="absent", partition_indexes=[0])]
     )
     for asked in (everything, some):
-        answer = cluster.ask(asked, 0)
+        answer = standing.ask(asked, 0)
         assert answer.error_code == 0
         (topic,) = answer.topics
         (row,) = topic.partitions
         assert (topic.name, row.partition_index, row.replicas) == (TOPIC, 2, [3, 2, 1])
         assert (row.adding_replicas, row.removing_replicas) == ([2], [1])
     none = ListPartitionReassignmentsTopics(name=TOPIC, partition_indexes=[0])
-    assert cluster.ask(ListPartitionReassignmentsRequest(topics=[none]), 0).topics == []
+    assert standing.ask(ListPartitionReassignmentsRequest(topics=[none]), 0).topics == []

@@ -159,3 +159,21 @@ def test_who_hangs_up_leaves_nothing_behind(bench: Bench) -> None:
 
     bench.runner.run(run())
     assert not answers and session.held.waiter is None
+
+
+@pytest.mark.parametrize("in_session", [False, True])
+def test_whoever_waits_hears_at_once_that_another_broker_leads(bench: Bench, in_session: bool) -> None:
+    bench.create("t")
+    session, answers = Session(bench), list[Any]()
+    session.fetch({("t", 0): 0})
+
+    async def run() -> None:
+        bench.wait(session.request(max_wait_ms=LONG) if in_session else asking(), answers)
+        partition = bench.partition("t")
+        partition.is_leader = False
+        partition.wake_waiters()
+        await turns()
+
+    bench.runner.run(run())
+    (answer,) = answers
+    assert by_partition(answer)["t", 0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

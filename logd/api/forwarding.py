@@ -1,0 +1,72 @@
+"""What only the controller can carry out, sent on to it by every other broker (KIP-590).
+
+The client's request goes as it came, and the controller's answer comes back to it as it is. Where the
+controller does not take it, every part of the request is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from logd.api.answer import Answer, Refused
+from logd.api.context import RequestContext
+from logd.errors import ErrorCode, KafkaError
+from logd.wire import Message, decode, encode_response
+from logd.wire.framing import LENGTH
+from logd.wire.headers import RequestHeader
+
+if TYPE_CHECKING:
+    from logd.broker.controller_link import ControllerLink
+
+Served: TypeAlias = "Answer | Coroutine[Any, Any, Answer]"
+Serve: TypeAlias = Callable[[bytes, RequestHeader, RequestContext], Served]
+"""From a request and its header to the answer, or to an awaitable of it."""
+
+
+class ControllersApi(Protocol):
+    """A module of an API that the controller serves."""
+
+    REQUEST: type[Message]
+
+    def refused(self, request: Any, code: ErrorCode) -> Message:
+        """The response in which every part of the request has this error."""
+
+
+def forwarding(serve_here: Serve, api: ControllersApi) -> Serve:
+    """Serve here on an embedded node and on the controller, and there from any other broker."""
+
+    def serve(request: bytes, header: RequestHeader, context: RequestContext) -> Served:
+        link = context.broker.controller_link
+        if link is None or link.is_active:
+            return serve_here(request, header, context)
+        message = decode(api.REQUEST, header.version, request, header.body)
+        return _forwarded(api, message, request, header, context, link)
+
+    return serve
+
+
+async def _forwarded(
+    api: ControllersApi,
+    message: Message,
+    request: bytes,
+    header: RequestHeader,
+    context: RequestContext,
+    link: ControllerLink,
+) -> Answer:
+    from logd.broker.controller_link import in_envelope
+
+    try:
+        answer = await link.forward(in_envelope(request, context.principal, context.client_host))
+    except KafkaError as error:
+        code = error.code
+    else:
+        if not answer.error_code:
+            data = answer.response_data or b""
+            return LENGTH.pack(len(data)) + data
+        if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            # Of another release: the client is to find out anew what is served.
+            raise Refused(f"asked for version {header.version} of what the controller does not serve so")
+        # It is about the envelope, which the client knows nothing of: Kafka answers so, too.
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
+    return encode_response(api.refused(message, code), header.version, header.correlation_id)

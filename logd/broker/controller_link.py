@@ -1,0 +1,111 @@
+"""The way to the cluster's controller, for what only it can carry out (KIP-590).
+
+A request of a client goes there as it came, in an Envelope with the client's principal and address; so do the
+broker's own. Connections, and finding the controller, are left to whoever hands in a `ControllerLink`; which
+requests go there, and the other end, to ``logd.api``.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from typing import Protocol
+
+from logd.errors import ErrorCode, KafkaError, MalformedMessage
+from logd.wire import decode, decode_response_header, encode, encode_request
+from logd.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from logd.wire.messages.default_principal_data import DefaultPrincipalData
+from logd.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+
+ITSELF = "User:ANONYMOUS"
+"""In whose name a broker asks for what no client's principal stands behind."""
+
+_PRINCIPAL_VERSION = b"\0\0"
+"""In front of the principal: Kafka's own form, as any version of its brokers reads it."""
+_CREATE_TOPICS_VERSION = 7
+_TIMEOUT_MS = 30_000
+
+
+class ControllerLink(Protocol):
+    """Of a broker among several; an embedded node has none."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the controller: then nothing is forwarded."""
+
+    async def forward(self, envelope: EnvelopeRequest) -> EnvelopeResponse:
+        """Send to the controller; its answer, which is any but NOT_CONTROLLER.
+
+        That, a lost connection and an unknown controller are tried again, with whoever is the controller by
+        then. KafkaError(REQUEST_TIMED_OUT) when that was in vain for too long.
+        """
+
+
+def in_envelope(request: bytes, principal: str, client_host: str) -> EnvelopeRequest:
+    """A request, header and body, to be sent on. ``principal`` is Type:name, ``client_host`` an address."""
+    kind, _, name = principal.partition(":")
+    data = encode(DefaultPrincipalData(type_=kind, name=name), 0)
+    return EnvelopeRequest(
+        request_data=request,
+        request_principal=_PRINCIPAL_VERSION + data,
+        client_host_address=_packed(client_host),
+    )
+
+
+def principal_of(envelope: EnvelopeRequest) -> str:
+    """KafkaError(PRINCIPAL_DESERIALIZATION_FAILURE)."""
+    data = envelope.request_principal or b""
+    try:
+        if data[:2] != _PRINCIPAL_VERSION:
+            raise MalformedMessage(f"a principal of version {data[:2].hex() or 'none'}, 0 is known")
+        principal = decode(DefaultPrincipalData, 0, data, 2)
+    except MalformedMessage as error:
+        raise KafkaError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, str(error)) from None
+    return f"{principal.type_}:{principal.name}"
+
+
+def client_host_of(envelope: EnvelopeRequest) -> str:
+    """KafkaError(INVALID_REQUEST)."""
+    address = envelope.client_host_address
+    family = {4: socket.AF_INET, 16: socket.AF_INET6}.get(len(address))
+    if family is None:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"a client's address of {len(address)} bytes: it has 4, or 16"
+        )
+    return socket.inet_ntop(family, address)
+
+
+def _packed(host: str) -> bytes:
+    """Nothing for what is no address; the controller refuses that."""
+    address, _, _ = host.partition("%")  # a link-local one names its interface
+    try:
+        return socket.inet_pton(socket.AF_INET6 if ":" in address else socket.AF_INET, address)
+    except OSError:
+        return b""
+
+
+async def create_topic_there(
+    link: ControllerLink, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+) -> None:
+    """Have the controller create a topic that was only asked about. KafkaErrors of CreateTopics."""
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+    )
+    asked = CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS)
+    request = encode_request(asked, _CREATE_TOPICS_VERSION, 0, None)[4:]
+    envelope = await link.forward(in_envelope(request, ITSELF, "127.0.0.1"))
+    if envelope.error_code:
+        raise KafkaError(envelope.error_code, f"the controller was not asked to create topic {name}")
+    answer = envelope.response_data or b""
+    _, body = decode_response_header(CreateTopicsResponse.API_KEY, _CREATE_TOPICS_VERSION, answer)
+    for result in decode(CreateTopicsResponse, _CREATE_TOPICS_VERSION, answer, body).topics:
+        if result.error_code:
+            raise KafkaError(result.error_code, result.error_message or "")

@@ -1,0 +1,254 @@
+"""Requests that only the controller can carry out (KIP-590): sent on by broker 1, or served by it as sent on.
+
+`Recording` stands for the connection to the controller. What Kafka does is in its ForwardingManager,
+EnvelopeUtils and KafkaApis.handleEnvelope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from logd.api.answer import Refused
+from logd.api.table import APIS, BROKER_APIS, Api
+from logd.broker.controller_link import client_host_of, in_envelope, principal_of
+from logd.errors import ErrorCode, KafkaError
+from logd.metadata.controller.decision import Decision
+from logd.wire import (
+    Message,
+    decode,
+    decode_request_header,
+    decode_response_header,
+    encode_request,
+    encode_response,
+    response_class,
+)
+from logd.wire.messages.api_versions import ApiVersionsRequest
+from logd.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from logd.wire.messages.delete_topics import DeleteTopicsRequest
+from logd.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from logd.wire.messages.find_coordinator import FindCoordinatorRequest
+from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.logd.api_cluster.conftest import INTERNAL, Cluster
+from tests.support.sample_requests import sample_frame
+
+FORWARDED = [pytest.param(api, id=api.module) for api in APIS.values() if api.by_controller]
+
+
+class Recording:
+    """The way to the controller; `answer` is what it answers."""
+
+    def __init__(self, answer: Callable[[EnvelopeRequest], EnvelopeResponse] | None = None) -> None:
+        self.is_active = answer is None
+        self.asked: list[EnvelopeRequest] = []
+        self._answer = answer
+
+    async def forward(self, envelope: EnvelopeRequest) -> EnvelopeResponse:
+        self.asked.append(envelope)
+        assert self._answer is not None, "a controller asks nobody"
+        return self._answer(envelope)
+
+
+def elsewhere(cluster: Cluster, answer: Callable[[EnvelopeRequest], EnvelopeResponse]) -> Recording:
+    """The controller is another broker, and answers so."""
+    link = Recording(answer)
+    cluster.broker.controller_link = link
+    return link
+
+
+def here(cluster: Cluster) -> None:
+    """Broker 1 is the controller."""
+    cluster.broker.controller_link = Recording()
+
+
+def creating(name: str = "new", version: int = 7) -> bytes:
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=2)
+    return encode_request(CreateTopicsRequest(topics=[topic]), version, 7, "client")[4:]
+
+
+def versions(api: Api) -> range:
+    return range(api.first, api.last + 1)
+
+
+@pytest.mark.parametrize("api", FORWARDED)
+def test_a_request_goes_as_it_came_and_so_does_its_answer(cluster: Cluster, api: Api) -> None:
+    link = elsewhere(cluster, lambda envelope: EnvelopeResponse(response_data=b"\0\0\0\7 whatever"))
+    for version in versions(api):
+        request = sample_frame(api.key, version)[4:]
+        assert cluster.ask_raw(request) == b"\0\0\0\x0d\0\0\0\7 whatever"
+        envelope = link.asked.pop()
+        assert envelope.request_data == request
+        assert principal_of(envelope) == "User:ANONYMOUS"
+        assert client_host_of(envelope) == "127.0.0.1"
+    assert link.asked == []
+
+
+@pytest.mark.parametrize("api", FORWARDED)
+def test_where_it_cannot_be_asked_everything_is_refused(cluster: Cluster, api: Api) -> None:
+    def too_late(envelope: EnvelopeRequest) -> EnvelopeResponse:
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+
+    elsewhere(cluster, too_late)
+    for version in versions(api):
+        answer = cluster.ask_raw(sample_frame(api.key, version)[4:])
+        _, body = decode_response_header(api.key, version, answer, 4)
+        assert codes(decode(response_class(api.key), version, answer, body)) == {ErrorCode.REQUEST_TIMED_OUT}
+
+
+def codes(answer: Any) -> set[int]:
+    """All error codes in it but none."""
+    if isinstance(answer, list):
+        return set().union(*(codes(one) for one in answer))
+    if not isinstance(answer, Message):
+        return set()
+    own = {answer.error_code} - {0} if hasattr(answer, "error_code") else set()
+    return own.union(*(codes(getattr(answer, field)) for field in answer.__struct_fields__))
+
+
+def test_errors_of_the_envelope_are_not_the_clients(cluster: Cluster) -> None:
+    elsewhere(cluster, lambda envelope: EnvelopeResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    answer = cluster.ask(DeleteTopicsRequest(topic_names=["a", "b"]), 5)
+    assert [row.error_code for row in answer.responses] == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+
+
+def test_a_controller_of_another_release_closes_the_connection(cluster: Cluster) -> None:
+    elsewhere(cluster, lambda envelope: EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
+    with pytest.raises(Refused):
+        cluster.ask_raw(creating())
+
+
+def test_what_is_malformed_goes_nowhere(cluster: Cluster) -> None:
+    link = elsewhere(cluster, lambda envelope: EnvelopeResponse())
+    with pytest.raises(Refused):
+        cluster.ask_raw(creating()[:-3])
+    assert link.asked == []
+
+
+def test_everything_else_is_served_here(cluster: Cluster) -> None:
+    link = elsewhere(cluster, lambda envelope: EnvelopeResponse())
+    assert len(cluster.ask(MetadataRequest(topics=None), 12).topics) == 1
+    assert link.asked == []
+
+
+def test_the_envelope_is_not_for_clients(node: Cluster) -> None:
+    envelope = encode_request(in_envelope(creating(), "User:a", "::1"), 0, 7, "client")[4:]
+    with pytest.raises(Refused, match="API 58 version 0, which is not served"):
+        node.ask_raw(envelope)
+    node.join()
+    here(node)
+    told = {api.api_key for api in node.ask(ApiVersionsRequest(), 0).api_keys}
+    assert told == set(APIS)
+    assert not told & set(BROKER_APIS)
+
+
+def wrapped(cluster: Cluster, request: bytes, **changed: Any) -> Any:
+    """Serve a request that another broker has sent on; the envelope's answer."""
+    envelope = in_envelope(request, "User:alice", "10.1.2.3")
+    for field, value in changed.items():
+        setattr(envelope, field, value)
+    return cluster.ask(envelope, 0, INTERNAL)
+
+
+def test_the_controller_serves_what_was_sent_on(cluster: Cluster) -> None:
+    here(cluster)
+    answer = wrapped(cluster, creating())
+    assert answer.error_code == 0
+    correlation_id, body = decode_response_header(19, 7, answer.response_data)
+    (result,) = decode(CreateTopicsResponse, 7, answer.response_data, body).topics
+    assert (correlation_id, result.name, result.error_code) == (7, "new", 0)
+    assert cluster.broker.image.topics["new"].topic_id == result.topic_id
+
+
+@pytest.mark.parametrize("api", FORWARDED)
+def test_it_answers_as_if_asked_directly(cluster: Cluster, api: Api) -> None:
+    here(cluster)
+    for version in versions(api):
+        request = sample_frame(api.key, version)[4:]
+        directly = cluster.ask_raw(request)[4:]
+        assert wrapped(cluster, request) == EnvelopeResponse(response_data=directly)
+
+
+def test_who_is_not_the_controller_says_so(cluster: Cluster) -> None:
+    elsewhere(cluster, lambda envelope: EnvelopeResponse())
+    assert wrapped(cluster, creating()) == EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+
+
+def test_who_resigns_meanwhile_says_so_too(cluster: Cluster) -> None:
+    class Resigned:
+        async def do(self, decide: Any, *, validate_only: bool = False) -> Decision[Any]:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+
+    here(cluster)
+    cluster.broker.catalog.controller = Resigned()
+    assert wrapped(cluster, creating()) == EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"request_data": b"\0\x13"}, ErrorCode.INVALID_REQUEST),
+        ({"request_data": creating()[:-3]}, ErrorCode.INVALID_REQUEST),
+        ({"request_data": encode_request(MetadataRequest(), 9, 7, "c")[4:]}, ErrorCode.INVALID_REQUEST),
+        ({"request_data": b"\0\x13\0\x63" + creating()[4:]}, ErrorCode.UNSUPPORTED_VERSION),
+        ({"request_principal": None}, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+        ({"request_principal": b"\0\0\x99"}, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+        ({"request_principal": b"\0\1\0"}, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+        ({"client_host_address": b"\1"}, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_envelopes_that_cannot_be_opened(cluster: Cluster, changed: Any, code: ErrorCode) -> None:
+    here(cluster)
+    assert wrapped(cluster, creating(), **changed) == EnvelopeResponse(error_code=code)
+    assert "new" not in cluster.broker.image.topics
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "fe80::1%eth0"])
+def test_addresses_of_clients(host: str) -> None:
+    assert client_host_of(in_envelope(b"", "User:a:b", host)) == host.partition("%")[0]
+    assert principal_of(in_envelope(b"", "User:a:b", host)) == "User:a:b"
+
+
+def created(code: int) -> Callable[[EnvelopeRequest], EnvelopeResponse]:
+    answer = CreateTopicsResponse(topics=[CreatableTopicResult(name="new", error_code=code)])
+    return lambda envelope: EnvelopeResponse(response_data=encode_response(answer, 7, 0)[4:])
+
+
+def asked_to_create(envelope: EnvelopeRequest) -> tuple[str, int, int, set[str]]:
+    data = envelope.request_data
+    header = decode_request_header(data)
+    (topic,) = decode(CreateTopicsRequest, header.version, data, header.body).topics
+    return topic.name, topic.num_partitions, topic.replication_factor, {row.name for row in topic.configs}
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (0, ErrorCode.LEADER_NOT_AVAILABLE),
+        (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.LEADER_NOT_AVAILABLE),
+        (ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.INVALID_REPLICATION_FACTOR),
+    ],
+)
+def test_the_controller_creates_what_metadata_asks_for(cluster: Cluster, code: int, told: int) -> None:
+    link = elsewhere(cluster, created(code))
+    answer = cluster.ask(MetadataRequest(topics=[MetadataRequestTopic(name="new")]), 12)
+    assert answer.topics[0].error_code == told
+    assert [asked_to_create(envelope) for envelope in link.asked] == [("new", 1, 1, set())]
+
+
+@pytest.mark.parametrize(("key_type", "name"), [(0, "__consumer_offsets"), (1, "__transaction_state")])
+def test_and_the_coordinators_topics(cluster: Cluster, key_type: int, name: str) -> None:
+    link = elsewhere(cluster, created(0))
+    asked = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["who"])
+    (found,) = cluster.ask(asked, 4).coordinators
+    assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    (envelope,) = link.asked
+    topic, partitions, factor, configs = asked_to_create(envelope)
+    assert (topic, partitions, factor) == (name, 50, 1)
+    assert {"cleanup.policy", "segment.bytes"} <= configs
