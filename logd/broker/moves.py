@@ -177,11 +177,13 @@ class Moves:
     async def _call_off(self, key: TopicPartition) -> None:
         task = self._tasks.get(key)
         future = self.futures.pop(key, None)
-        if task is not None and future is not None:  # else the `alter` that makes its folder gives it up
+        if task is None:
+            return  # the `alter` that makes its folder gives it up
+        if future is not None:  # else somebody else is calling it off
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            if not future.is_done:
-                self._give_up(future)
+        await asyncio.gather(task, return_exceptions=True)
+        if future is not None and not future.is_done:
+            self._give_up(future)
 
     def _begin(self, partition: Partition, future: FutureLog) -> None:
         key = partition.tp
