@@ -22,7 +22,7 @@ from tests.faults.history import History
 from tests.faults.ledger import COMPACTED, CONFIG, Ledger
 from tests.support import depth
 
-BUNDLES = 20
+BUNDLES = 12
 HISTORIES = 12
 """In each bundle."""
 STEPS = 24
