@@ -41,7 +41,7 @@ def test_histories(bundle: int, tmp_path: Path) -> None:
 
 def test_histories_come_to_something(tmp_path: Path) -> None:
     """Else nothing would be compared."""
-    followers = [play(seed, tmp_path / str(seed)) for seed in range(30)]
+    followers = [play(seed, tmp_path / str(seed)) for seed in range(14)]
     assert any(len(follower.log.segments.row) > 2 for follower in followers)
     assert any(follower.log.reader.aborted(0, follower.log.log_end_offset) for follower in followers)
     assert any(len(follower.log.epochs.entries) > 1 for follower in followers)

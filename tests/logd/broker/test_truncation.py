@@ -337,7 +337,7 @@ def test_many_share_their_checkpoints(tmp_path: Path) -> None:
             await asyncio.gather(*(broker.truncations.truncate(each, 1) for each in partitions))
             assert all(found(partition) == [0] for partition in partitions)
             written = disk.done.count(("rename", "recovery-point-offset-checkpoint.tmp"))
-            assert 0 < written <= 20
+            assert 0 < written <= 20, "not one for each"
 
     asyncio.run(work())
 
