@@ -7,6 +7,7 @@ import sys
 
 ALL = (
     "produce",
+    "copying",
     "fetch",
     "sessions",
     "assigned",

@@ -109,12 +109,12 @@ class Moves:
         Returns once a crash would not forget it. KafkaError: INVALID_TOPIC_EXCEPTION, KAFKA_STORAGE_ERROR.
         """
         key = partition.tp
-        while (released := self._interrupted.get(key)) is not None:
-            await released.wait()
+        await self._until_not_interrupted(key)
         future = self.futures.get(key)
         if future is not None and future.target is folder:
             return
         await self._call_off(key)
+        await self._until_not_interrupted(key)
         if partition.folder is folder or key in self.futures:
             return
         future = self._new_future(partition, folder)
@@ -135,6 +135,7 @@ class Moves:
     async def interrupted(self, partition: Partition) -> AsyncIterator[None]:
         """The partition does not move meanwhile: what is under way is called off, and begins again then."""
         key = partition.tp
+        await self._until_not_interrupted(key)
         released = self._interrupted[key] = asyncio.Event()
         future = self.futures.get(key)
         try:
@@ -145,6 +146,10 @@ class Moves:
             released.set()
             if future is not None and not future.is_done:
                 await self._move_again(partition, future.target)
+
+    async def _until_not_interrupted(self, key: TopicPartition) -> None:
+        while (released := self._interrupted.get(key)) is not None:
+            await released.wait()
 
     async def _move_again(self, partition: Partition, folder: LogFolder) -> None:
         if self._partitions.get(partition.tp) is not partition or folder.failure is not None:
@@ -172,11 +177,13 @@ class Moves:
     async def _call_off(self, key: TopicPartition) -> None:
         task = self._tasks.get(key)
         future = self.futures.pop(key, None)
-        if task is not None and future is not None:  # else the `alter` that makes its folder gives it up
+        if task is None:
+            return  # the `alter` that makes its folder gives it up
+        if future is not None:  # else somebody else is calling it off
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            if not future.is_done:
-                self._give_up(future)
+        await asyncio.gather(task, return_exceptions=True)
+        if future is not None and not future.is_done:
+            self._give_up(future)
 
     def _begin(self, partition: Partition, future: FutureLog) -> None:
         key = partition.tp

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from logd.storage import Deletion, LogFolder
     from logd.storage.log.truncation import Truncation
 
-RUNNING_MAX = 16
+RUNNING_MAX = 64
 """Logs truncated at a time: a new leader may have many truncated, and the thread pool has other work."""
 
 logger = logging.getLogger("logd.broker")

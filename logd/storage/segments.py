@@ -13,6 +13,7 @@ from pathlib import Path
 from logd.records.header import HEADER_SIZE
 from logd.records.slice import FileSlice
 from logd.storage.disk import Disk
+from logd.storage.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from logd.storage.segment import Segment
 
 EMPTY_SEGMENTS_MAX = 16
@@ -51,10 +52,13 @@ class Segments:
     def begin_at(self, base_offset: int, now_ms: int) -> None:
         """Have the only segment, which is empty, begin elsewhere. The log's folder is to be synced."""
         (before,) = self.row
-        self.active = Segment.create(self._disk, self._folder, base_offset, now_ms)
+        before.close()
+        self.active = Segment(self._disk, self._folder, base_offset, 0, now_ms)
         self.row[:] = [self.active]
-        for path, _ in before.take_away():
-            self._disk.unlink(path)
+        # A power loss that undoes it leaves a file whose first batch is not of its name: recovery empties it.
+        self._disk.rename(before.path(LOG_SUFFIX), self.active.path(LOG_SUFFIX))
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            self._disk.unlink(before.path(suffix))
 
     def relocate(self, disk: Disk, folder: Path) -> None:
         """Their files are in another folder now; see `Log.relocate`."""

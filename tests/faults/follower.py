@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
-from logd.errors import OffsetOutOfRange
 from logd.records import iter_batches
-from logd.records.header import HEADER_SIZE
 from logd.storage import LogFolder
 from logd.storage.disk import read_slice
+from logd.storage.log.truncation import Truncation
 from tests.faults.ledger import KEY, NOW, Ledger, let_go
 from tests.support.power_loss import PowerLossDisk
 
@@ -68,19 +68,40 @@ class Follower:
 
     def catch_up(self) -> None:
         """Copy until both logs end at the same offset."""
+        self.reconcile()
         while self.log.log_end_offset < self.leader.log.log_end_offset:
             self.copy()
         # A follower's log begins where its leader's does.
         for deletion in self.log.shortening.delete_records_before(self.leader.log.log_start_offset):
             deletion.run()
 
-    def can_go_on(self) -> bool:
-        """Whether the leader still has what the follower is to fetch next."""
-        try:
-            self.leader.log.reader.read(self.log.log_end_offset, HEADER_SIZE)
-        except OffsetOutOfRange:
-            return False
-        return True
+    def reconcile(self) -> None:
+        """Go back to where the leader's history is this one's (KIP-320), or to where the leader begins."""
+        log, leader = self.log, self.leader.log
+        while (epoch := log.latest_epoch) >= 0:
+            found, end = leader.end_offset_for_epoch(epoch)
+            if found == epoch and end >= log.log_end_offset:
+                break
+            own = log.end_offset_for_epoch(found)[1]
+            self._truncate(min(end, own, log.log_end_offset) if min(end, own) >= 0 else log.log_start_offset)
+        if log.log_end_offset < leader.log_start_offset or not log.epochs.entries:
+            self._shortened(log.shortening.start_afresh, leader.log_start_offset)
+
+    def _truncate(self, offset: int) -> None:
+        self._shortened(self.log.shortening.start_truncation, offset)
+
+    def _shortened(self, start: Callable[[int, int], Truncation | None], offset: int) -> None:
+        self.log.flusher.flush()
+        truncation = start(offset, NOW)
+        if truncation is not None:
+            self.promised = min(self.promised, truncation.recovery_point)
+            self.checkpoint()
+            truncation.run()
+            for deletion in truncation.finish():
+                deletion.run()
+        end = self.log.log_end_offset
+        self.log.replicated_to(end)
+        self.sent = {base: batch for base, batch in self.sent.items() if base < end}
 
     def flush(self) -> None:
         """Force it to the disk, and write how far."""

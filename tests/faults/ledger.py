@@ -228,6 +228,11 @@ class Ledger:
         self.folder.close({KEY: end})
         self.promised = end
 
+    def begin_epoch(self) -> None:
+        """As after an election."""
+        self.folder.begin_epoch([self.log], above=self.epoch)
+        self.epoch = self.log.latest_epoch
+
     def reopen(self, *, clean: bool) -> None:
         """Start again on the same files, after a clean stop or a kill."""
         if clean:

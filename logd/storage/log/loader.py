@@ -29,6 +29,7 @@ from logd.storage.names import (
     SWAP_SUFFIX,
     TEMPORARY_SUFFIX,
     TIME_INDEX_SUFFIX,
+    TRUNCATION,
     TXN_INDEX_SUFFIX,
     offset_name,
     parse_offset,
@@ -47,7 +48,7 @@ class Found:
     """The files in a log's folder. `indexed` counts the indexes of a base offset: both are wanted.
 
     `aborted` are the base offsets with a transaction index: not every segment has one. `is_staged`: a
-    compaction was not finished.
+    compaction was not finished; `is_cut`: a truncation was not.
     """
 
     logs: dict[int, tuple[int, int]] = field(
@@ -58,6 +59,7 @@ class Found:
     aborted: set[int] = field(default_factory=set)
     strays: list[Path] = field(default_factory=list)
     is_staged: bool = False
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +114,9 @@ def _list(folder: Path) -> Found:
                 found.aborted.add(base)
             elif name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)):
                 found.is_staged = True
+            elif name == TRUNCATION:
+                found.is_cut = True
+                found.strays.append(folder / name)
             elif name.endswith((DELETED_SUFFIX, TEMPORARY_SUFFIX)):
                 found.strays.append(folder / name)
     return found
@@ -154,6 +159,10 @@ def open_log(
     epochs.truncate_from_end(end + 1)  # one that has begun at the end stays
     epochs.truncate_from_start(start)
     row[-1].expect_appends()
+    if found.is_cut:
+        # After a power loss what was cut must not be found behind what is written now.
+        row[-1].file.sync()
+        disk.sync_folder(folder)
     if not any(segment.size for segment in row):
         found.snapshots = _without_earlier(found.snapshots, end, folder, disk)
     segments, snapshots = Segments(disk, folder, row), Snapshots(disk, folder, found.snapshots)

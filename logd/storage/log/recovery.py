@@ -42,7 +42,8 @@ def recover_segment(
     """
     end, due = segment.size, segment.base_offset
     if recovery_point > segment.base_offset and segment.rewind(recovery_point):
-        due = recovery_point
+        if segment.size:  # else its first batch may begin before the log does
+            due = recovery_point
     else:
         segment.reset()
     start = segment.size

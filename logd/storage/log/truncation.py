@@ -6,7 +6,8 @@
     finish  owner    the log goes on with what was opened
 
 A crash on the way leaves what was kept, with some of what was not behind it, in its order: recovery finds a
-log that has lost its end. Once `finish` is reached nothing of what was cut can come back behind new records.
+log that has lost its end. Once `finish` is reached nothing of what was cut can come back behind new records;
+a start after a kill finds the file that says that something was being cut, and syncs first.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from logd.storage.log.epochs import LeaderEpochs
 from logd.storage.log.flusher import LogFlusher
 from logd.storage.log.recovery import rebuild_producers
 from logd.storage.log.state import LogState
-from logd.storage.names import LEADER_EPOCHS
+from logd.storage.names import LEADER_EPOCHS, TRUNCATION
 from logd.storage.producers.snapshots import Snapshots
 from logd.storage.producers.state import ProducerState
 from logd.storage.segment import Segment
@@ -106,6 +107,7 @@ class Truncation:
         ]
         found = row[-1].locate(self._end_offset) if row else None
         self._state.segments.active.place()
+        mark = disk.open(folder / TRUNCATION)
         renamed = self._rename_dropped()
         if row:
             active = row[-1]
@@ -124,6 +126,8 @@ class Truncation:
             file.sync()
         write_atomically(disk, folder / LEADER_EPOCHS, epochs.encode())
         disk.sync_folder(folder)
+        mark.close()
+        disk.unlink(folder / TRUNCATION)
         active.expect_appends()
         return Left(
             segments=segments,

@@ -180,6 +180,7 @@ def test_prometheus_reads_all_of_them(tmp_path: Path) -> None:
                 "flusher",
                 "compaction",
                 "moves",
+                "truncations",
                 "open-files",
                 "disk-work",
                 "deletions",

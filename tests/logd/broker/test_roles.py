@@ -1,4 +1,4 @@
-"""A partition of several replicas: what its role and the disk let be read, who is told, who is answered."""
+"""A partition of several replicas: what its role and the disk let be read, who is told and acknowledged."""
 
 from __future__ import annotations
 

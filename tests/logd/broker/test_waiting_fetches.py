@@ -10,6 +10,7 @@ from logd.api.fetch_read import FetchRead
 from logd.errors import ErrorCode
 from logd.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.logd.broker.fetch_bench import LONG, Bench, Session, bench, by_partition, turns
+from tests.logd.broker.roles import FakeRole
 
 __all__ = ["bench"]
 
@@ -177,3 +178,46 @@ def test_whoever_waits_hears_at_once_that_another_broker_leads(bench: Bench, in_
     bench.runner.run(run())
     (answer,) = answers
     assert by_partition(answer)["t", 0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("in_session", [True, False])
+def test_followers_wait_for_the_log_end_and_consumers_for_the_high_watermark(
+    bench: Bench, in_session: bool
+) -> None:
+    bench.create("t")
+    partition = bench.partition("t")
+    partition.take_role(role := FakeRole())
+
+    def asked(by: Session, offset: int, replica_id: int) -> FetchRequest:
+        if in_session:
+            return by.request({("t", 0): offset}, max_wait_ms=LONG, replica_id=replica_id)
+        request = asking()
+        request.replica_id, request.topics[0].partitions[0].fetch_offset = replica_id, offset
+        return request
+
+    consumer, follower = Session(bench), Session(bench)
+    if in_session:
+        consumer.fetch({("t", 0): 0})
+        follower.fetch({("t", 0): 0}, replica_id=2)
+    read, copied = list[Any](), list[Any]()
+
+    async def run() -> None:
+        bench.wait(asked(consumer, 0, -1), read)
+        bench.wait(asked(follower, 0, 2), copied)
+        bench.append()
+        await turns()
+        assert (len(read), len(copied)) == (0, 1)
+        bench.wait(asked(follower, 1, 2), copied)
+        role.high_watermark = 1
+        partition.advance_high_watermark()
+        await turns()
+        assert (len(read), len(copied)) == (1, 1)
+        bench.append()
+        await turns()
+
+    bench.runner.run(run())
+    (first,) = [by_partition(answer)["t", 0] for answer in read]
+    assert first.records and first.high_watermark == 1
+    assert [by_partition(answer)["t", 0].high_watermark for answer in copied] == [0, 1]
+    assert all(by_partition(answer)["t", 0].records for answer in copied)
+    partition.take_role(None)
