@@ -230,7 +230,7 @@ def test_a_request_of_an_expired_session_is_not_carried_out_in_the_next(
             Proxy(ensemble.connect_string) as proxy,
             opened(through(proxy, connect), session_timeout_ms=SHORT_MS) as session,
         ):
-            events, client = heard(session), session._client
+            events, client = heard(session), session._connection.client
             assert client is not None
             await session.create("/mine", ephemeral=True)
             proxy.is_open = False
