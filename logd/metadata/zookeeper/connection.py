@@ -88,7 +88,7 @@ class Connection:
         self.client.start()
 
     async def wait(self) -> None:
-        """Wait until it is connected. ZooKeeperError when it is closed, NotAllowed if the first was refused."""
+        """Wait until it is connected. ZooKeeperError when it is closed, NotAllowed if it was refused."""
         await self._connected.wait()
         if self._refused is not None:
             raise self._refused

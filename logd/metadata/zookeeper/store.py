@@ -40,6 +40,7 @@ class ZooKeeperStore:
     async def load(self) -> list[Change]:
         """Everything there is, as changes that build the image: topics before their partitions.
 
+        `cluster.prepare` comes first, by whichever broker.
         A topic from before 2.8 has an id of zeros. A partition whose creation was interrupted has no leader
         and the epochs -1, and all its replicas are in sync. BadZnode.
         """

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from logd.metadata.zookeeper import pipeline
 from logd.metadata.zookeeper.errors import (
     BadVersion,
     ConnectionLost,
@@ -21,6 +22,7 @@ from logd.metadata.zookeeper.errors import (
     NotEmpty,
     SessionExpired,
     Unreachable,
+    ZooKeeperError,
 )
 from logd.metadata.zookeeper.operations import Check, Create, Delete, MultiFailed, SetData
 from logd.metadata.zookeeper.session import Event, Session, State
@@ -111,6 +113,22 @@ def test_many_requests_are_on_their_way_at_once_and_no_more_than_may_be(connect:
             assert {value for value, _ in found} == {b"1"}
             # One more is the write that renews the lease.
             assert 7 <= most <= 8
+
+    asyncio.run(main())
+
+
+def test_no_more_than_so_many_wait_for_their_turn(connect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "WAITING_MAX", 20)
+
+    async def main() -> None:
+        async with opened(connect, max_in_flight_requests=2) as session:
+            await session.create("/x")
+            found = await asyncio.gather(*(session.get("/x") for _ in range(50)), return_exceptions=True)
+            refused = [each for each in found if isinstance(each, ZooKeeperError)]
+            assert len(refused) == 28
+            assert "20 requests wait for ZooKeeper already" in str(refused[0])
+            assert session.statistics()["waiting"] == 0
+            await session.get("/x")
 
     asyncio.run(main())
 
