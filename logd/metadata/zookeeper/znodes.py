@@ -1,4 +1,4 @@
-"""What is written in Kafka 3's znodes, to and fro; topics have `topic_znodes`, and `paths` knows where all is.
+"""What is written in Kafka 3's znodes, to and fro; topics have `topic_znodes`, `paths` knows where all is.
 
 As with Kafka's decoders, fields that they do not know are passed over, and older versions read. Where a wrong
 value would be acted on they raise BadZnode, with path, value and remedy.
