@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from logd.metadata.image import PRODUCER_ID_BLOCK, Change, ClusterImage
-from logd.metadata.zookeeper import paths, znodes
+from logd.metadata.zookeeper import paths, topic_znodes, znodes
 from logd.metadata.zookeeper.batches import write_all
 from logd.metadata.zookeeper.election import Elected
 from logd.metadata.zookeeper.operations import Create, Delete, SetData, Write
 from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.topic_znodes import Assignment, PartitionState
 from logd.metadata.zookeeper.tree import SLICE, KnownConfigs, KnownTopic, Tree, below, read_tree
-from logd.metadata.zookeeper.znodes import Assignment, PartitionState, ProducerIdBlock
+from logd.metadata.zookeeper.znodes import ProducerIdBlock
 from logd.topic_partition import TopicPartition
 
 NEVER_WRITTEN: Final = frozenset(("broker", "broker-gone", "replicas-offline"))
@@ -41,6 +42,7 @@ class ZooKeeperStore:
     async def load(self) -> list[Change]:
         """Everything there is, as changes that build the image: topics before their partitions.
 
+        `cluster.prepare` comes first, by whichever broker.
         A topic from before 2.8 has an id of zeros. A partition whose creation was interrupted has no leader
         and the epochs -1, and all its replicas are in sync. BadZnode.
         """
@@ -192,7 +194,7 @@ class Plan:
         state = PartitionState(
             change["leader"], change["leader_epoch"], tuple(change["isr"]), self._elected.epoch
         )
-        path, data = paths.state(name, index), znodes.encode_state(state)
+        path, data = paths.state(name, index), topic_znodes.encode_state(state)
         if epoch > 0:
             self._parts.append([SetData(path, data, epoch - 1)])
             return

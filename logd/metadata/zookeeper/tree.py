@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from logd.metadata.image import Change
-from logd.metadata.zookeeper import paths, znodes
+from logd.metadata.zookeeper import paths, topic_znodes, znodes
 from logd.metadata.zookeeper.session import Session
-from logd.metadata.zookeeper.znodes import Assignment, TopicZnode
+from logd.metadata.zookeeper.topic_znodes import Assignment, TopicZnode
 from logd.topic_partition import TopicPartition
 
 NO_TOPIC_ID: Final = bytes(16)
@@ -37,7 +37,7 @@ class KnownTopic:
 
     def encoded(self) -> bytes:
         """Its value."""
-        return znodes.encode_topic(TopicZnode(topic_id=self.topic_id, assignments=self.assignments))
+        return topic_znodes.encode_topic(TopicZnode(topic_id=self.topic_id, assignments=self.assignments))
 
 
 class KnownConfigs(NamedTuple):
@@ -85,7 +85,7 @@ async def _read_topics(session: Session, tree: Tree) -> None:
         if value is None:
             continue
         await asyncio.sleep(0)
-        topic = znodes.decode_topic(name, value[0])
+        topic = topic_znodes.decode_topic(name, value[0])
         known = KnownTopic(topic.topic_id or NO_TOPIC_ID, dict(topic.assignments), value[1].version)
         tree.topics[name] = known
         configs = tree.configs.get(paths.config("topics", name))
@@ -143,7 +143,7 @@ def _partition(tp: TopicPartition, assignment: Assignment, value: tuple[bytes, i
         # Nothing was ever written to it: all its replicas are in sync.
         epochs = {"leader_epoch": UNWRITTEN, "partition_epoch": UNWRITTEN}
         return change | {"isr": list(assignment.replicas), "leader": -1} | epochs
-    state = znodes.decode_state(paths.state(*tp), value[0])
+    state = topic_znodes.decode_state(paths.state(*tp), value[0])
     return change | {
         "isr": list(state.isr),
         "leader": state.leader,

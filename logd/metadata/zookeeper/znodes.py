@@ -1,4 +1,4 @@
-"""What is written in Kafka 3's znodes, to and fro; where they are is in `paths`.
+"""What is written in Kafka 3's znodes, to and fro; topics have `topic_znodes`, `paths` knows where all is.
 
 As with Kafka's decoders, fields that they do not know are passed over, and older versions read. Where a wrong
 value would be acted on they raise BadZnode, with path, value and remedy.
@@ -19,7 +19,7 @@ from logd.topic_partition import TopicPartition
 
 T = TypeVar("T")
 _encode = msgspec.json.encode
-_REWRITE: Final = "mend or delete it with a ZooKeeper shell, while no broker runs"
+REWRITE: Final = "mend or delete it with a ZooKeeper shell, while no broker runs"
 _ENDPOINT: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 
 # Brokers and the controller
@@ -41,7 +41,7 @@ def encode_controller(broker_id: int, now_ms: int) -> bytes:
 
 def decode_controller(data: bytes) -> ControllerZnode:
     """BadZnode."""
-    found = _decoded(paths.CONTROLLER, data, _Controller, "delete it: the brokers elect another controller")
+    found = decoded(paths.CONTROLLER, data, _Controller, "delete it: the brokers elect another controller")
     kraft_epoch = found.kraftControllerEpoch
     return ControllerZnode(found.brokerid, -1 if kraft_epoch is None else kraft_epoch)
 
@@ -56,7 +56,7 @@ def decode_number(path: str, data: bytes) -> int:
     try:
         return int(data)
     except ValueError:
-        raise BadZnode(path, data, "it must be a decimal number", _REWRITE) from None
+        raise BadZnode(path, data, "it must be a decimal number", REWRITE) from None
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
@@ -66,7 +66,7 @@ def encode_cluster_id(cluster_id: str) -> bytes:
 
 def decode_cluster_id(data: bytes) -> str:
     """BadZnode."""
-    return _decoded(paths.CLUSTER_ID, data, _ClusterId, "write the id in the brokers' meta.properties").id
+    return decoded(paths.CLUSTER_ID, data, _ClusterId, "write the id in the brokers' meta.properties").id
 
 
 class Endpoint(NamedTuple):
@@ -111,7 +111,7 @@ def encode_registration(broker: Registration, now_ms: int) -> bytes:
 def decode_registration(broker_id: int, data: bytes) -> Registration:
     """Versions 1 to 5 and later ones; BadZnode."""
     path, remedy = paths.broker(broker_id), "restart that broker, which registers itself again"
-    found = _decoded(path, data, _Registration, remedy)
+    found = decoded(path, data, _Registration, remedy)
     if found.version < 1:
         raise BadZnode(path, data, f"version {found.version} is unknown", remedy)
     if found.version == 1:
@@ -134,96 +134,6 @@ def _endpoint(path: str, data: bytes, text: str, protocols: Mapping[str, str]) -
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-# Topics
-
-
-class Assignment(NamedTuple):
-    """The brokers that hold a partition; those being added and removed are among `replicas`."""
-
-    replicas: tuple[int, ...]
-    adding: tuple[int, ...] = ()
-    removing: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicZnode:
-    """`topic_id` is None where a broker before 2.8 created the topic."""
-
-    topic_id: bytes | None
-    assignments: Mapping[int, Assignment]
-
-
-def encode_topic(topic: TopicZnode) -> bytes:
-    """Version 3; without an id it is Kafka's version 2, but for the number."""
-    each = topic.assignments.items()
-    found: dict[str, Any] = {
-        "version": 3,
-        "partitions": {str(index): of.replicas for index, of in each},
-        "adding_replicas": {str(index): of.adding for index, of in each if of.adding},
-        "removing_replicas": {str(index): of.removing for index, of in each if of.removing},
-    }
-    if topic.topic_id is not None:
-        found["topic_id"] = paths.topic_id_text(topic.topic_id)
-    return _encode(found)
-
-
-def decode_topic(name: str, data: bytes) -> TopicZnode:
-    """Versions 1 to 3; BadZnode."""
-    path = paths.topic(name)
-    found = _decoded(path, data, _Topic, _REWRITE)
-    try:
-        topic_id = None if found.topic_id is None else paths.topic_id_of(found.topic_id)
-        indexes = {int(index): index for index in found.partitions}
-    except ValueError as error:
-        raise BadZnode(path, data, str(error), _REWRITE) from None
-    if any(not replicas for replicas in found.partitions.values()):
-        raise BadZnode(path, data, "a partition has no replicas", _REWRITE)
-    return TopicZnode(
-        topic_id=topic_id,
-        assignments={
-            index: Assignment(
-                found.partitions[key],
-                found.adding_replicas.get(key, ()),
-                found.removing_replicas.get(key, ()),
-            )
-            for index, key in sorted(indexes.items())
-        },
-    )
-
-
-class PartitionState(NamedTuple):
-    """Of `…/partitions/P/state`; its version, the partition's epoch, is ZooKeeper's."""
-
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    controller_epoch: int
-    is_recovering: bool = False
-    """After an unclean election (KIP-704)."""
-
-
-def encode_state(state: PartitionState) -> bytes:
-    """Version 1."""
-    found = {
-        "version": 1,
-        "leader": state.leader,
-        "leader_epoch": state.leader_epoch,
-        "controller_epoch": state.controller_epoch,
-        "isr": state.isr,
-    }
-    if state.is_recovering:
-        found["leader_recovery_state"] = 1
-    return _encode(found)
-
-
-def decode_state(path: str, data: bytes) -> PartitionState:
-    """BadZnode."""
-    found = _decoded(path, data, _State, _REWRITE)
-    return PartitionState(
-        found.leader, found.leader_epoch, found.isr, found.controller_epoch, found.leader_recovery_state == 1
-    )
 
 
 # Settings, producer ids
@@ -256,7 +166,7 @@ def encode_config_change(entity_path: str) -> bytes:
 
 def decode_config_change(path: str, data: bytes) -> str:
     """The entity's path, `topics/T`; BadZnode. Version 1 (0.9) named type and entity apart."""
-    found = _decoded(path, data, _ConfigChange, "delete it")
+    found = decoded(path, data, _ConfigChange, "delete it")
     if found.entity_path is not None:
         return found.entity_path
     if found.entity_type is None or found.entity_name is None:
@@ -287,7 +197,7 @@ def encode_producer_ids(block: ProducerIdBlock) -> bytes:
 def decode_producer_ids(data: bytes) -> ProducerIdBlock:
     """BadZnode: an id given twice would let a producer's batches pass for another's duplicates."""
     path, remedy = paths.PRODUCER_ID_BLOCK, "write a block beyond all ids that were ever given"
-    found = _decoded(path, data, _ProducerIds, remedy)
+    found = decoded(path, data, _ProducerIds, remedy)
     try:
         return ProducerIdBlock(found.broker, int(found.block_start), int(found.block_end))
     except ValueError as error:
@@ -308,7 +218,7 @@ def encode_reassignments(wanted: Mapping[TopicPartition, Iterable[int]]) -> byte
 
 def decode_reassignments(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
     """The replicas wanted; BadZnode."""
-    found = _decoded(paths.REASSIGN_PARTITIONS, data, _Reassignments, "delete it")
+    found = decoded(paths.REASSIGN_PARTITIONS, data, _Reassignments, "delete it")
     return {TopicPartition(each.topic, each.partition): each.replicas for each in found.partitions}
 
 
@@ -320,7 +230,7 @@ def encode_partitions(wanted: Iterable[TopicPartition]) -> bytes:
 
 def decode_partitions(path: str, data: bytes) -> set[TopicPartition]:
     """BadZnode."""
-    found = _decoded(path, data, _Partitions, "delete it")
+    found = decoded(path, data, _Partitions, "delete it")
     return {TopicPartition(each.topic, each.partition) for each in found.partitions}
 
 
@@ -345,21 +255,6 @@ class _Registration(msgspec.Struct, rename={"protocols": "listener_security_prot
     rack: str | None = None
     protocols: dict[str, str] = {}
     features: dict[str, Any] | None = None
-
-
-class _Topic(msgspec.Struct):
-    partitions: dict[str, tuple[int, ...]] = {}
-    adding_replicas: dict[str, tuple[int, ...]] = {}
-    removing_replicas: dict[str, tuple[int, ...]] = {}
-    topic_id: str | None = None
-
-
-class _State(msgspec.Struct):
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    controller_epoch: int
-    leader_recovery_state: int | None = None
 
 
 class _ConfigChange(msgspec.Struct):
@@ -393,7 +288,8 @@ class _Partitions(msgspec.Struct):
     partitions: list[_Partition]
 
 
-def _decoded(path: str, data: bytes, kind: type[T], remedy: str) -> T:
+def decoded(path: str, data: bytes, kind: type[T], remedy: str) -> T:
+    """JSON as `kind`, fields that it has not left aside; BadZnode."""
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.DecodeError as error:

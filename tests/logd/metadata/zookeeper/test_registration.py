@@ -91,7 +91,7 @@ def test_a_registrar_registers_in_each_session(connect: str, ensemble: Ensemble)
             first = await registrar.start()
             assert told == [first]
             proxy.cut()
-            await until(lambda: session.disconnects == 1)
+            await until(lambda: int(session.statistics()["disconnects"]) == 1)
             await session.connected()
             proxy.is_open = False
             proxy.cut()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from logd.metadata.zookeeper import pipeline
 from logd.metadata.zookeeper.errors import (
     BadVersion,
     ConnectionLost,
@@ -21,6 +22,7 @@ from logd.metadata.zookeeper.errors import (
     NotEmpty,
     SessionExpired,
     Unreachable,
+    ZooKeeperError,
 )
 from logd.metadata.zookeeper.operations import Check, Create, Delete, MultiFailed, SetData
 from logd.metadata.zookeeper.session import Event, Session, State
@@ -111,6 +113,22 @@ def test_many_requests_are_on_their_way_at_once_and_no_more_than_may_be(connect:
             assert {value for value, _ in found} == {b"1"}
             # One more is the write that renews the lease.
             assert 7 <= most <= 8
+
+    asyncio.run(main())
+
+
+def test_no_more_than_so_many_wait_for_their_turn(connect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "WAITING_MAX", 20)
+
+    async def main() -> None:
+        async with opened(connect, max_in_flight_requests=2) as session:
+            await session.create("/x")
+            found = await asyncio.gather(*(session.get("/x") for _ in range(50)), return_exceptions=True)
+            refused = [each for each in found if isinstance(each, ZooKeeperError)]
+            assert len(refused) == 28
+            assert "20 requests wait for ZooKeeper already" in str(refused[0])
+            assert session.statistics()["waiting"] == 0
+            await session.get("/x")
 
     asyncio.run(main())
 
@@ -207,7 +225,8 @@ def test_a_session_that_expires_is_followed_by_another(connect: str, ensemble: E
             assert not lease.is_held(session.clock()), "the lease ends before the session does"
             proxy.is_open = True
             await until(lambda: session.state is State.CONNECTED)
-            assert events == [Event.SUSPENDED, Event.EXPIRED, Event.ESTABLISHED]
+            assert events[0] is Event.SUSPENDED
+            assert events[-2:] == [Event.EXPIRED, Event.ESTABLISHED]
             assert session.session_id != before
             assert session.lease is not lease
             assert not lease.is_held(0.0), "a lease that is over is over for any time"
@@ -230,7 +249,7 @@ def test_a_request_of_an_expired_session_is_not_carried_out_in_the_next(
             Proxy(ensemble.connect_string) as proxy,
             opened(through(proxy, connect), session_timeout_ms=SHORT_MS) as session,
         ):
-            events, client = heard(session), session._client
+            events, client = heard(session), session._connection.client
             assert client is not None
             await session.create("/mine", ephemeral=True)
             proxy.is_open = False

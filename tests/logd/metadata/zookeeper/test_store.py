@@ -21,7 +21,8 @@ from logd.metadata.zookeeper.session import Session
 from logd.metadata.zookeeper.store import CONFIG_CHANGE_KEPT_MS, ZooKeeperStore
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import MULTI, Proxy
-from tests.logd.metadata.zookeeper.sessions import opened, through
+from tests.logd.metadata.zookeeper.sessions import SHORT_MS, gone, opened, through
+from tests.support.depth import deep
 
 NOW_MS = 1_700_000_000_000
 ID, OTHER_ID = bytes(range(1, 17)), bytes(range(2, 18))
@@ -269,6 +270,40 @@ def test_a_write_whose_answer_is_lost_is_made_once(
                 assert await controller.loaded() == await other.loaded()
                 names = await other.session.children(paths.CONFIG_CHANGES)
                 assert await controller.session.children(paths.CONFIG_CHANGES) == names
+
+    asyncio.run(main())
+
+
+@deep
+@pytest.mark.parametrize("has_moved", [True, False])
+def test_a_write_during_which_the_session_expires(connect: str, ensemble: Ensemble, has_moved: bool) -> None:
+    """It is written if nobody has become the controller meanwhile, who would not know of it."""
+
+    async def main() -> None:
+        async with (
+            opened(connect) as other,
+            Proxy(ensemble.connect_string) as proxy,
+            opened(through(proxy, connect), session_timeout_ms=SHORT_MS) as session,
+        ):
+            await prepare(session)
+            elected = await elect(session, 1, NOW_MS)
+            assert elected is not None
+            store = ZooKeeperStore(session, elected)
+            await store.load()
+            proxy.lose(MULTI, before=True)
+            proxy.is_open = False
+            writing = asyncio.create_task(store.write([topic(), partition()]))
+            await gone(other, paths.CONTROLLER)
+            assert not elected.lease.is_held(session.clock())
+            newer = await elect(other, 2, NOW_MS) if has_moved else None
+            proxy.is_open = True
+            if newer is not None:
+                with pytest.raises(ControllerMoved):
+                    await writing
+                assert await ZooKeeperStore(other, newer).load() == [producer_ids(0)]
+            else:
+                await writing
+                assert await ZooKeeperStore(other, elected).load() == [topic(), partition(), producer_ids(0)]
 
     asyncio.run(main())
 

@@ -72,7 +72,7 @@ def test_what_changes_while_the_connection_is_lost(connect: str, ensemble: Ensem
             await next_of(told, [])
             proxy.is_open = False
             proxy.cut()
-            await until(lambda: session.disconnects == 1)
+            await until(lambda: int(session.statistics()["disconnects"]) == 1)
             await other.create("/a")
             proxy.is_open = True
             await next_of(told, ["a"])

@@ -13,17 +13,10 @@ from typing import Any
 
 import pytest
 
-from logd.metadata.zookeeper import paths, znodes
+from logd.metadata.zookeeper import paths, topic_znodes, znodes
 from logd.metadata.zookeeper.errors import BadZnode
-from logd.metadata.zookeeper.znodes import (
-    Assignment,
-    ControllerZnode,
-    Endpoint,
-    PartitionState,
-    ProducerIdBlock,
-    Registration,
-    TopicZnode,
-)
+from logd.metadata.zookeeper.topic_znodes import Assignment, PartitionState, TopicZnode
+from logd.metadata.zookeeper.znodes import ControllerZnode, Endpoint, ProducerIdBlock, Registration
 from logd.topic_partition import TopicPartition
 from tests.support import java
 
@@ -40,6 +33,8 @@ BROKER = Registration(endpoints=(OUTSIDE, PLAIN), rack="r1")
 ASSIGNMENTS = {0: Assignment((1, 2)), 1: Assignment((2, 3, 1), (3,), (1,))}
 TOPIC = TopicZnode(topic_id=bytes(range(1, 17)), assignments=ASSIGNMENTS)
 STATE = PartitionState(1, 3, (2, 1), 4)
+LEADERLESS = PartitionState(-1, 4, (2,), 4)
+RECOVERING = PartitionState(2, 5, (2,), 4, True)
 
 OURS: dict[str, tuple[str, bytes]] = {
     "controller": (paths.CONTROLLER, znodes.encode_controller(1, NOW_MS)),
@@ -50,15 +45,15 @@ OURS: dict[str, tuple[str, bytes]] = {
         paths.broker(6),
         znodes.encode_registration(Registration(endpoints=(OUTSIDE,)), 0),
     ),
-    "topic": (paths.topic("t"), znodes.encode_topic(TOPIC)),
+    "topic": (paths.topic("t"), topic_znodes.encode_topic(TOPIC)),
     "topic-without-id": (
         paths.topic("t"),
-        znodes.encode_topic(TopicZnode(topic_id=None, assignments=ASSIGNMENTS)),
+        topic_znodes.encode_topic(TopicZnode(topic_id=None, assignments=ASSIGNMENTS)),
     ),
     "partition": (paths.partition("t", 1), b""),
-    "state": (paths.state("t", 1), znodes.encode_state(STATE)),
-    "state-without-leader": (paths.state("t", 0), znodes.encode_state(PartitionState(-1, 4, (2,), 4))),
-    "state-recovering": (paths.state("t", 0), znodes.encode_state(PartitionState(2, 5, (2,), 4, True))),
+    "state": (paths.state("t", 1), topic_znodes.encode_state(STATE)),
+    "state-without-leader": (paths.state("t", 0), topic_znodes.encode_state(LEADERLESS)),
+    "state-recovering": (paths.state("t", 0), topic_znodes.encode_state(RECOVERING)),
     "config": (
         paths.config("topics", "t"),
         znodes.encode_config({"retention.ms": "1000", "cleanup.policy": "compact,delete"}),
@@ -86,14 +81,20 @@ DECODED: dict[str, tuple[Callable[[bytes], Any], Any]] = {
         lambda data: znodes.decode_registration(6, data),
         Registration(endpoints=(OUTSIDE,)),
     ),
-    "topic": (lambda data: znodes.decode_topic("t", data), TOPIC),
+    "topic": (lambda data: topic_znodes.decode_topic("t", data), TOPIC),
     "topic-without-id": (
-        lambda data: znodes.decode_topic("t", data),
+        lambda data: topic_znodes.decode_topic("t", data),
         TopicZnode(topic_id=None, assignments=ASSIGNMENTS),
     ),
-    "state": (lambda data: znodes.decode_state("/", data), STATE),
-    "state-without-leader": (lambda data: znodes.decode_state("/", data), PartitionState(-1, 4, (2,), 4)),
-    "state-recovering": (lambda data: znodes.decode_state("/", data), PartitionState(2, 5, (2,), 4, True)),
+    "state": (lambda data: topic_znodes.decode_state("/", data), STATE),
+    "state-without-leader": (
+        lambda data: topic_znodes.decode_state("/", data),
+        PartitionState(-1, 4, (2,), 4),
+    ),
+    "state-recovering": (
+        lambda data: topic_znodes.decode_state("/", data),
+        PartitionState(2, 5, (2,), 4, True),
+    ),
     "config": (
         lambda data: znodes.decode_config("/", data),
         {"retention.ms": "1000", "cleanup.policy": "compact,delete"},
@@ -193,7 +194,7 @@ def test_registrations_of_other_versions(written: bytes, expected: Registration)
 
 
 def test_older_versions() -> None:
-    topic = znodes.decode_topic("t", b'{"version":1,"partitions":{"10":[1],"2":[3]}}')
+    topic = topic_znodes.decode_topic("t", b'{"version":1,"partitions":{"10":[1],"2":[3]}}')
     assert topic.topic_id is None
     assert list(topic.assignments) == [2, 10]
     assert znodes.decode_controller(b'{"version":1,"brokerid":2,"timestamp":"1"}') == ControllerZnode(2)
@@ -223,18 +224,18 @@ def test_older_versions() -> None:
             "endpoint 'h:1' must be LISTENER://host:port",
         ),
         (
-            lambda data: znodes.decode_topic("t", data),
+            lambda data: topic_znodes.decode_topic("t", data),
             b'{"partitions":{"x":[1]}}',
             "/brokers/topics/t .*invalid literal",
         ),
-        (lambda data: znodes.decode_topic("t", data), b'{"partitions":{"0":[]}}', "has no replicas"),
+        (lambda data: topic_znodes.decode_topic("t", data), b'{"partitions":{"0":[]}}', "has no replicas"),
         (
-            lambda data: znodes.decode_topic("t", data),
+            lambda data: topic_znodes.decode_topic("t", data),
             b'{"partitions":{},"topic_id":"AAAA"}',
             "a topic id has 16 bytes, not 3",
         ),
         (
-            lambda data: znodes.decode_state(paths.state("t", 0), data),
+            lambda data: topic_znodes.decode_state(paths.state("t", 0), data),
             b'{"leader":"1"}',
             r"/brokers/topics/t/partitions/0/state .*Expected `int`, got `str` - at `\$.leader`",
         ),

@@ -1,0 +1,249 @@
+"""The connection to ZooKeeper: sessions that follow one another, each with its lease and a client of its own.
+
+When a session has expired another one begins by itself. What was ephemeral is gone then, and is made again by
+whoever made it, on the event ESTABLISHED. Watches are gone after each loss of the connection: `watches` reads
+again on ESTABLISHED and on RESUMED.
+
+Reads wait for a connection, and are repeated when it is lost. Writes are not: ConnectionLost says that nobody
+knows, and who wrote finds out by reading.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Coroutine
+from enum import Enum
+from typing import Any, Final, TypeAlias
+
+from logd.metadata.zookeeper.client import Client, Heard
+from logd.metadata.zookeeper.errors import ConnectionLost, NotAllowed, ZooKeeperError
+from logd.metadata.zookeeper.lease import Lease
+from logd.metadata.zookeeper.operations import ANY_VERSION, Check, Multi, MultiFailed, Read, Write
+from logd.metadata.zookeeper.pipeline import Pipeline
+from logd.metadata.zookeeper.settings import ZooKeeperSettings
+
+RENEWALS_PER_TIMEOUT: Final = 6
+"""How often a lease is renewed where nothing else is written."""
+REFUSED_AGAIN_S: Final = 1.0
+"""How long after refused credentials another session is tried, where there has been one."""
+NOTHING: Final = Multi((Check("/", ANY_VERSION),))
+"""A write that changes nothing, and is answered once a majority has it."""
+
+log = logging.getLogger("logd.zookeeper")
+
+
+class State(Enum):
+    """Of a `Session`; only in CONNECTED something can be written."""
+
+    CONNECTING = "CONNECTING"
+    CONNECTED = "CONNECTED"
+    SUSPENDED = "SUSPENDED"
+    CLOSED = "CLOSED"
+
+
+class Event(Enum):
+    """What listeners hear, in the loop."""
+
+    ESTABLISHED = "established"
+    """A new session: nothing ephemeral of ours is there, and no watch."""
+    SUSPENDED = "suspended"
+    """The connection is lost; the session may live. Watches are gone."""
+    RESUMED = "resumed"
+    """Connected again, in the same session."""
+    EXPIRED = "expired"
+    """The session is over, and its ephemeral znodes are gone; ESTABLISHED follows."""
+
+
+Listener: TypeAlias = Callable[[Event], None]
+
+
+class Connection:
+    """`begin` it, `wait` for it, `close` it last; all of it in one loop."""
+
+    def __init__(self, settings: ZooKeeperSettings, clock: Callable[[], float]) -> None:
+        self.settings = settings
+        self.state = State.CLOSED
+        self.lease = Lease()
+        """Of the session there is now, or of the last one, which is over then."""
+        self.client: Client | None = None
+        self.disconnects = 0
+        self.expires = 0
+        self._clock = clock
+        self._changes = 0
+        """How often the connection came or went."""
+        self._connected = asyncio.Event()
+        self._refused: NotAllowed | None = None
+        self._listeners: dict[int, Listener] = {}
+        self._numbers = itertools.count()
+        self._pipeline = Pipeline(settings.max_in_flight_requests, clock, self._written)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+
+    def begin(self) -> None:
+        """Begin a session, connecting again and again until there is one."""
+        self.state = State.CONNECTING
+        self.client = Client(self.settings, self._clock, self._heard_in_thread)
+        self.client.start()
+
+    async def wait(self) -> None:
+        """Wait until it is connected. ZooKeeperError when it is closed, NotAllowed if it was refused."""
+        await self._connected.wait()
+        if self._refused is not None:
+            raise self._refused
+        if self.state is State.CLOSED:
+            raise ZooKeeperError("the session with ZooKeeper has been closed")
+
+    async def close(self) -> None:
+        """End the session: what is ephemeral goes at once. Requests without an answer fail."""
+        self.state = State.CLOSED
+        self.lease.end()
+        self._connected.set()
+        client, self.client = self.client, None
+        if client is not None:
+            await self._retire(client)
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def add_listener(self, listener: Listener) -> Callable[[], None]:
+        """Have `listener` called on each event; what is returned takes it away again."""
+        number = next(self._numbers)
+        self._listeners[number] = listener
+
+        def forget() -> None:
+            self._listeners.pop(number, None)
+
+        return forget
+
+    async def read(self, operation: Read) -> Any:
+        """The answer, after as many connections as it takes; errors that the operation names, NotAllowed."""
+        while True:
+            await self.wait()
+            client = self.client
+            assert client is not None
+            try:
+                return await self._pipeline.ask(client, operation)
+            except ConnectionLost:
+                # What is heard of it comes to the loop right behind this answer.
+                await asyncio.sleep(0)
+
+    async def write(self, operation: Write | Multi) -> Any:
+        """The answer to one request, in the session there is; ConnectionLost as well."""
+        client = self.client
+        if client is None or self.state is not State.CONNECTED:
+            raise ConnectionLost(f"there is no connection to ZooKeeper at {self.settings.connect}")
+        return await self._pipeline.ask(client, operation)
+
+    def statistics(self) -> dict[str, int | str]:
+        """The state, counters since the start, and how many requests there are now."""
+        return {
+            "state": self.state.value,
+            "requests": self._pipeline.sent,
+            "in_flight": self._pipeline.in_flight,
+            "waiting": self._pipeline.waiting,
+            "disconnects": self.disconnects,
+            "expires": self.expires,
+        }
+
+    def _heard_in_thread(self, client: Client, heard: Heard) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._heard, client, heard)
+        except RuntimeError:
+            # The loop is closed: nobody listens any more.
+            return
+
+    def _heard(self, client: Client, heard: Heard) -> None:
+        if client is not self.client:
+            return
+        self._changes += 1
+        match heard:
+            case Heard.CONNECTED:
+                self._go_on(client)
+            case Heard.SUSPENDED:
+                self._suspend()
+            case Heard.EXPIRED:
+                self._expire(client)
+            case Heard.NOT_ALLOWED:
+                self._run(self._refuse(client))
+
+    def _go_on(self, client: Client) -> None:
+        is_new = client.session_id != self.lease.session_id
+        if is_new:
+            self.lease = Lease(client.session_id, client.begun_at, client.timeout_ms / 1000)
+        log.info(
+            "ZooKeeper at %s: session 0x%x %s, its timeout is %d ms",
+            self.settings.connect,
+            self.lease.session_id,
+            "begins" if is_new else "goes on",
+            client.timeout_ms,
+        )
+        self.state = State.CONNECTED
+        self._connected.set()
+        self._run(self._renew(client, self._changes))
+        self._tell(Event.ESTABLISHED if is_new else Event.RESUMED)
+
+    async def _renew(self, client: Client, connection: int) -> None:
+        """Renew the lease while this connection holds, by a write that changes nothing."""
+        while connection == self._changes and self.state is State.CONNECTED:
+            try:
+                await self._pipeline.ask_at_once(client, NOTHING)
+            except MultiFailed:
+                # The chroot is not there yet, or no more; that is told by whatever else is asked.
+                pass
+            except ZooKeeperError:
+                return
+            await asyncio.sleep(client.timeout_ms / 1000 / RENEWALS_PER_TIMEOUT)
+
+    def _written(self, client: Client, sent_at: float) -> None:
+        if client is self.client:
+            self.lease.renew(sent_at)
+
+    def _suspend(self) -> None:
+        self._connected.clear()
+        if self.state is State.CONNECTED:
+            self.state = State.SUSPENDED
+            self.disconnects += 1
+            log.warning("ZooKeeper at %s: the connection is lost", self.settings.connect)
+            self._tell(Event.SUSPENDED)
+
+    def _expire(self, client: Client) -> None:
+        self._suspend()
+        self.expires += 1
+        log.warning("ZooKeeper at %s: session 0x%x has expired", self.settings.connect, self.lease.session_id)
+        self._end(client)
+        self.begin()
+
+    async def _refuse(self, client: Client) -> None:
+        refused = NotAllowed("ZooKeeper does not accept the credentials of millstream.zookeeper.digest")
+        log.error("ZooKeeper at %s: %s", self.settings.connect, refused)
+        if self.state is State.CONNECTING and not self.expires:
+            self._refused = refused
+            self._connected.set()
+            return
+        self._suspend()
+        self._end(client)
+        await asyncio.sleep(REFUSED_AGAIN_S)
+        self.begin()
+
+    def _end(self, client: Client) -> None:
+        self.lease.end()
+        self.state = State.CONNECTING
+        self.client = None
+        self._run(self._retire(client))
+        self._tell(Event.EXPIRED)
+
+    async def _retire(self, client: Client) -> None:
+        await asyncio.to_thread(client.close)
+        self._pipeline.fail(client)
+
+    def _tell(self, event: Event) -> None:
+        for listener in list(self._listeners.values()):
+            listener(event)
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

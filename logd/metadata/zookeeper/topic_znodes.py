@@ -1,0 +1,117 @@
+"""What Kafka 3's brokers write of topics and partitions, to and fro: ids, assignments, states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from logd.metadata.zookeeper import paths
+from logd.metadata.zookeeper.errors import BadZnode
+from logd.metadata.zookeeper.znodes import REWRITE, decoded
+
+_encode = msgspec.json.encode
+
+
+class Assignment(NamedTuple):
+    """The brokers that hold a partition; those being added and removed are among `replicas`."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicZnode:
+    """`topic_id` is None where a broker before 2.8 created the topic."""
+
+    topic_id: bytes | None
+    assignments: Mapping[int, Assignment]
+
+
+def encode_topic(topic: TopicZnode) -> bytes:
+    """Version 3; without an id it is Kafka's version 2, but for the number."""
+    each = topic.assignments.items()
+    found: dict[str, Any] = {
+        "version": 3,
+        "partitions": {str(index): of.replicas for index, of in each},
+        "adding_replicas": {str(index): of.adding for index, of in each if of.adding},
+        "removing_replicas": {str(index): of.removing for index, of in each if of.removing},
+    }
+    if topic.topic_id is not None:
+        found["topic_id"] = paths.topic_id_text(topic.topic_id)
+    return _encode(found)
+
+
+def decode_topic(name: str, data: bytes) -> TopicZnode:
+    """Versions 1 to 3; BadZnode."""
+    path = paths.topic(name)
+    found = decoded(path, data, _Topic, REWRITE)
+    try:
+        topic_id = None if found.topic_id is None else paths.topic_id_of(found.topic_id)
+        indexes = {int(index): index for index in found.partitions}
+    except ValueError as error:
+        raise BadZnode(path, data, str(error), REWRITE) from None
+    if any(not replicas for replicas in found.partitions.values()):
+        raise BadZnode(path, data, "a partition has no replicas", REWRITE)
+    return TopicZnode(
+        topic_id=topic_id,
+        assignments={
+            index: Assignment(
+                found.partitions[key],
+                found.adding_replicas.get(key, ()),
+                found.removing_replicas.get(key, ()),
+            )
+            for index, key in sorted(indexes.items())
+        },
+    )
+
+
+class PartitionState(NamedTuple):
+    """Of `…/partitions/P/state`; its version, the partition's epoch, is ZooKeeper's."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+    is_recovering: bool = False
+    """After an unclean election (KIP-704)."""
+
+
+def encode_state(state: PartitionState) -> bytes:
+    """Version 1."""
+    found = {
+        "version": 1,
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "controller_epoch": state.controller_epoch,
+        "isr": state.isr,
+    }
+    if state.is_recovering:
+        found["leader_recovery_state"] = 1
+    return _encode(found)
+
+
+def decode_state(path: str, data: bytes) -> PartitionState:
+    """BadZnode."""
+    found = decoded(path, data, _State, REWRITE)
+    return PartitionState(
+        found.leader, found.leader_epoch, found.isr, found.controller_epoch, found.leader_recovery_state == 1
+    )
+
+
+class _Topic(msgspec.Struct):
+    partitions: dict[str, tuple[int, ...]] = {}
+    adding_replicas: dict[str, tuple[int, ...]] = {}
+    removing_replicas: dict[str, tuple[int, ...]] = {}
+    topic_id: str | None = None
+
+
+class _State(msgspec.Struct):
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+    leader_recovery_state: int | None = None
