@@ -30,15 +30,11 @@ BrokerEpochs: TypeAlias = Callable[[int], int | None]
 AWAIT_IMAGE = frozenset(
     (
         ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.INVALID_REQUEST,
         ErrorCode.INVALID_UPDATE_VERSION,
         ErrorCode.NEW_LEADER_ELECTED,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     )
 )
-"""The controller knows better; what it knows comes by itself. After any other error: send it again."""
+"""The controller has a newer image, and that comes by itself. After any other error: send it again."""
 
 
 class PartitionState(Protocol):
@@ -182,7 +178,9 @@ class Leader:
             self._at_end.clear()
         self.log_end_offset = log_end_offset
         self._own_end = log_end_offset if own_end is None else own_end
-        if len(self._in_sync.maximal) == 1:
+        if not self._followers:
+            self.high_watermark = self._own_end
+        elif len(self._in_sync.maximal) == 1:
             self._advance(now_ms)
 
     def flushed(self, own_end: int, now_ms: int) -> None:
@@ -374,6 +372,8 @@ class Leader:
         """Take other replicas or another ISR of the same leader epoch; an older image is passed over."""
         assert image.leader_epoch == self.leader_epoch, "a new leader epoch is a new Leader's"
         if image.partition_epoch <= self._in_sync.partition_epoch:
+            if image.partition_epoch == self._in_sync.partition_epoch:
+                self._in_sync.confirmed()
             return
         self.replicas = image.replicas
         known = self._followers

@@ -193,6 +193,7 @@ def test_a_broker_that_shuts_down_is_not_taken_in() -> None:
         (ErrorCode.INVALID_UPDATE_VERSION, False, False),
         (ErrorCode.FENCED_LEADER_EPOCH, False, False),
         (ErrorCode.NOT_CONTROLLER, False, True),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False, True),
         (ErrorCode.STALE_BROKER_EPOCH, False, True),
         (ErrorCode.UNKNOWN_SERVER_ERROR, False, True),
     ],
@@ -225,6 +226,18 @@ def test_an_older_image_is_passed_over() -> None:
     led = Led()
     led.leader.image_changed(dataclasses.replace(IMAGE, isr=(1,), partition_epoch=6), 0)
     assert led.leader.isr == (1, 2, 3)
+
+
+def test_an_image_of_the_same_partition_epoch_has_the_proposal_sent_again() -> None:
+    """From a new controller, say: there is nothing newer to wait for."""
+    led = Led(dataclasses.replace(IMAGE, isr=(1,)))
+    led.fetch(2, 0)
+    proposal = led.leader.take_proposal()
+    assert proposal is not None
+    led.leader.refused(proposal, ErrorCode.INVALID_UPDATE_VERSION, 0)
+    assert led.leader.take_proposal() is None
+    led.leader.image_changed(dataclasses.replace(IMAGE, isr=(1,)), 0)
+    assert led.leader.take_proposal() == proposal
 
 
 def test_replicas_come_and_go() -> None:
