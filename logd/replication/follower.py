@@ -89,10 +89,8 @@ class Follower:
         return fetch
 
     def _fetch(self) -> Fetch:
-        log = self._log
-        end = log.log_end_offset
-        epoch = log.epoch_of(end - 1) if end > log.log_start_offset else -1
-        return Fetch(end, epoch, self.leader_epoch)
+        end = self._log.log_end_offset
+        return Fetch(end, self._log.epoch_of(end - 1), self.leader_epoch)
 
     # Answers
 

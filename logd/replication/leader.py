@@ -344,8 +344,6 @@ class Leader:
         in_sync = self._in_sync
         if proposal is not in_sync.proposal or leader_epoch != self.leader_epoch:
             return
-        if partition_epoch < in_sync.partition_epoch:
-            return
         self._commit(isr, partition_epoch, now_ms)
 
     def refused(self, proposal: Proposal, error_code: int, now_ms: int) -> None:
@@ -382,7 +380,6 @@ class Leader:
             for replica in image.replicas
             if replica != self._id
         }
-        self._at_end.intersection_update(self._followers.values())
         self._commit(image.isr, image.partition_epoch, now_ms)
 
     def _commit(self, isr: tuple[int, ...], partition_epoch: int, now_ms: int) -> None:

@@ -168,6 +168,74 @@ def test_due_when_the_first_follower_will_have_lagged_too_long() -> None:
     assert led.leader.take_proposal() is None
 
 
+def test_an_append_says_nothing_of_who_was_behind_before() -> None:
+    led = Led()
+    led.fetch(2, 0)
+    led.fetch(3, 0)
+    led.append(1, now_ms=500)
+    led.append(1, now_ms=8_000)
+    assert led.leader.due_ms == 500 + LAG_MS + 1
+
+
+def test_who_has_lost_something_is_not_at_the_end_any_more() -> None:
+    led = Led(records=2)
+    led.fetch(2, 2, 100)
+    led.fetch(3, 2, 100)
+    led.fetch(3, 1, 200)
+    led.append(1, now_ms=900)
+    assert led.leader.due_ms == 100 + LAG_MS + 1
+
+
+def test_a_new_leader_gives_the_isr_time_and_waits_for_nobody_else() -> None:
+    led = Led(dataclasses.replace(IMAGE, isr=(1, 2)), records=1)
+    led.leader.tick(LAG_MS)
+    assert led.leader.take_proposal() is None
+    led.fetch(2, 1)
+    assert led.leader.high_watermark == 1
+
+
+def test_who_joins_by_an_image_has_time_from_then_and_the_others_have_not() -> None:
+    led = Led(dataclasses.replace(IMAGE, isr=(1, 2)), records=1)
+    led.leader.image_changed(dataclasses.replace(IMAGE, partition_epoch=8), 5_000)
+    assert led.leader.due_ms == LAG_MS + 1
+    led.fetch(2, 1, 6_000)
+    assert led.leader.due_ms == 5_000 + LAG_MS + 1
+
+
+def test_who_is_not_taken_in_is_waited_for_as_long_as_it_is_caught_up() -> None:
+    led = Led(dataclasses.replace(IMAGE, isr=(1,)))
+    led.fetch(2, 0, 0)
+    proposal = led.leader.take_proposal()
+    assert proposal is not None
+    led.append(1, now_ms=100)
+    led.leader.refused(proposal, ErrorCode.INELIGIBLE_REPLICA, 200)
+    assert led.leader.high_watermark == 0
+    assert led.leader.due_ms == 100 + LAG_MS + 1
+    led.leader.tick(led.leader.due_ms)
+    assert led.leader.high_watermark == 1
+
+
+def test_a_refusal_lets_the_high_watermark_go() -> None:
+    led = Led(dataclasses.replace(IMAGE, isr=(1,)))
+    led.fetch(2, 0, 0)
+    proposal = led.leader.take_proposal()
+    assert proposal is not None
+    led.append(1, now_ms=100)
+    led.leader.tick(101 + LAG_MS)
+    assert led.leader.high_watermark == 0
+    led.leader.refused(proposal, ErrorCode.INELIGIBLE_REPLICA, 102 + LAG_MS)
+    assert led.leader.high_watermark == 1
+
+
+def test_a_broker_of_an_epoch_not_heard_of_yet_is_not_taken_in() -> None:
+    led = Led(dataclasses.replace(IMAGE, isr=(1,)))
+    led.fetch(2, 0, broker_epoch=200)
+    assert led.leader.take_proposal() is None
+    led.registered[2] = 200
+    led.fetch(2, 0, broker_epoch=200)
+    assert led.leader.take_proposal() is not None
+
+
 def test_a_leader_leaves_no_one_but_itself() -> None:
     led = Led(records=1)
     led.leader.tick(LAG_MS + 1)
