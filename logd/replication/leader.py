@@ -55,7 +55,7 @@ class PartitionState(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class LeaderSettings:
-    """May be changed while running."""
+    """May be changed while running; call `Leader.tick` then."""
 
     replica_lag_time_max_ms: int = 30_000
     """``replica.lag.time.max.ms``: a follower that was not caught up for so long leaves the ISR."""

@@ -142,6 +142,14 @@ def test_min_insync_replicas() -> None:
     led.leader.check_enough_replicas()
 
 
+def test_fewer_min_insync_replicas_let_the_high_watermark_go() -> None:
+    led = Led(dataclasses.replace(IMAGE, isr=(1,)), records=1, min_insync_replicas=2)
+    assert led.leader.high_watermark == 0
+    led.leader.settings.min_insync_replicas = 1
+    led.leader.tick(0)
+    assert led.leader.high_watermark == 1
+
+
 def test_more_min_insync_replicas_than_replicas_hold_nothing_back() -> None:
     """What is written with acks=1 can be read, as ever; acks=all is refused."""
     led = Led(records=1, min_insync_replicas=5)
