@@ -64,8 +64,10 @@ class LeaderSettings:
 
 
 class Leader:
-    """Whoever calls anything with a time looks afterwards whether ``high_watermark`` has risen, and at
-    `take_proposal`.
+    """A partition led here, in one leader epoch.
+
+    Whatever takes a time may raise ``high_watermark`` and have something to propose: look at it afterwards,
+    and at `take_proposal`.
     """
 
     __slots__ = (
