@@ -229,7 +229,7 @@ class Leader:
         else:
             self._at_end.discard(follower)
         if broker_id not in self._in_sync.maximal:
-            self._maybe_expand(follower)
+            self._maybe_expand(follower, now_ms)
         if before <= self.high_watermark:
             self._advance(now_ms)
         return None
@@ -293,19 +293,24 @@ class Leader:
 
     def _is_slow(self, replica: int, now_ms: int) -> bool:
         follower = self._followers.get(replica)
-        return follower is not None and not follower.is_caught_up(
-            self.log_end_offset, now_ms, self.settings.replica_lag_time_max_ms
-        )
+        return follower is not None and not self._is_caught_up(follower, now_ms)
 
-    def _maybe_expand(self, follower: Progress) -> None:
+    def _is_caught_up(self, follower: Progress, now_ms: int) -> bool:
+        return follower.is_caught_up(self.log_end_offset, now_ms, self.settings.replica_lag_time_max_ms)
+
+    def _maybe_expand(self, follower: Progress, now_ms: int) -> None:
         """Propose to take in a follower that has what is committed, and is in this leader epoch: before the
         epoch's start the leader may hold more than its high watermark that is committed.
+
+        A high watermark that rests says little: whoever has come to it may be far behind, and would be taken
+        out again for that (KAFKA-19996). Then it has to be caught up as well.
         """
         in_sync = self._in_sync
         if (
             in_sync.proposal is None
             and follower.log_end_offset >= self.high_watermark
             and follower.log_end_offset >= self.epoch_start_offset
+            and (not self._is_resting or self._is_caught_up(follower, now_ms))
             and self._is_eligible(follower)
         ):
             self._propose([*in_sync.isr, follower.broker_id])
@@ -393,9 +398,14 @@ class Leader:
 
     # The high watermark
 
+    @property
+    def _is_resting(self) -> bool:
+        """Whether it must not rise: there are fewer in sync than promised, and than there could be."""
+        return len(self._in_sync.isr) < min(self.settings.min_insync_replicas, len(self.replicas))
+
     def _advance(self, now_ms: int) -> None:
         """See how far all that count have come."""
-        if len(self._in_sync.isr) < min(self.settings.min_insync_replicas, len(self.replicas)):
+        if self._is_resting:
             return
         end = self._own_end
         for follower in self._followers.values():
@@ -406,6 +416,5 @@ class Leader:
 
     def _is_waited_for(self, follower: Progress, now_ms: int) -> bool:
         return follower.broker_id in self._in_sync.maximal or (
-            follower.is_caught_up(self.log_end_offset, now_ms, self.settings.replica_lag_time_max_ms)
-            and self._is_eligible(follower)
+            self._is_caught_up(follower, now_ms) and self._is_eligible(follower)
         )
