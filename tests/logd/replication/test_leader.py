@@ -310,6 +310,8 @@ def test_an_image_of_the_same_partition_epoch_has_the_proposal_sent_again() -> N
     led.fetch(2, 0)
     proposal = led.leader.take_proposal()
     assert proposal is not None
+    led.leader.image_changed(dataclasses.replace(IMAGE, isr=(1,)), 0)
+    assert led.leader.take_proposal() is None  # it is on its way
     led.leader.refused(proposal, ErrorCode.INVALID_UPDATE_VERSION, 0)
     assert led.leader.take_proposal() is None
     led.leader.image_changed(dataclasses.replace(IMAGE, isr=(1,)), 0)
