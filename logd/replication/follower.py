@@ -67,7 +67,8 @@ class Follower:
     """``high_watermark`` is the leader's as far as the own log goes. It only rises, but for truncations.
 
     For another leader or leader epoch there is a new `Follower`, with the ``high_watermark`` of the one
-    before or, where this broker led, of the `Leader`.
+    before or, where this broker led, of the `Leader`. Make it when nothing is being done to the log: what the
+    one before asked for, and is under way in a thread, ends first.
     """
 
     __slots__ = ("_log", "high_watermark", "leader", "leader_epoch", "next")
@@ -89,10 +90,8 @@ class Follower:
         return fetch
 
     def _fetch(self) -> Fetch:
-        log = self._log
-        end = log.log_end_offset
-        epoch = log.epoch_of(end - 1) if end > log.log_start_offset else -1
-        return Fetch(end, epoch, self.leader_epoch)
+        end = self._log.log_end_offset
+        return Fetch(end, self._log.epoch_of(end - 1), self.leader_epoch)
 
     # Answers
 

@@ -5,8 +5,9 @@ Until then it counts on every ISR that may hold: the *maximal* one is everybody 
 whoever the controller may elect has been waited for.
 
     committed ──propose──▶ unsent ──take──▶ sent ──▶ committed   accepted, or the image has a newer epoch
-                             ▲               │ ├───▶ committed   withdrawn: refused for what it asks for
-                             └── unanswered ─┘ └───▶ stalled     outdated: the image will say
+                             ▲ ▲             │ ├───▶ committed   withdrawn: refused for what it asks for
+                             │ └─ unanswered ┘ └───▶ stalled     outdated: the image will say
+                             └──────── confirmed ──────┘
 """
 
 from __future__ import annotations
@@ -72,6 +73,11 @@ class InSync:
     def outdated(self) -> None:
         """It was decided on an image that is no longer true: wait for the true one."""
         self.state = ProposalState.STALLED
+
+    def confirmed(self) -> None:
+        """The image says once more what the proposal was decided on."""
+        if self.state is ProposalState.STALLED:
+            self.state = ProposalState.UNSENT
 
     def withdrawn(self) -> None:
         """The controller refused it since a broker in it is registered anew, or shuts down. That stays so:

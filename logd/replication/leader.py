@@ -30,15 +30,11 @@ BrokerEpochs: TypeAlias = Callable[[int], int | None]
 AWAIT_IMAGE = frozenset(
     (
         ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.INVALID_REQUEST,
         ErrorCode.INVALID_UPDATE_VERSION,
         ErrorCode.NEW_LEADER_ELECTED,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     )
 )
-"""The controller knows better; what it knows comes by itself. After any other error: send it again."""
+"""The controller has a newer image, and that comes by itself. After any other error: send it again."""
 
 
 class PartitionState(Protocol):
@@ -59,7 +55,7 @@ class PartitionState(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class LeaderSettings:
-    """May be changed while running."""
+    """May be changed while running; call `Leader.tick` then."""
 
     replica_lag_time_max_ms: int = 30_000
     """``replica.lag.time.max.ms``: a follower that was not caught up for so long leaves the ISR."""
@@ -68,8 +64,10 @@ class LeaderSettings:
 
 
 class Leader:
-    """Whoever calls anything with a time looks afterwards whether ``high_watermark`` has risen, and at
-    `take_proposal`.
+    """A partition led here, in one leader epoch.
+
+    Whatever takes a time may raise ``high_watermark`` and have something to propose: look at it afterwards,
+    and at `take_proposal`.
     """
 
     __slots__ = (
@@ -182,7 +180,9 @@ class Leader:
             self._at_end.clear()
         self.log_end_offset = log_end_offset
         self._own_end = log_end_offset if own_end is None else own_end
-        if len(self._in_sync.maximal) == 1:
+        if not self._followers:
+            self.high_watermark = self._own_end
+        elif len(self._in_sync.maximal) == 1:
             self._advance(now_ms)
 
     def flushed(self, own_end: int, now_ms: int) -> None:
@@ -229,7 +229,7 @@ class Leader:
         else:
             self._at_end.discard(follower)
         if broker_id not in self._in_sync.maximal:
-            self._maybe_expand(follower)
+            self._maybe_expand(follower, now_ms)
         if before <= self.high_watermark:
             self._advance(now_ms)
         return None
@@ -293,19 +293,24 @@ class Leader:
 
     def _is_slow(self, replica: int, now_ms: int) -> bool:
         follower = self._followers.get(replica)
-        return follower is not None and not follower.is_caught_up(
-            self.log_end_offset, now_ms, self.settings.replica_lag_time_max_ms
-        )
+        return follower is not None and not self._is_caught_up(follower, now_ms)
 
-    def _maybe_expand(self, follower: Progress) -> None:
+    def _is_caught_up(self, follower: Progress, now_ms: int) -> bool:
+        return follower.is_caught_up(self.log_end_offset, now_ms, self.settings.replica_lag_time_max_ms)
+
+    def _maybe_expand(self, follower: Progress, now_ms: int) -> None:
         """Propose to take in a follower that has what is committed, and is in this leader epoch: before the
         epoch's start the leader may hold more than its high watermark that is committed.
+
+        A high watermark that rests says little: whoever has come to it may be far behind, and would be taken
+        out again for that (KAFKA-19996). Then it has to be caught up as well.
         """
         in_sync = self._in_sync
         if (
             in_sync.proposal is None
             and follower.log_end_offset >= self.high_watermark
             and follower.log_end_offset >= self.epoch_start_offset
+            and (not self._is_resting or self._is_caught_up(follower, now_ms))
             and self._is_eligible(follower)
         ):
             self._propose([*in_sync.isr, follower.broker_id])
@@ -346,8 +351,6 @@ class Leader:
         in_sync = self._in_sync
         if proposal is not in_sync.proposal or leader_epoch != self.leader_epoch:
             return
-        if partition_epoch < in_sync.partition_epoch:
-            return
         self._commit(isr, partition_epoch, now_ms)
 
     def refused(self, proposal: Proposal, error_code: int, now_ms: int) -> None:
@@ -374,6 +377,8 @@ class Leader:
         """Take other replicas or another ISR of the same leader epoch; an older image is passed over."""
         assert image.leader_epoch == self.leader_epoch, "a new leader epoch is a new Leader's"
         if image.partition_epoch <= self._in_sync.partition_epoch:
+            if image.partition_epoch == self._in_sync.partition_epoch:
+                self._in_sync.confirmed()
             return
         self.replicas = image.replicas
         known = self._followers
@@ -382,7 +387,6 @@ class Leader:
             for replica in image.replicas
             if replica != self._id
         }
-        self._at_end.intersection_update(self._followers.values())
         self._commit(image.isr, image.partition_epoch, now_ms)
 
     def _commit(self, isr: tuple[int, ...], partition_epoch: int, now_ms: int) -> None:
@@ -394,9 +398,14 @@ class Leader:
 
     # The high watermark
 
+    @property
+    def _is_resting(self) -> bool:
+        """Whether it must not rise: there are fewer in sync than promised, and than there could be."""
+        return len(self._in_sync.isr) < min(self.settings.min_insync_replicas, len(self.replicas))
+
     def _advance(self, now_ms: int) -> None:
         """See how far all that count have come."""
-        if len(self._in_sync.isr) < min(self.settings.min_insync_replicas, len(self.replicas)):
+        if self._is_resting:
             return
         end = self._own_end
         for follower in self._followers.values():
@@ -407,6 +416,5 @@ class Leader:
 
     def _is_waited_for(self, follower: Progress, now_ms: int) -> bool:
         return follower.broker_id in self._in_sync.maximal or (
-            follower.is_caught_up(self.log_end_offset, now_ms, self.settings.replica_lag_time_max_ms)
-            and self._is_eligible(follower)
+            self._is_caught_up(follower, now_ms) and self._is_eligible(follower)
         )

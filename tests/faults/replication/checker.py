@@ -146,6 +146,11 @@ class Checker:
                 f"committed is up to {high_watermark} in leader epoch {epoch}",
             )
 
+    def truncated(self, broker_id: int, *, takes_committed: bool) -> None:
+        """A follower has truncated its log."""
+        if takes_committed and not self.is_unclean:
+            self.broken(Kind.OUT_OF_SYNC, f"broker {broker_id} truncated what it knew to be committed")
+
     # In the end
 
     def audit(self, logs: dict[int, MemoryLog]) -> None:

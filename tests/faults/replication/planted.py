@@ -83,9 +83,9 @@ class WaitsForProposed(Leader):
 class TakesInTooEarly(Leader):
     """At the high watermark, which a new leader knows late, and not at the start of its epoch."""
 
-    def _maybe_expand(self, follower: Progress) -> None:
+    def _maybe_expand(self, follower: Progress, now_ms: int) -> None:
         self.epoch_start_offset = 0
-        super()._maybe_expand(follower)
+        super()._maybe_expand(follower, now_ms)
 
 
 class KeepsReturning(ControllerModel):

@@ -84,9 +84,8 @@ class Host:
     is_paused: bool = False
     life: int = 0
     backlog: list[tuple[Callable[..., None], tuple[Any, ...]]] = field(default_factory=list)
-    asking: Fetch | None = None
-    """The fetch that is under way."""
     asks: int = 0
+    """Fetches so far; an answer to another than the last one starts no next one."""
 
 
 class Simulation:
@@ -264,7 +263,6 @@ class Simulation:
         self.say(f"broker {host.node.id} starts")
         host.is_up = True
         host.life += 1
-        host.asking = None
         self._register(host)
         self.later(host, self.rng.randrange(TICK_MS), self._tick, host)
         self.later(host, self.rng.randrange(TICK_MS), self._fetch, host)
@@ -432,6 +430,7 @@ class Simulation:
             if isinstance(follower.next, Truncate):
                 self.say(f"broker {node.id} truncates: {follower.next}")
                 node.truncate(follower.next)
+                self.checker.truncated(node.id, takes_committed=node.truncated_committed)
             if isinstance(follower.next, Fetch):
                 self._send_fetch(host, follower, follower.next)
                 return

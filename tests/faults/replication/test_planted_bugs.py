@@ -29,6 +29,7 @@ def first_caught(name: str) -> int | None:
     return None
 
 
+@depth.deep
 def test_clients_notice() -> None:
     """And not only those who see into the brokers."""
     noticed = {Kind.LOST_WRITE, Kind.DIRTY_READ, Kind.INCONSISTENT_OFFSET}
