@@ -261,7 +261,11 @@ class Broker:
             await self.catalog.take_in(changes)
 
     def _start_coordinators(self) -> None:
-        self.producer_ids = ProducerIds.stored(self._store, self.image)
+        shared = self.shared
+        if shared is None:
+            self.producer_ids = ProducerIds.stored(self._store, self.image)
+        else:
+            self.producer_ids = shared.producer_ids()
         for path in self.log_dirs.unusable:
             self.producer_ids.unread(f"log folder {path}")
         self.groups = Groups(
@@ -279,9 +283,10 @@ class Broker:
             now_ms=self.now_ms,
             create_topic=self.auto_create,
             read_in=self.warmer.read_in,
+            cluster=None if shared is None else shared.others(self),
         )
         self.catalog.set_guard(self.transactions)
-        if self.shared is not None:
+        if shared is not None:
             self.groups.only_elected()
             self.transactions.only_elected()
         self.groups.start()

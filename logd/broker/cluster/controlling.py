@@ -50,6 +50,8 @@ class Controlling:
         self._gone = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._publisher: Publisher | None = None
+        self.image: ClusterImage | None = None
+        """What is decided on, once it is loaded."""
         self._serving: asyncio.Future[ServingController] = asyncio.get_running_loop().create_future()
 
     def start(self) -> None:
@@ -87,7 +89,7 @@ class Controlling:
 
     async def _run(self) -> None:
         try:
-            image = ClusterImage.of(await self._store.load())
+            image = self.image = ClusterImage.of(await self._store.load())
             controller = Controller(image, epoch=self.elected.epoch, settings=self._settings)
             publisher = self._publisher = Publisher(
                 self.elected.broker_id, self.elected.epoch, image, self._peers, self._gone

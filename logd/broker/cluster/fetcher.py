@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from logd.backoff import Backoff
 from logd.broker.cluster.following import Following
-from logd.broker.cluster.peers import version_of
+from logd.broker.cluster.peer_connections import version_of
 from logd.broker.partition import Partition
 from logd.broker.rounds import report
 from logd.client.fetcher.session import NO_SESSION, FetchSession
@@ -57,7 +57,7 @@ class FetcherSettings:
 
 
 class Asking(Protocol):
-    """Connections to brokers: `peers.Peers`."""
+    """Connections to brokers: `PeerConnections`."""
 
     async def request(self, broker: int, message: Message, *, lane: str = "") -> ListOffsetsResponse:
         """Ask a broker; MillstreamError."""

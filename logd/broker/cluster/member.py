@@ -17,7 +17,7 @@ from typing import Any, Final
 from logd.backoff import Backoff
 from logd.broker.catalog import TopicCatalog
 from logd.broker.cluster.controlling import Controlling
-from logd.broker.cluster.peers import Peers
+from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.publisher import update_of
 from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
 from logd.metadata.controller.core import ControllerSettings
@@ -50,7 +50,7 @@ class Member:
         self,
         node_id: int,
         session: Session,
-        peers: Peers,
+        peers: PeerConnections,
         *,
         image: ClusterImage,
         catalog: TopicCatalog,
@@ -165,6 +165,11 @@ class Member:
                 f"broker {self.node_id} is not the controller: {self.controller_id} is",
             )
         return self._controlling
+
+    @property
+    def controller_image(self) -> ClusterImage | None:
+        """What the controller knows, where this is it and has loaded it."""
+        return None if self._controlling is None else self._controlling.image
 
     @property
     def is_active(self) -> bool:

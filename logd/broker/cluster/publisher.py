@@ -24,7 +24,7 @@ log = logging.getLogger("logd.cluster")
 
 
 class Asking(Protocol):
-    """Connections to brokers: `peers.Peers`."""
+    """Connections to brokers: `PeerConnections`."""
 
     async def request(self, broker: int, message: Message, *, lane: str = "") -> ClusterUpdateResponse:
         """Ask a broker; MillstreamError."""

@@ -8,25 +8,31 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from logd.broker.cluster.assignment import Assignment
 from logd.broker.cluster.fetcher import FetcherSettings, ReplicaFetcher
 from logd.broker.cluster.fetchers import Fetchers
 from logd.broker.cluster.leading import Leading
 from logd.broker.cluster.member import Member
-from logd.broker.cluster.peers import Peers
+from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.partition import Partition
+from logd.broker.peers import Cluster
+from logd.broker.producer_id_blocks import BlocksAhead
+from logd.broker.producer_ids import ProducerIds
 from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE
-from logd.errors import MillstreamError
+from logd.errors import MillstreamError, error_for
 from logd.metadata.controller.core import ControllerSettings
-from logd.metadata.image import Change, ClusterImage
+from logd.metadata.image import BrokerImage, Change, ClusterImage
 from logd.metadata.zookeeper import cluster
 from logd.metadata.zookeeper.session import Session
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
 from logd.metadata.zookeeper.znodes import Endpoint, Registration
 from logd.storage.checkpoints import encode_uuid
+from logd.topic_partition import TopicPartition
+from logd.wire import Message
+from logd.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 if TYPE_CHECKING:
     from logd.broker.broker import Broker
@@ -57,6 +63,7 @@ class Shared:
         self._session: Session
         self._member: Member | None = None
         self._assignment: Assignment | None = None
+        self._blocks: BlocksAhead | None = None
 
     async def open(self) -> str:
         """Reach ZooKeeper; the id of the cluster that is kept there. Unreachable, NotAllowed, BadZnode."""
@@ -73,10 +80,36 @@ class Shared:
         assert self._member is not None, "equip comes first"
         return self._member
 
+    # What coordinators need of the others (`logd.broker.peers`, `producer_id_blocks`)
+
+    def others(self, broker: Broker) -> Cluster:
+        """Who leads what, and a way to ask."""
+        return Cluster(_Leaders(broker), self)
+
+    def producer_ids(self) -> ProducerIds:
+        """Those the controller gives."""
+        self._blocks = BlocksAhead(self)
+        return ProducerIds.of_cluster(self._blocks)
+
+    async def request(self, broker_id: int, message: Message) -> Any:
+        """Ask another broker. See `logd.broker.peers.Peers`."""
+        return await self.member.request(broker_id, message)
+
+    async def next_block(self) -> tuple[int, int]:
+        """See `ProducerIdBlocks`."""
+        member = self.member
+        request = AllocateProducerIdsRequest(broker_id=member.node_id, broker_epoch=member.epoch)
+        answer: AllocateProducerIdsResponse = await member.ask_controller(request)
+        if answer.error_code:
+            raise error_for(answer.error_code, "AllocateProducerIds")
+        return answer.producer_id_start, answer.producer_id_start + answer.producer_id_len - 1
+
+    # Life among the others
+
     def equip(self, broker: Broker) -> None:
         """Give the broker's partitions what they need of the others."""
         listener = self._listener or broker.endpoints[0].listener
-        peers = Peers(broker.node_id, lambda: broker.image.brokers, listener)
+        peers = PeerConnections(broker.node_id, lambda: self._brokers(broker), listener)
         member = self._member = Member(
             broker.node_id,
             self._session,
@@ -101,6 +134,11 @@ class Shared:
         self._assignment = Assignment(broker.node_id, leading, fetchers, _Coordinators(broker))
         broker.catalog.join(self._assignment, topics_deleted=lambda names: _forget_topics(broker, names))
 
+    def _brokers(self, broker: Broker) -> Mapping[int, BrokerImage]:
+        """Those alive: the controller knows it before it tells, also itself."""
+        controller = self.member.controller_image
+        return (controller or broker.image).brokers
+
     def _fetcher(self, broker: Broker, member: Member, leader: int) -> ReplicaFetcher:
         return ReplicaFetcher(
             leader,
@@ -122,7 +160,22 @@ class Shared:
         """Lead nothing and follow nothing any more."""
         if self._assignment is not None:
             await self._assignment.stop()
+        if self._blocks is not None:
+            await self._blocks.stop()
         await self.member.stop()
+
+
+class _Leaders:
+    """See `logd.broker.peers.Leaders`."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker_id = broker.node_id
+        self._broker = broker
+
+    def leader_of(self, where: TopicPartition) -> int | None:
+        """By the image."""
+        state = self._broker.image.partitions.get(where)
+        return None if state is None else state.leader
 
 
 class _Coordinators:

@@ -15,7 +15,7 @@ from logd.broker.cluster.assignment import Assignment
 from logd.broker.cluster.fetcher import FetcherSettings, ReplicaFetcher
 from logd.broker.cluster.fetchers import Fetchers
 from logd.broker.cluster.leading import Leading
-from logd.broker.cluster.peers import Peers
+from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.partition import Partition
 from logd.config.load import from_properties
 from logd.embedded import EmbeddedBroker
@@ -64,7 +64,7 @@ class Node:
         await self.embedded.start()
         broker = self.embedded.broker
         self.epoch = self.cluster.next_epoch()
-        self.peers = Peers(self.id, lambda: self.cluster.image.brokers, LISTENER)
+        self.peers = PeerConnections(self.id, lambda: self.cluster.image.brokers, LISTENER)
         own = self.own
         self.leading = Leading(
             self.cluster.image,

@@ -28,7 +28,7 @@ MAX_IN_FLIGHT: Final = 64
 RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
 
 
-class Peers:
+class PeerConnections:
     """`brokers` are the brokers alive, read at each request; `listener`: the name of the one they talk by."""
 
     def __init__(
