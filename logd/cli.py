@@ -16,7 +16,9 @@ import typer
 
 if TYPE_CHECKING:
     from logd.broker.broker import Broker
+    from logd.broker.cluster.shared import Shared
     from logd.config.load import Loaded
+    from logd.errors import MillstreamError
 
 app = typer.Typer(add_completion=False, help="The log daemon: a broker every Kafka client can talk to.")
 
@@ -95,7 +97,7 @@ async def _serve(loaded: Loaded, started: float) -> int:
         stop.set()
 
     try:
-        embedded = EmbeddedBroker(loaded.config, on_dead=on_dead)
+        embedded = EmbeddedBroker(loaded.config, on_dead=on_dead, shared=_shared(loaded, on_dead))
         await embedded.start()
     except ConfigError as error:
         print(f"logd: {error.key}={error.value!s} is not allowed: {error.allowed}", file=sys.stderr)
@@ -110,6 +112,23 @@ async def _serve(loaded: Loaded, started: float) -> int:
         await embedded.stop()
     log.info("stopped")
     return 1 if dead else 0
+
+
+def _shared(loaded: Loaded, on_dead: Callable[[], None]) -> Shared | None:
+    """The cluster to join; None: the broker coordinates itself. ConfigError."""
+    from logd.config.zookeeper import ZooKeeperConfig
+
+    zookeeper = ZooKeeperConfig.of(loaded.config.given)
+    if not zookeeper.millstream_cluster_preview:
+        return None
+    from logd.broker.cluster.shared import Shared
+    from logd.broker.zookeeper_settings import zookeeper_settings
+
+    def failed(error: MillstreamError) -> None:
+        log.critical("%s: stopping", error)
+        on_dead()
+
+    return Shared(zookeeper_settings(zookeeper), failed=failed)
 
 
 def _ready_line(broker: Broker, started: float) -> str:

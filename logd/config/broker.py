@@ -34,6 +34,8 @@ DEDUPE_BUFFER_MIN = 1024 * 1024
 """Bytes a cleaner needs for keys."""
 
 _POSITIVE = at_least(1)
+CLUSTER_PREVIEW = "millstream.cluster.preview"
+"""See `logd.config.zookeeper`."""
 _NOT_NEGATIVE = at_least(0)
 
 
@@ -359,10 +361,15 @@ class BrokerConfig:
             "flush_ms": self.log_flush_scheduler_interval_ms,
         }
 
+    @property
+    def is_among_others(self) -> bool:
+        """Whether it is to join a cluster of several, which is not finished."""
+        return self.given.get(CLUSTER_PREVIEW, "false").strip().lower() == "true"
+
     def validate(self) -> None:
         """Check what no key can be checked for alone."""
         for key in ("default.replication.factor", "offsets.topic.replication.factor"):
-            if (factor := getattr(self, key.replace(".", "_"))) > 1:
+            if (factor := getattr(self, key.replace(".", "_"))) > 1 and not self.is_among_others:
                 raise ConfigError(key, factor, "1, since embedded coordination knows one broker")
         folders = [os.path.abspath(path) for path in self.log_dirs]
         if len(set(folders)) < len(folders):

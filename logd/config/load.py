@@ -11,7 +11,7 @@ from logd.config.inert import INERT_SETTINGS
 from logd.config.known import REFUSED_PREFIXES, has_no_effect
 from logd.config.properties import parse_overrides, read_properties
 from logd.config.renamed import NOTES, with_todays_names
-from logd.config.zookeeper import ZOOKEEPER_SETTINGS
+from logd.config.zookeeper import ZOOKEEPER_SETTINGS, ZooKeeperConfig
 from logd.errors import ConfigError
 
 
@@ -37,6 +37,7 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
     notes: list[str] = []
     warnings: list[str] = []
     today = with_todays_names(properties, notes)
+    is_preview = ZooKeeperConfig.of(today).millstream_cluster_preview
     for key, value in today.items():
         if key in BROKER_SETTINGS or key in NOTES:
             continue
@@ -45,7 +46,8 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             notes.append(f"{key}: {inert.doc}")
         elif (declared := ZOOKEEPER_SETTINGS.get(key)) is not None:
             declared.parse(value)
-            notes.append(f"{key}: no effect yet, this broker coordinates itself")
+            if not is_preview:
+                notes.append(f"{key}: no effect yet, this broker coordinates itself")
         elif key.startswith("zookeeper."):
             notes.append(f"{key}: no effect, this broker coordinates itself")
         elif key.startswith(REFUSED_PREFIXES):
