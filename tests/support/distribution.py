@@ -27,7 +27,7 @@ SHARDS = {
 """Files in several groups, each test by its name's checksum."""
 SECONDS = {
     "spark": 300,
-    "zookeeper": 60,
+    "zookeeper": 80,
     "interop/test_truncated_logs.py": 100,
     "millstream/test_records_exchange.py": 100,
     "millstream/kafka_tools/test_transcripts.py": 80,
