@@ -25,8 +25,8 @@ from logd.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
-MARKERS_PER_REQUEST = 1_000
-"""Partitions named in one request at most."""
+MARKERS_PER_REQUEST = 100
+"""Partitions named in one request at most: whoever serves it has others waiting."""
 MARKERS_QUEUED_MAX = 10_000
 """Markers that wait for one broker; whoever comes beyond that has to come again."""
 
@@ -72,7 +72,7 @@ class MarkerQueues:
         "markers_queued": 0,
         "markers_queued_max": MARKERS_QUEUED_MAX,
         "markers_in_flight": 0,
-        "broker_markers_in_flight_max": IN_FLIGHT_MAX,
+        "markers_in_flight_max": IN_FLIGHT_MAX,
     }
 
     def __init__(self, peers: Peers) -> None:

@@ -33,7 +33,8 @@ from logd.wire.messages.add_partitions_to_txn import (
 
 ADMISSIONS_MAX = 10_000
 """Questions and answers held at a time; whoever comes beyond that has to come again."""
-QUESTIONS_PER_REQUEST = 1_000
+QUESTIONS_PER_REQUEST = 100
+"""Partitions named in one request at most: whoever serves it has others waiting."""
 ANSWER_HOLDS_S = 1.0
 """How long an answer waits for its batch, which comes in the loop's next turns unless its client is gone."""
 
