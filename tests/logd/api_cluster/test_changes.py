@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from logd.metadata.publication import Publication
 
 from logd.errors import ErrorCode
 from logd.metadata.controller.core import Controller
 from logd.metadata.image import Change, ClusterImage, PartitionImage
-from logd.metadata.publication import Publication
 from logd.metadata.serving import ServingController
 from logd.topic_partition import TopicPartition
 from logd.wire.messages.alter_partition_reassignments import (
