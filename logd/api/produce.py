@@ -10,6 +10,7 @@ From version 12 on a transactional batch makes its partition part of the transac
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -34,9 +35,10 @@ if TYPE_CHECKING:
     from logd.broker.partition import Partition
     from logd.broker.topic import Topic as BrokerTopic
     from logd.storage import Appended
+    from logd.wire.produce import ReceivedProduce
 
     Answers: TypeAlias = list[tuple[Topic, list[PartitionProduced]]]
-    Unflushed: TypeAlias = list[tuple[list[PartitionProduced], int, Awaitable[None]]]
+    Unflushed: TypeAlias = list[tuple[list[PartitionProduced], int, Partition, Awaitable[None]]]
     """An answer's list and place in it, and what it has to wait for."""
 
 
@@ -94,7 +96,7 @@ def serve(
                     and acks
                     and (flushed := partition.flushed(appended, acks)) is not None
                 ):
-                    unflushed.append((produced, len(produced), flushed))
+                    unflushed.append((produced, len(produced), partition, flushed))
                 first, _, append_time, log_start, _ = appended
                 produced.append(PartitionProduced(index, 0, first, append_time, log_start))
             except KafkaError as error:
@@ -116,38 +118,42 @@ def serve(
         _close_on_error(answers)
         return None
     if unflushed or waiting:
-        return _answer_later(answers, unflushed, waiting, acks, version, correlation_id, context)
+        return _answer_later(request, answers, unflushed, waiting, version, correlation_id, context)
     if is_misled:
         return _encode_with_leaders(answers, version, correlation_id, context)
     return encode_produce_response(answers, version, correlation_id)
 
 
 async def _answer_later(
+    request: ReceivedProduce,
     answers: Answers,
     unflushed: Unflushed,
     waiting: list[Waiting],
-    acks: int,
     version: int,
     correlation_id: int,
     context: RequestContext,
 ) -> bytes:
     """The response, once what it acknowledges is on the disk and with the other replicas, or is known not to
-    get there.
+    get there; with REQUEST_TIMED_OUT for what other replicas have not got in the time the client gives.
     """
+    deadline = context.broker.loop.time() + request.timeout_ms / 1000
     for produced, place, partition, again, consent in waiting:
         try:
             appended = await _append_once_admitted(again, consent)
-            flushed = partition.flushed(appended, acks)
+            flushed = partition.flushed(appended, request.acks)
         except KafkaError as error:
             produced[place] = _failed(partition.index, error, version)
             continue
         first, _, append_time, log_start, _ = appended
         produced[place] = PartitionProduced(partition.index, 0, first, append_time, log_start)
         if flushed is not None:
-            unflushed.append((produced, place, flushed))
-    for produced, place, flushed in unflushed:
+            unflushed.append((produced, place, partition, flushed))
+    for produced, place, partition, flushed in unflushed:
         try:
-            await flushed
+            async with asyncio.timeout_at(None if partition.role is None else deadline):
+                await flushed
+        except TimeoutError:
+            produced[place] = PartitionProduced(partition.index, ErrorCode.REQUEST_TIMED_OUT)
         except KafkaError as error:
             produced[place] = _failed(produced[place].partition, error, version)
     return _encode_with_leaders(answers, version, correlation_id, context)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from logd.metadata.publication import Publication
 
 from logd.errors import ErrorCode
 from logd.metadata.controller.core import Controller
@@ -201,9 +200,9 @@ def published(cluster: Cluster) -> list[Change]:
     """What is published while broker 1 has the controller's role, with an image of the controller's own."""
     changes: list[Change] = []
 
-    def publish(publication: Publication) -> None:
-        changes.extend(publication.changes)
-        cluster.apply(*publication.changes)
+    def publish(published: list[Change]) -> None:
+        changes.extend(published)
+        cluster.apply(*published)
 
     controller = Controller(ClusterImage.of(cluster.broker.image.as_changes()), epoch=3)
     cluster.broker.catalog.controller = ServingController(
