@@ -19,10 +19,11 @@ from logd.broker.catalog import TopicCatalog
 from logd.broker.cluster.controlling import Controlling
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.publisher import update_of
+from logd.broker.rounds import report
 from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
 from logd.metadata.controller.core import ControllerSettings
 from logd.metadata.feed.inbox import Inbox
-from logd.metadata.image import ClusterImage
+from logd.metadata.image import Change, ClusterImage
 from logd.metadata.zookeeper.cluster import prepare
 from logd.metadata.zookeeper.election import Candidate, Elected
 from logd.metadata.zookeeper.election import Controller as Seen
@@ -206,13 +207,20 @@ class Member:
         async with self._taking:
             try:
                 changes = self._inbox.take(update_of(request))
-                await self._catalog.follow(changes)
-                if self._inbox.is_complete and not self._is_told.is_set():
-                    await self._catalog.set_strays_aside()
-                    self._is_told.set()
             except KafkaError as error:
                 return ClusterUpdateResponse(error_code=error.code, error_message=error.message)
-            except BaseException:
+            try:
+                await self._apply(changes)
+            except Exception as error:
+                report("what the controller tells", error)
                 self._inbox.registered(self.epoch)  # part of it is applied: everything has to be said again
-                raise
+                return ClusterUpdateResponse(
+                    error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message=str(error)
+                )
         return ClusterUpdateResponse()
+
+    async def _apply(self, changes: list[Change]) -> None:
+        await self._catalog.follow(changes)
+        if self._inbox.is_complete and not self._is_told.is_set():
+            await self._catalog.set_strays_aside()
+            self._is_told.set()

@@ -22,7 +22,7 @@ from logd.broker.peers import Cluster
 from logd.broker.producer_id_blocks import BlocksAhead
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE
-from logd.errors import MillstreamError, error_for
+from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
 from logd.metadata.controller.core import ControllerSettings
 from logd.metadata.image import BrokerImage, Change, ClusterImage
 from logd.metadata.zookeeper import cluster
@@ -224,8 +224,10 @@ class NoStore:
         """There is nothing to make smaller."""
 
     async def write(self, changes: list[Change]) -> None:
-        """Only the controller writes."""
-        raise OSError("changes of a cluster of several brokers are written by its controller")
+        """Only the controller writes. KafkaError(NOT_CONTROLLER)."""
+        raise KafkaError(
+            ErrorCode.NOT_CONTROLLER, "changes of a cluster of several brokers are written by its controller"
+        )
 
     def close(self) -> None:
         """There is nothing to let go of."""
