@@ -104,6 +104,4 @@ class PeerQueue(Generic[T]):
             await self._send(batch)
         finally:
             self._under_way.remove(batch)
-            if not self._is_due and self._waiting:
-                self._is_due = True
-                asyncio.get_running_loop().call_soon(self._begin)
+        self._begin()  # not behind a cancellation: everything ends then
