@@ -3,9 +3,10 @@
 Everything happens inside the data callback: with one replica a write is committed once it is appended, so
 that acks=1 and acks=all are answered at once, except where flush.messages or flush.ms ask for an fsync: then
 the answer waits for it, and the connection's later requests wait for the answer. So does a batch that begins
-a transaction in its partition, where the coordinator's log asks for an fsync. With acks=0 there is no answer,
-and an error closes the connection, which is the only way to tell. Topics are named by id from version 13 on.
-From version 12 on a transactional batch makes its partition part of the transaction (KIP-890).
+a transaction in its partition, where the coordinator's log asks for an fsync or its coordinator is another
+broker. With acks=0 there is no answer, and an error closes the connection, which is the only way to tell.
+Topics are named by id from version 13 on. From version 12 on a transactional batch makes its partition part
+of the transaction (KIP-890).
 """
 
 from __future__ import annotations

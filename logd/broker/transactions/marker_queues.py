@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from logd.broker.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
-from logd.broker.peers import NO_LEADER, Peers
+from logd.broker.peers import NO_LEADER, Leaders, Peers
 from logd.broker.rounds import Rounds, report
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
 from logd.topic_partition import TopicPartition
@@ -93,6 +93,14 @@ class MarkerQueues:
             sender = self._senders[broker_id] = _MarkerSender(broker_id, self._peers, self._rounds)
         return sender.send(where, outcome)
 
+    def leaders_changed(self, leaders: Leaders) -> None:
+        """Give back what waits for a broker that does not lead the partition any more: it may not answer."""
+        for broker_id, sender in self._senders.items():
+            moved = [
+                queued for queued in sender.queue.unanswered() if leaders.leader_of(queued.where) != broker_id
+            ]
+            sender.give_back(moved)
+
     def statistics(self) -> dict[str, int]:
         """markers_queued for the broker that most wait for, with the bound of each; markers_in_flight:
         requests under way to the broker that has most, with the bound of each.
@@ -139,9 +147,10 @@ class _MarkerSender:
         except Exception as error:
             report(f"markers for broker {self._broker_id}", error)
         finally:
-            self._give_back(batch)
+            self.give_back(batch)
 
-    def _give_back(self, batch: Sequence[_Queued]) -> None:
+    def give_back(self, batch: Sequence[_Queued]) -> None:
+        """Have the coordinators of what is not written come again."""
         for where, _, written in batch:
             if not written.done():
                 said = f"broker {self._broker_id} has not answered for the marker in {where}"
