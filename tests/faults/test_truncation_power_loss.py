@@ -275,6 +275,7 @@ def test_the_machine_dies_in_the_middle_of_truncations(tmp_path: Path) -> None:
     assert any("truncate t-0" in death for story in stories for death in story.deaths)
 
 
+@depth.deep
 def test_a_kill_in_the_middle_and_then_a_power_loss(tmp_path: Path) -> None:
     """The story: killed when the file was cut and not synced. The next life writes where the cut was, batches
     as long as the old ones, and the power fails: the old ones behind them were whole, and their CRC right.
