@@ -53,7 +53,7 @@ class Assigning(Protocol):
     def assign(self, partition: Partition, state: PartitionImage) -> None:
         """The partition is held here, and this is its state now."""
 
-    def unassign(self, tp: TopicPartition) -> None:
+    def unassign(self, partition: Partition) -> None:
         """The partition is about to be closed."""
 
 
@@ -290,7 +290,7 @@ class TopicCatalog:
                     await assigned.rest(partition, state)
                     assigned.assign(partition, state)
                 elif partition is not None:
-                    assigned.unassign(partition.tp)
+                    assigned.unassign(partition)
                     ended.append(partition)
             if ended:
                 self._replicas.end_some(topic, ended)
@@ -318,7 +318,7 @@ class TopicCatalog:
         if self._assigned is not None:
             for partition in topic.partitions:
                 if partition is not None:
-                    self._assigned.unassign(partition.tp)
+                    self._assigned.unassign(partition)
             self._topics_deleted([topic.name])
         self._replicas.end(topic)
 

@@ -44,7 +44,8 @@ log = logging.getLogger("logd.cluster")
 
 class Member:
     """`image` is the broker's, which `catalog` changes. `failed` is called when the broker may not go on:
-    another one has its id.
+    another one has its id; `controller_changed` with who is the controller, -1 for nobody, and `applied`
+    behind each batch of changes.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Member:
         now_ms: Callable[[], int],
         failed: Callable[[MillstreamError], None],
         controller_changed: Callable[[int], None],
+        applied: Callable[[], None],
     ) -> None:
         self.node_id = node_id
         self.epoch = -1
@@ -69,6 +71,7 @@ class Member:
         self._settings = settings
         self._failed = failed
         self._tell_controller = controller_changed
+        self._applied = applied
         self._inbox = Inbox(image)
         self._taking = asyncio.Lock()
         self._is_told = asyncio.Event()
@@ -221,6 +224,7 @@ class Member:
 
     async def _apply(self, changes: list[Change]) -> None:
         await self._catalog.follow(changes)
+        self._applied()
         if self._inbox.is_complete and not self._is_told.is_set():
             await self._catalog.set_strays_aside()
             self._is_told.set()

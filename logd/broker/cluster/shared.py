@@ -121,6 +121,7 @@ class Shared:
             now_ms=broker.now_ms,
             failed=self._failed,
             controller_changed=broker.controller_changed,
+            applied=broker.transactions.leaders_changed,
         )
         broker.controller_link = member
         leading = broker.leading = Leading(
@@ -179,12 +180,20 @@ class _Leaders:
 
 
 class _Coordinators:
-    """Tells the coordinators which partitions of their topics are led here."""
+    """Tells the coordinators which partitions of their topics are led here, and which leaders have changed."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._led: set[TopicPartition] = set()
 
     def __call__(self, partition: Partition, is_leader: bool) -> None:
+        tp = partition.tp
+        if is_leader is not (tp in self._led):
+            self._broker.transactions.partition_moved(tp)
+        if is_leader:
+            self._led.add(tp)
+        else:
+            self._led.discard(tp)
         if partition.topic == GROUP_OFFSETS:
             _tell(self._broker.groups, partition, is_leader)
         elif partition.topic == TRANSACTION_STATE:
