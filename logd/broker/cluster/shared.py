@@ -180,7 +180,7 @@ class _Leaders:
 
 
 class _Coordinators:
-    """Tells the coordinators which partitions of their topics are led here, and which leaders have changed."""
+    """Tells the coordinators which partitions of their topics are led here, and what leaders have changed."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker

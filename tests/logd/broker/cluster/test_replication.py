@@ -141,6 +141,28 @@ def test_a_leader_that_comes_back_gives_up_what_nobody_else_had(tmp_path: Path) 
     run(test)
 
 
+def test_one_that_lacks_what_the_leader_has_deleted_begins_afresh(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with Nodes(tmp_path) as nodes:
+            await nodes.create_topic({"file.delete.delay.ms": "0"})
+            await acknowledged(nodes.leader, "old", count=3)
+            await nodes.nodes[3].stop()
+            for n in range(4):
+                await acknowledged(nodes.leader, f"gone-{n}", count=2)
+            leader = nodes.leader.partition
+            nodes.leader.embedded.broker.housekeeping.discard(leader.delete_records_before(9))
+            await nodes.until(
+                lambda: nodes.nodes[2].partition.log_start_offset == 9
+            )  # told with the next answer
+            await nodes.nodes[3].start()
+            await nodes.until(lambda: set(nodes.state.isr) == {1, 2, 3})
+            await acknowledged(nodes.leader, "new")
+            await nodes.until(lambda: nodes.nodes[3].partition.high_watermark == 12)
+            assert {node.partition.log_start_offset for node in nodes.nodes.values()} == {9}
+
+    run(test)
+
+
 def test_a_client_produces_through_elections(tmp_path: Path) -> None:
     """The image has each leader in turn; every record that was acknowledged is there once, in order."""
 
