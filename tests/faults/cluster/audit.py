@@ -64,5 +64,6 @@ def assert_kept(cluster: Cluster, *writers: Writer) -> int:
                 range(partition, writer.sent, writer.partitions)
             ), f"{writer.topic}-{partition}"
             for offset, value in found:
-                assert writer.acknowledged[int(value or b"")] == (partition, offset)
+                said = writer.acknowledged[int(value or b"")]
+                assert said == (partition, offset), f"{value!r} is at {partition}, {offset}, said was {said}"
     return sum(writer.sent for writer in writers)

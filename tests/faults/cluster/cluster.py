@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from logd.errors import ErrorCode
 from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from logd.wire.messages.find_coordinator import FindCoordinatorRequest
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.support.logd_process import LogdProcess
 from tests.support.ports import free_port
@@ -24,6 +25,8 @@ from tests.support.tracebacks import assert_no_tracebacks
 from tests.support.waiting import wait_for
 
 SESSION_MS = 3000
+GROUP, TRANSACTION = 0, 1
+"""Kinds of coordinators."""
 REPLICAS = 3
 SETTINGS: dict[str, object] = {
     "millstream.cluster.preview": "true",
@@ -151,6 +154,26 @@ class Cluster:
             states = self.states(topic)
             found = states[partition].leader_id if partition in states else -1
             return found in self.brokers and self.brokers[found].is_running
+
+        wait_for(known)
+        return found
+
+    def coordinator(self, name: str, kind: int = GROUP) -> int:
+        """Who coordinates a group or a transactional id; waits until somebody does."""
+        found = -1
+
+        def known() -> bool:
+            nonlocal found
+            for broker in self.brokers.values():
+                try:
+                    with RawClient(broker.port) as client:
+                        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[name])
+                        (answer,) = client.request(request, 4).coordinators
+                except OSError:
+                    continue
+                found = -1 if answer.error_code else answer.node_id
+                return found in self.brokers and self.brokers[found].is_running
+            return False
 
         wait_for(known)
         return found
