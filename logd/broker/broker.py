@@ -412,3 +412,5 @@ class Broker:
         self.housekeeping.configure(self.config)
         self.transactions.configure(self.config)
         self.catalog.change_defaults(self.config.topic_defaults)
+        if self.shared is not None:
+            self.shared.settings_changed()

@@ -19,8 +19,8 @@ from logd.broker.catalog import TopicCatalog
 from logd.broker.cluster.controlling import Controlling
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.publisher import update_of
+from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
-from logd.metadata.controller.core import ControllerSettings
 from logd.metadata.feed.inbox import Inbox
 from logd.metadata.image import ClusterImage
 from logd.metadata.zookeeper.cluster import prepare
@@ -55,7 +55,7 @@ class Member:
         image: ClusterImage,
         catalog: TopicCatalog,
         registration: Callable[[], Registration],
-        settings: Callable[[], ControllerSettings],
+        config: Callable[[], BrokerConfig],
         now_ms: Callable[[], int],
         failed: Callable[[MillstreamError], None],
         controller_changed: Callable[[int], None],
@@ -65,7 +65,7 @@ class Member:
         self.session = session
         self.peers = peers
         self._catalog = catalog
-        self._settings = settings
+        self._config = config
         self._failed = failed
         self._tell_controller = controller_changed
         self._inbox = Inbox(image)
@@ -125,7 +125,7 @@ class Member:
         self._tell_controller(seen.broker_id)
 
     def _begun(self, elected: Elected) -> Controlling:
-        return Controlling(self.session, elected, self, self._settings(), self._give_back)
+        return Controlling(self.session, elected, self, self._config, self._give_back)
 
     async def request(self, broker: int, message: Message, *, lane: str = "") -> Any:
         """Ask a broker, which may be this one. MillstreamError."""
@@ -164,6 +164,11 @@ class Member:
                 ErrorCode.NOT_CONTROLLER,
                 f"broker {self.node_id} is not the controller: {self.controller_id} is",
             )
+        return self._controlling
+
+    @property
+    def if_controlling(self) -> Controlling | None:
+        """The controller's role, if this broker has it."""
         return self._controlling
 
     @property

@@ -22,8 +22,7 @@ from logd.broker.peers import Cluster
 from logd.broker.producer_id_blocks import BlocksAhead
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE
-from logd.errors import MillstreamError, error_for
-from logd.metadata.controller.core import ControllerSettings
+from logd.errors import ConfigError, MillstreamError, error_for
 from logd.metadata.image import BrokerImage, Change, ClusterImage
 from logd.metadata.zookeeper import cluster
 from logd.metadata.zookeeper.session import Session
@@ -49,17 +48,11 @@ class Shared:
         self,
         zookeeper: ZooKeeperSettings,
         *,
-        inter_broker_listener: str | None = None,
         failed: Callable[[MillstreamError], None] = lambda error: None,
-        replica_lag_time_max_ms: int = 30_000,
-        fetching: FetcherSettings | None = None,
     ) -> None:
         self.store = NoStore()
         self._zookeeper = zookeeper
-        self._listener = inter_broker_listener
         self._failed = failed
-        self._lag_ms = replica_lag_time_max_ms
-        self._fetching = fetching or FetcherSettings()
         self._session: Session
         self._member: Member | None = None
         self._assignment: Assignment | None = None
@@ -108,8 +101,7 @@ class Shared:
 
     def equip(self, broker: Broker) -> None:
         """Give the broker's partitions what they need of the others."""
-        listener = self._listener or broker.endpoints[0].listener
-        peers = PeerConnections(broker.node_id, lambda: self._brokers(broker), listener)
+        peers = PeerConnections(broker.node_id, lambda: self._brokers(broker), listener_of(broker))
         member = self._member = Member(
             broker.node_id,
             self._session,
@@ -117,7 +109,7 @@ class Shared:
             image=broker.image,
             catalog=broker.catalog,
             registration=lambda: registration_of(broker),
-            settings=lambda: ControllerSettings(defaults=broker.config.topic_defaults),
+            config=lambda: broker.config,
             now_ms=broker.now_ms,
             failed=self._failed,
             controller_changed=broker.controller_changed,
@@ -128,7 +120,7 @@ class Shared:
             member.ask_controller,
             own=lambda: (broker.node_id, member.epoch),
             now_ms=broker.now_ms,
-            replica_lag_time_max_ms=self._lag_ms,
+            replica_lag_time_max_ms=broker.config.replica_lag_time_max_ms,
         )
         fetchers = Fetchers(lambda leader: self._fetcher(broker, member, leader))
         self._assignment = Assignment(broker.node_id, leading, fetchers, _Coordinators(broker))
@@ -147,7 +139,7 @@ class Shared:
             peers=member.peers,
             truncations=broker.truncations,
             discard=broker.housekeeping.discard,
-            settings=self._fetching,
+            settings=FetcherSettings.of(broker.config),
             now_ms=broker.now_ms,
         )
 
@@ -155,6 +147,11 @@ class Shared:
         """Register, and wait until the controller has said what is held here."""
         await self.member.start()
         await self.member.told()
+
+    def settings_changed(self) -> None:
+        """The broker's settings are other ones: the controller goes by them, if it is here."""
+        if (controlling := self.member.if_controlling) is not None:
+            controlling.settings_changed()
 
     async def leave(self) -> None:
         """Lead nothing and follow nothing any more."""
@@ -201,6 +198,19 @@ def _tell(coordinator: Groups | Transactions, partition: Partition, is_leader: b
 def _forget_topics(broker: Broker, names: list[str]) -> None:
     broker.groups.topics_deleted(names)
     broker.transactions.topics_deleted(names)
+
+
+def listener_of(broker: Broker) -> str:
+    """The listener by which brokers talk to each other. ConfigError."""
+    names = [endpoint.listener for endpoint in broker.endpoints]
+    wanted = broker.config.inter_broker_listener_name
+    if wanted is None:
+        return names[0]
+    if wanted.upper() not in names:
+        raise ConfigError(
+            "inter.broker.listener.name", wanted, "a name that listeners has: " + ", ".join(names)
+        )
+    return wanted.upper()
 
 
 def registration_of(broker: Broker) -> Registration:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from logd.broker.cluster.fetcher import FetcherSettings
 from logd.broker.cluster.shared import Shared
 from logd.broker.partition import Partition
 from logd.config.load import from_properties
@@ -46,13 +45,13 @@ class Brokers:
                 "node.id": str(id_),
                 "log.dirs": str(self._folder / str(id_)),
                 "listeners": "PLAINTEXT://127.0.0.1:0",
+                "replica.fetch.wait.max.ms": "50",
+                "replica.fetch.backoff.ms": "20",
+                "millstream.cluster.preview": "true",
                 **self._settings,
             }
         ).config
-        shared = Shared(
-            ZooKeeperSettings.of(self._zookeeper, session_timeout_ms=SESSION_MS),
-            fetching=FetcherSettings(replica_fetch_wait_max_ms=50, replica_fetch_backoff_ms=20),
-        )
+        shared = Shared(ZooKeeperSettings.of(self._zookeeper, session_timeout_ms=SESSION_MS))
         broker = EmbeddedBroker(config, shared=shared)
         await broker.start()
         self.up[id_] = broker
