@@ -27,6 +27,7 @@ from logd.metadata.zookeeper.cluster import prepare
 from logd.metadata.zookeeper.election import Candidate, Elected
 from logd.metadata.zookeeper.election import Controller as Seen
 from logd.metadata.zookeeper.errors import ZooKeeperError
+from logd.metadata.zookeeper.paths import BROKER_IDS
 from logd.metadata.zookeeper.registration import Registered, Registrar
 from logd.metadata.zookeeper.session import Session
 from logd.metadata.zookeeper.znodes import Registration
@@ -64,6 +65,7 @@ class Member:
         self.epoch = -1
         self.session = session
         self.peers = peers
+        self._image = image
         self._catalog = catalog
         self._config = config
         self._failed = failed
@@ -90,16 +92,32 @@ class Member:
         """Wait until the controller has said everything once."""
         await self._is_told.wait()
 
+    async def others_stay(self) -> bool:
+        """Whether other brokers are registered that do not want to stop as well. ZooKeeperError."""
+        brokers = self._image.brokers
+        for name in await self.session.find_children(BROKER_IDS):
+            known = brokers.get(int(name))
+            if int(name) != self.node_id and not (known is not None and known.is_shutting_down):
+                return True
+        return False
+
+    async def stand_down(self) -> None:
+        """Have another broker be the controller from now on. ZooKeeperError."""
+        await self._candidate.stand_down()
+
     async def stop(self) -> None:
-        """Leave: not the controller, not registered. The session is its owner's to close."""
+        """Be no controller, and ask nobody any more; registered until `unregister`."""
         try:
             await self._candidate.stop()
-            await self._registrar.stop()
         except ZooKeeperError as error:
-            log.info("leaving with the session: %s", error)
+            log.info("the controller's role goes with the session: %s", error)
         self._let_go()
         await asyncio.gather(*self._ends, return_exceptions=True)
         await self.peers.close()
+
+    async def unregister(self) -> None:
+        """The others hear that this broker is gone. The session is its owner's to close."""
+        await self._registrar.stop()
 
     @property
     def is_leased(self) -> bool:

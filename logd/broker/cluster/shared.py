@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from logd.broker.cluster.assignment import Assignment
 from logd.broker.cluster.fetcher import FetcherSettings, ReplicaFetcher
 from logd.broker.cluster.fetchers import Fetchers
+from logd.broker.cluster.handing_over import HandingOver
 from logd.broker.cluster.leading import Leading
 from logd.broker.cluster.member import Member
 from logd.broker.cluster.peer_connections import PeerConnections
@@ -64,7 +65,9 @@ class Shared:
         return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
 
     async def close(self) -> None:
-        """End the session."""
+        """Leave the cluster: the logs are closed."""
+        if self._member is not None:
+            await self._member.unregister()
         await self._session.close()
 
     @property
@@ -153,8 +156,16 @@ class Shared:
         if (controlling := self.member.if_controlling) is not None:
             controlling.settings_changed()
 
+    async def hand_over(self, broker: Broker) -> None:
+        """Have others lead what is led here, as far as they can: before connections are closed."""
+        member, leading = self._member, broker.leading
+        if member is None or leading is None or member.epoch < 0:  # it has not come so far
+            return
+        if broker.config.controlled_shutdown_enable:
+            await HandingOver(member, leading, broker.config).run()
+
     async def leave(self) -> None:
-        """Lead nothing and follow nothing any more."""
+        """Lead nothing and follow nothing any more, and be no controller; `close` comes last."""
         if self._assignment is not None:
             await self._assignment.stop()
         if self._blocks is not None:
