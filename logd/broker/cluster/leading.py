@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Leading:
-    """`own` are this broker's id and epoch."""
+    """`own` are this broker's id and epoch; `lease` says whether it surely has them still."""
 
     def __init__(
         self,
@@ -29,11 +29,13 @@ class Leading:
         own: Callable[[], tuple[int, int]],
         now_ms: Callable[[], int],
         replica_lag_time_max_ms: int,
+        lease: Callable[[], bool] = lambda: True,
     ) -> None:
         self.led: dict[TopicPartition, Led] = {}
         self._image = image
         self._own = own
         self._now_ms = now_ms
+        self._lease = lease
         self._lag_ms = replica_lag_time_max_ms
         self._changes = IsrChanges(ask, own=own, now_ms=now_ms, look=self._look)
         self._rounds = Rounds()
@@ -75,7 +77,7 @@ class Leading:
             now_ms=self._now_ms(),
             settings=self._settings(partition),
         )
-        led = self.led[partition.tp] = Led(partition, core, self._now_ms)
+        led = self.led[partition.tp] = Led(partition, core, self._now_ms, self._lease)
         return self._look(led)
 
     def unlead(self, tp: TopicPartition) -> None:

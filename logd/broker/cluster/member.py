@@ -27,6 +27,7 @@ from logd.metadata.zookeeper.cluster import prepare
 from logd.metadata.zookeeper.election import Candidate, Elected
 from logd.metadata.zookeeper.election import Controller as Seen
 from logd.metadata.zookeeper.errors import ZooKeeperError
+from logd.metadata.zookeeper.lease import Lease
 from logd.metadata.zookeeper.paths import BROKER_IDS
 from logd.metadata.zookeeper.registration import Registered, Registrar
 from logd.metadata.zookeeper.session import Session
@@ -38,6 +39,8 @@ from logd.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdate
 FORWARD_BACKOFF_S: Final = (0.05, 1.0)
 FORWARD_TIMEOUT_S: Final = 30.0
 """How long a client's request waits for a controller that takes it."""
+
+NO_LEASE: Final = Lease()
 
 log = logging.getLogger("logd.cluster")
 
@@ -71,6 +74,7 @@ class Member:
         self._failed = failed
         self._tell_controller = controller_changed
         self._inbox = Inbox(image)
+        self._registered_with = self._lease = NO_LEASE
         self._taking = asyncio.Lock()
         self._is_told = asyncio.Event()
         self._registrar = Registrar(
@@ -121,13 +125,17 @@ class Member:
 
     @property
     def is_leased(self) -> bool:
-        """Whether this broker is surely still registered: else nothing may be acknowledged."""
-        return self.session.lease.is_held(self.session.clock())
+        """Whether this broker surely has the roles still that it was told: else nothing may be acknowledged.
+
+        With a new registration it has to be told anew: others may have been elected in between.
+        """
+        return self._lease.is_held(self.session.clock())
 
     # Registration and election
 
     def _registered(self, registered: Registered) -> None:
         self.epoch = registered.epoch
+        self._registered_with, self._lease = registered.lease, NO_LEASE
         self._inbox.registered(registered.epoch)
         log.info("broker %d is registered, epoch %d", self.node_id, registered.epoch)
 
@@ -230,9 +238,11 @@ class Member:
             try:
                 changes = self._inbox.take(update_of(request))
                 await self._catalog.follow(changes)
-                if self._inbox.is_complete and not self._is_told.is_set():
-                    await self._catalog.set_strays_aside()
-                    self._is_told.set()
+                if self._inbox.is_complete:
+                    self._lease = self._registered_with
+                    if not self._is_told.is_set():
+                        await self._catalog.set_strays_aside()
+                        self._is_told.set()
             except KafkaError as error:
                 return ClusterUpdateResponse(error_code=error.code, error_message=error.message)
             except BaseException:

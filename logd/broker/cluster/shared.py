@@ -26,6 +26,7 @@ from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE
 from logd.errors import ConfigError, MillstreamError, error_for
 from logd.metadata.image import BrokerImage, Change, ClusterImage
 from logd.metadata.zookeeper import cluster
+from logd.metadata.zookeeper.clock import boottime
 from logd.metadata.zookeeper.session import Session
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
 from logd.metadata.zookeeper.znodes import Endpoint, Registration
@@ -43,17 +44,19 @@ log = logging.getLogger("logd.cluster")
 
 
 class Shared:
-    """`failed` is called when the broker may not go on, with why."""
+    """`failed` is called when the broker may not go on, with why; leases go by `clock` (s)."""
 
     def __init__(
         self,
         zookeeper: ZooKeeperSettings,
         *,
         failed: Callable[[MillstreamError], None] = lambda error: None,
+        clock: Callable[[], float] = boottime,
     ) -> None:
         self.store = NoStore()
         self._zookeeper = zookeeper
         self._failed = failed
+        self._clock = clock
         self._session: Session
         self._member: Member | None = None
         self._assignment: Assignment | None = None
@@ -61,7 +64,7 @@ class Shared:
 
     async def open(self) -> str:
         """Reach ZooKeeper; the id of the cluster that is kept there. Unreachable, NotAllowed, BadZnode."""
-        self._session = await Session(self._zookeeper).open()
+        self._session = await Session(self._zookeeper, clock=self._clock).open()
         return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
 
     async def close(self) -> None:
@@ -75,6 +78,11 @@ class Shared:
         """This broker among the others; `equip` comes first."""
         assert self._member is not None, "equip comes first"
         return self._member
+
+    @property
+    def is_leased(self) -> bool:
+        """Whether what is led here is surely led still: else nothing may be accepted or acknowledged."""
+        return self.member.is_leased
 
     # What coordinators need of the others (`logd.broker.peers`, `producer_id_blocks`)
 
@@ -124,6 +132,7 @@ class Shared:
             own=lambda: (broker.node_id, member.epoch),
             now_ms=broker.now_ms,
             replica_lag_time_max_ms=broker.config.replica_lag_time_max_ms,
+            lease=lambda: member.is_leased,
         )
         fetchers = Fetchers(lambda leader: self._fetcher(broker, member, leader))
         self._assignment = Assignment(broker.node_id, leading, fetchers, _Coordinators(broker))

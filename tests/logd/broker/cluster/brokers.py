@@ -12,6 +12,7 @@ from logd.broker.partition import Partition
 from logd.config.load import from_properties
 from logd.embedded import EmbeddedBroker
 from logd.metadata.image import PartitionImage
+from logd.metadata.zookeeper.clock import boottime
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
 from logd.topic_partition import TopicPartition
 
@@ -25,6 +26,8 @@ class Brokers:
         self._zookeeper = zookeeper
         self._folder = folder
         self._settings = {name.replace("_", "."): value for name, value in settings.items()}
+        self.clock: Callable[[], float] = boottime
+        """What leases of brokers go by that are started from now on."""
         self.up: dict[int, EmbeddedBroker] = {}
         self._ids = range(1, count + 1)
 
@@ -51,7 +54,9 @@ class Brokers:
                 **self._settings,
             }
         ).config
-        shared = Shared(ZooKeeperSettings.of(self._zookeeper, session_timeout_ms=SESSION_MS))
+        shared = Shared(
+            ZooKeeperSettings.of(self._zookeeper, session_timeout_ms=SESSION_MS), clock=self.clock
+        )
         broker = EmbeddedBroker(config, shared=shared)
         await broker.start()
         self.up[id_] = broker
