@@ -68,6 +68,8 @@ class Member:
         self.epoch = -1
         self.session = session
         self.peers = peers
+        self.on_snapshot: Callable[[], None] = lambda: None
+        """Called when a controller has told everything: another one, or after a registration."""
         self._image = image
         self._catalog = catalog
         self._config = config
@@ -236,13 +238,17 @@ class Member:
         """What the controller tells."""
         async with self._taking:
             try:
-                changes = self._inbox.take(update_of(request))
+                update = update_of(request)
+                was_complete = self._inbox.is_complete and not update.begins
+                changes = self._inbox.take(update)
                 await self._catalog.follow(changes)
                 if self._inbox.is_complete:
                     self._lease = self._registered_with
                     if not self._is_told.is_set():
                         await self._catalog.set_strays_aside()
                         self._is_told.set()
+                    if not was_complete:
+                        self.on_snapshot()
             except KafkaError as error:
                 return ClusterUpdateResponse(error_code=error.code, error_message=error.message)
             except BaseException:

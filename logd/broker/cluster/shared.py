@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from logd.broker.cluster.assignment import Assignment
+from logd.broker.cluster.failed_folders import FailedFolders
 from logd.broker.cluster.fetcher import FetcherSettings, ReplicaFetcher
 from logd.broker.cluster.fetchers import Fetchers
 from logd.broker.cluster.handing_over import HandingOver
@@ -61,6 +62,7 @@ class Shared:
         self._member: Member | None = None
         self._assignment: Assignment | None = None
         self._blocks: BlocksAhead | None = None
+        self._failed_folders: FailedFolders | None = None
 
     async def open(self) -> str:
         """Reach ZooKeeper; the id of the cluster that is kept there. Unreachable, NotAllowed, BadZnode."""
@@ -126,6 +128,13 @@ class Shared:
             controller_changed=broker.controller_changed,
         )
         broker.controller_link = member
+        self._failed_folders = FailedFolders(
+            member.ask_controller,
+            own=lambda: (broker.node_id, member.epoch),
+            failed=lambda: broker.log_dirs.failed,
+            lost=lambda: broker.catalog.lost,
+        )
+        member.on_snapshot = self._failed_folders.report
         leading = broker.leading = Leading(
             broker.image,
             member.ask_controller,
@@ -160,6 +169,11 @@ class Shared:
         await self.member.start()
         await self.member.told()
 
+    def folders_failed(self) -> None:
+        """Have the controller hear of log folders that failed."""
+        if self._failed_folders is not None:
+            self._failed_folders.report()
+
     def settings_changed(self) -> None:
         """The broker's settings are other ones: the controller goes by them, if it is here."""
         if (controlling := self.member.if_controlling) is not None:
@@ -177,6 +191,8 @@ class Shared:
         """Lead nothing and follow nothing any more, and be no controller; `close` comes last."""
         if self._assignment is not None:
             await self._assignment.stop()
+        if self._failed_folders is not None:
+            await self._failed_folders.stop()
         if self._blocks is not None:
             await self._blocks.stop()
         await self.member.stop()

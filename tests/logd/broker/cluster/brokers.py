@@ -22,9 +22,12 @@ SESSION_MS = 2_000
 class Brokers:
     """As an async context manager; all of them are up then."""
 
-    def __init__(self, zookeeper: str, folder: Path, count: int = 3, **settings: str) -> None:
+    def __init__(
+        self, zookeeper: str, folder: Path, count: int = 3, *, folders: int = 1, **settings: str
+    ) -> None:
         self._zookeeper = zookeeper
         self._folder = folder
+        self._folders = folders
         self._settings = {name.replace("_", "."): value for name, value in settings.items()}
         self.clock: Callable[[], float] = boottime
         """What leases of brokers go by that are started from now on."""
@@ -46,7 +49,7 @@ class Brokers:
         config = from_properties(
             {
                 "node.id": str(id_),
-                "log.dirs": str(self._folder / str(id_)),
+                "log.dirs": ",".join(str(self._folder / f"{id_}-{n}") for n in range(self._folders)),
                 "listeners": "PLAINTEXT://127.0.0.1:0",
                 "replica.fetch.wait.max.ms": "50",
                 "replica.fetch.backoff.ms": "20",
