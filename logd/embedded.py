@@ -71,7 +71,12 @@ class EmbeddedBroker:
             raise
 
     async def stop(self) -> None:
-        """Close the connections and every log, leaving the clean-shutdown markers."""
+        """Close the connections and every log, leaving the clean-shutdown markers.
+
+        Among others a broker hands over first what it leads, while it still serves.
+        """
+        if self.broker.shared is not None:
+            await self.broker.shared.hand_over(self.broker)
         await self._server.close()
         await self.broker.stop()
 

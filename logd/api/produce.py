@@ -59,6 +59,7 @@ ZSTD_FROM = 7
 """First version whose clients may send zstd (KIP-110)."""
 
 _ACKS = (-1, 0, 1)
+NOT_LEASED = "this broker's session with ZooKeeper may be over: another one may lead the partition"
 
 
 def serve(
@@ -77,12 +78,14 @@ def serve(
     is_misled = False
     unflushed: Unflushed = []
     waiting: list[Waiting] = []
+    shared = broker.shared
+    is_fenced = shared is not None and not shared.is_leased
     for name, partitions in request.topics:
         topic = find(name)  # type: ignore[arg-type]
         produced: list[PartitionProduced] = []
         for index, records in partitions:
             try:
-                if topic is None or acks not in _ACKS or topic.is_internal:
+                if topic is None or acks not in _ACKS or topic.is_internal or is_fenced:
                     raise _refusal(topic, name, acks)
                 if version < ZSTD_FROM and len(records) > 22 and records[22] & 7 == 4:
                     raise KafkaError(
@@ -120,6 +123,8 @@ def serve(
         return None
     if unflushed or waiting:
         return _answer_later(request, answers, unflushed, waiting, version, correlation_id, context)
+    if shared is not None and not shared.is_leased:
+        is_misled = _fence(answers)
     if is_misled:
         return _encode_with_leaders(answers, version, correlation_id, context)
     return encode_produce_response(answers, version, correlation_id)
@@ -157,6 +162,9 @@ async def _answer_later(
             produced[place] = PartitionProduced(partition.index, ErrorCode.REQUEST_TIMED_OUT)
         except KafkaError as error:
             produced[place] = _failed(produced[place].partition, error, version)
+    shared = context.broker.shared
+    if shared is not None and not shared.is_leased:
+        _fence(answers)
     return _encode_with_leaders(answers, version, correlation_id, context)
 
 
@@ -182,6 +190,17 @@ async def _append_once_admitted(append: Callable[[], Appended], consent: Awaitab
             consent = not_yet.flushed
 
 
+def _fence(answers: Answers) -> bool:
+    """Acknowledge nothing: another broker may lead these partitions, and not know of what was appended."""
+    for _, produced in answers:
+        for place, answer in enumerate(produced):
+            if not answer.error_code:
+                produced[place] = PartitionProduced(
+                    answer.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER, error_message=NOT_LEASED
+                )
+    return True
+
+
 def _failed(index: int, error: KafkaError, version: int) -> PartitionProduced:
     records = error.record_errors if isinstance(error, RecordsRefused) else ()
     return PartitionProduced(
@@ -192,10 +211,12 @@ def _failed(index: int, error: KafkaError, version: int) -> PartitionProduced:
 def _refusal(topic: BrokerTopic | None, name: Topic, acks: int) -> KafkaError:
     if acks not in _ACKS:
         return KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks}; use 0, 1 or -1 (all)")
-    if topic is not None:
+    if topic is not None and topic.is_internal:
         return KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {topic.name} is the broker's own; clients only read it"
         )
+    if topic is not None:
+        return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, NOT_LEASED)
     if isinstance(name, bytes):
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic of id {name.hex()}")
     return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")

@@ -353,6 +353,8 @@ class Broker:
                 offline = self.catalog.take_offline(folder)
                 self.groups.went_offline(offline)
                 self.transactions.went_offline(offline)
+        if self.shared is not None:
+            self.shared.folders_failed()
         if self._on_dead is not None and all(folder.failure is not None for folder in self.folders):
             log.critical("no log folder is left, stopping")
             self._on_dead()
@@ -411,3 +413,5 @@ class Broker:
         self.housekeeping.configure(self.config)
         self.transactions.configure(self.config)
         self.catalog.change_defaults(self.config.topic_defaults)
+        if self.shared is not None:
+            self.shared.settings_changed()

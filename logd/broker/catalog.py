@@ -109,6 +109,11 @@ class TopicCatalog:
         """The partitions held here, by (name, index)."""
         return self._replicas.partitions
 
+    @property
+    def lost(self) -> Collection[TopicPartition]:
+        """Those assigned to this broker that it cannot serve: see `Replicas.lost`."""
+        return self._replicas.lost
+
     def set_guard(self, guard: TransactionGuard) -> None:
         """Set what every partition asks whether a producer may begin a transaction there."""
         self._replicas.set_guard(guard)
@@ -266,8 +271,8 @@ class TopicCatalog:
                 if change["type"] == "partition":
                     moved.setdefault(change["topic"], []).append(change["partition"])
                     continue
-                if moved:
-                    await self._settle(moved)
+                if moved and change["type"] in ("topic", "topic-deleted"):
+                    await self._settle(moved)  # else they see what the rest says of brokers
                     moved = {}
                 await self._apply(change)
             if moved:
@@ -292,12 +297,15 @@ class TopicCatalog:
                 elif partition is not None:
                     assigned.unassign(partition)
                     ended.append(partition)
+                elif assigned.node_id not in state.replicas:
+                    self._replicas.lost.discard(TopicPartition(name, index))
             if ended:
                 self._replicas.end_some(topic, ended)
         self.version += 1
 
     async def set_strays_aside(self) -> None:
         """Everything is known: logs at hand are nobody's."""
+        self._replicas.all_known()
         await self._replicas.set_aside(tuple(self._replicas.at_hand))
 
     # Applying
@@ -316,7 +324,8 @@ class TopicCatalog:
     def _forget(self, topic: Topic) -> None:
         del self.topics_by_id[topic.topic_id]
         if self._assigned is not None:
-            for partition in topic.partitions:
+            for index, partition in enumerate(topic.partitions):
+                self._replicas.lost.discard(TopicPartition(topic.name, index))
                 if partition is not None:
                     self._assigned.unassign(partition)
             self._topics_deleted([topic.name])
@@ -372,6 +381,8 @@ class TopicCatalog:
         gone = self._replicas.take_offline(folder)
         for partition in gone:
             self.topics[partition.topic].partitions[partition.index] = None
+            if self._assigned is not None:
+                self._assigned.unassign(partition)
             partition.let_go()
         self.version += 1
         return gone

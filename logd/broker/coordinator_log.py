@@ -63,11 +63,12 @@ class CoordinatorLog:
         """Append keys and values as one batch; the offset of the first. `facts` are `build_batch`'s.
 
         `admit` is called once the batch is known to fit, and raises what keeps it out. KafkaError:
-        RECORD_LIST_TOO_LARGE, NOT_COORDINATOR once closed or when a newer term has begun, or what the log
-        says.
+        RECORD_LIST_TOO_LARGE, NOT_COORDINATOR once closed, when a newer term has begun or where another one
+        may be, or what the log says.
         """
         if self._is_over:
             raise self._no_coordinator()
+        self._check_lease()
         now_ms = self._now_ms()
         batch = build_batch([(now_ms, key, value, ()) for key, value in records], **facts)
         limit = self.partition.max_message_bytes
@@ -140,12 +141,18 @@ class CoordinatorLog:
             raise KafkaError(_WAIT_ERRORS.get(error.code, error.code), error.message) from error
         finally:
             self._waiting.discard(future)
+        self._check_lease()
 
     def close(self) -> None:
         """Append nothing any more; whoever waits is told NOT_COORDINATOR."""
         self._is_closed = True
         for future in tuple(self._waiting):
             future.cancel()
+
+    def _check_lease(self) -> None:
+        role = self.partition.role
+        if role is not None and not role.is_leased:
+            raise self._no_coordinator()
 
     def _no_coordinator(self) -> KafkaError:
         return KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.partition} has another coordinator")

@@ -53,6 +53,12 @@ class LogDirs:
         return len(self.online) == len(self.paths)
 
     @property
+    def failed(self) -> list[str]:
+        """The paths of those that do not serve."""
+        serving = {absolute(folder.path) for folder in self.online}
+        return [str(path) for path in self.paths if path not in serving]
+
+    @property
     def announced_epoch(self) -> int:
         """The largest leader epoch that any log began after an unclean stop, as of this start."""
         return max((folder.announced_epoch for folder in self.folders), default=0)

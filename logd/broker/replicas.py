@@ -65,6 +65,11 @@ class Replicas:
         self._disk_work = DiskWork()
         self._guard: TransactionGuard | None = None
         self._at_hand: dict[TopicPartition, Log] | None = None
+        self._is_all_known = False
+        self.lost: set[TopicPartition] = set()
+        """Among other brokers: assigned here, but what there is of it is in a folder that failed, or may be.
+        It does not begin in another one until the next start.
+        """
 
     def keep_at_hand(self, logs: Mapping[TopicPartition, Log]) -> None:
         """There are other brokers: begin partitions with these logs, in no role before they are given one."""
@@ -74,6 +79,10 @@ class Replicas:
     def at_hand(self) -> Mapping[TopicPartition, Log]:
         """Logs found of which no partition has begun."""
         return self._at_hand or {}
+
+    def all_known(self) -> None:
+        """All that is assigned to this broker has begun: what is assigned from now on is new to it."""
+        self._is_all_known = True
 
     async def set_aside(self, tps: Collection[TopicPartition]) -> None:
         """Have logs at hand that are nobody's out of the way, under a name that no start takes for a log.
@@ -178,13 +187,26 @@ class Replicas:
         await self._disk_work.ended(topic.name)
         new = []
         for index in indexes:
+            if self._at_hand is not None and TopicPartition(topic.name, index) in self.lost:
+                continue
             found = await self._taken_in_hand(topic, index) if self._at_hand else None
-            if found is None:
+            if found is None and self._may_be_lost:
+                self._lose(topic, index)
+            elif found is None:
                 new.append(index)
             else:
                 topic.partitions[index] = self.partitions[found.tp] = found
         if new:
             await self._begin_new(topic, new)
+
+    @property
+    def _may_be_lost(self) -> bool:
+        """Whether a log that was not found may be in a folder that does not serve."""
+        return self._at_hand is not None and not self._is_all_known and not self._log_dirs.is_complete
+
+    def _lose(self, topic: Topic, index: int) -> None:
+        logger.error("%s-%d is offline: its log is in none of the folders that serve", topic.name, index)
+        self.lost.add(TopicPartition(topic.name, index))
 
     async def _begin_new(self, topic: Topic, indexes: Sequence[int]) -> None:
         for folder in self._log_dirs.online:
@@ -229,7 +251,9 @@ class Replicas:
         return None
 
     async def _place(self, topic: Topic, made: Sequence[Partition | None]) -> None:
-        """Make the files of new partitions. One whose folder fails meanwhile begins again in another."""
+        """Make the files of new partitions. One whose folder fails meanwhile begins again in another;
+        among other brokers it is left to them.
+        """
         begun = [partition for partition in made if partition is not None]
         by_folder: dict[LogFolder, list[Log]] = {}
         for partition in begun:
@@ -244,7 +268,7 @@ class Replicas:
                     logger.error("%s: partitions not created: %s", topic.name, error)
                     break
         again = [one for one in begun if not one.log.is_placed and not one.log_end_offset]
-        if again and not topic.is_deleted:
+        if again and not topic.is_deleted and self._at_hand is None:
             await self._place(topic, [self._begun_again(topic, partition) for partition in again])
 
     def _begun_again(self, topic: Topic, failed: Partition) -> Partition | None:
@@ -301,4 +325,9 @@ class Replicas:
         gone = [partition for partition in self.partitions.values() if partition.folder is folder]
         for partition in gone:
             del self.partitions[partition.tp]
+        if self._at_hand is not None:
+            never = [tp for tp, log in self._at_hand.items() if folder.logs.get(tp) is log]
+            for tp in never:
+                del self._at_hand[tp]
+            self.lost.update(never, (partition.tp for partition in gone))
         return gone

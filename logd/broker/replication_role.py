@@ -18,6 +18,10 @@ class ReplicationRole(Protocol):
     def high_watermark(self) -> int:
         """Where records end that all in-sync replicas have, as far as is known; this log may be behind."""
 
+    @property
+    def is_leased(self) -> bool:
+        """Whether this broker surely leads the partition still: else nothing may be acknowledged."""
+
     def appended(self, log_end_offset: int) -> None:
         """The log ends there now; nothing says yet that the disk has it. `high_watermark` may be another."""
 
@@ -29,6 +33,11 @@ class Unassigned:
 
     def __init__(self, high_watermark: int) -> None:
         self.high_watermark = high_watermark
+
+    @property
+    def is_leased(self) -> bool:
+        """Nobody leads it here."""
+        return False
 
     def appended(self, log_end_offset: int) -> None:
         """Nothing is appended before there is another role."""

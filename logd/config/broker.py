@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from logd.config.replication import ReplicationConfig
 from logd.config.setting import (
     INT_MAX,
     LONG_MAX,
@@ -40,7 +41,7 @@ _NOT_NEGATIVE = at_least(0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerConfig:
+class BrokerConfig(ReplicationConfig):
     """Effective settings of one broker; ``BrokerConfig.of`` builds and checks it from Kafka's keys."""
 
     # Identity and addresses
@@ -78,7 +79,10 @@ class BrokerConfig:
     # Topics
     num_partitions: int = setting(I, 1, "Partitions of a topic created without a number.", allowed=_POSITIVE)
     default_replication_factor: int = setting(
-        I, 1, "Replicas of a topic created without a number.", allowed=_POSITIVE
+        I,
+        1,
+        "Replicas of a topic created without a number; more than one are for a broker among others.",
+        allowed=_POSITIVE,
     )
     auto_create_topics_enable: bool = setting(B, True, "Create a topic when a client asks for its metadata.")
     max_request_partition_size_limit: int = setting(
@@ -263,7 +267,10 @@ class BrokerConfig:
     # Groups and their offsets
     offsets_topic_num_partitions: int = setting(I, 50, "Partitions of __consumer_offsets.", allowed=_POSITIVE)
     offsets_topic_replication_factor: int = setting(
-        T, 1, "Replicas of __consumer_offsets.", allowed=_POSITIVE
+        T,
+        1,
+        "Replicas of __consumer_offsets; more than one are for a broker among others.",
+        allowed=_POSITIVE,
     )
     offsets_topic_segment_bytes: int = setting(
         I, 104_857_600, "segment.bytes of __consumer_offsets.", allowed=_POSITIVE
@@ -296,10 +303,16 @@ class BrokerConfig:
         I, 50, "Partitions of __transaction_state.", allowed=_POSITIVE
     )
     transaction_state_log_replication_factor: int = setting(
-        T, 1, "Replicas of __transaction_state.", allowed=_POSITIVE
+        T,
+        1,
+        "Replicas of __transaction_state; more than one are for a broker among others.",
+        allowed=_POSITIVE,
     )
     transaction_state_log_min_isr: int = setting(
-        I, 1, "min.insync.replicas of __transaction_state.", allowed=_POSITIVE
+        I,
+        1,
+        "min.insync.replicas of __transaction_state; more than one are for a broker among others.",
+        allowed=_POSITIVE,
     )
     transaction_state_log_segment_bytes: int = setting(
         I, 104_857_600, "segment.bytes of __transaction_state.", allowed=_POSITIVE

@@ -13,7 +13,7 @@ from logd.config.setting import INT_MAX, LONG_MAX, Kind, Setting, Value, at_leas
 
 _NOT_NEGATIVE, _POSITIVE = at_least(0), at_least(1)
 _ONE_LOOP = "Without effect: one event loop serves all requests, and background.threads what blocks."
-_ONE_BROKER = "Without effect: one broker has nothing to replicate."
+_ONE_FETCHER = "Without effect: a broker among others fetches from each leader by one connection."
 _NO_TIERS = "Without effect: there is no tiered storage."
 _NO_KERBEROS = "Without effect: no listener speaks Kerberos."
 _NO_OAUTH = "Without effect: this broker does not log in anywhere."
@@ -27,7 +27,7 @@ _SETTINGS = (
     _inert("max.connection.creation.rate", Kind.INT, INT_MAX, "Without effect.", allowed=_NOT_NEGATIVE),
     _inert("num.io.threads", Kind.INT, 8, _ONE_LOOP, allowed=_POSITIVE),
     _inert("num.network.threads", Kind.INT, 3, _ONE_LOOP, allowed=_POSITIVE),
-    _inert("num.replica.fetchers", Kind.INT, 1, _ONE_BROKER),
+    _inert("num.replica.fetchers", Kind.INT, 1, _ONE_FETCHER),
     _inert("remote.fetch.max.wait.ms", Kind.INT, 500, _NO_TIERS, allowed=_POSITIVE),
     _inert("remote.list.offsets.request.timeout.ms", Kind.LONG, 30_000, _NO_TIERS, allowed=_POSITIVE),
     _inert("remote.log.index.file.cache.total.size.bytes", Kind.LONG, 1 << 30, _NO_TIERS, allowed=_POSITIVE),

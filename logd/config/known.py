@@ -11,10 +11,9 @@ from __future__ import annotations
 _KEYS = """
 add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
 alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
-alter.log.dirs.replication.quota.window.size.seconds auto.leader.rebalance.enable
+alter.log.dirs.replication.quota.window.size.seconds
 broker.heartbeat.interval.ms broker.id.generation.enable broker.session.timeout.ms
 connection.failed.authentication.delay.ms connections.max.reauth.ms control.plane.listener.name
-controlled.shutdown.enable controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
 controller.quorum.append.linger.ms controller.quorum.bootstrap.servers
 controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
 controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms
@@ -26,8 +25,8 @@ group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms g
 group.consumer.migration.policy group.consumer.min.heartbeat.interval.ms
 group.consumer.min.session.timeout.ms group.consumer.session.timeout.ms group.coordinator.append.linger.ms
 group.coordinator.rebalance.protocols group.coordinator.threads initial.broker.registration.timeout.ms
-inter.broker.listener.name inter.broker.protocol.version kafka.metrics.polling.interval.secs
-kafka.metrics.reporters leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
+inter.broker.protocol.version kafka.metrics.polling.interval.secs
+kafka.metrics.reporters
 log.dir.failure.timeout.ms log.message.downconversion.enable log.message.format.version
 max.connections.per.ip.overrides
 metadata.log.dir metadata.log.max.record.bytes.between.snapshots
@@ -35,10 +34,9 @@ metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes metadata.log.se
 metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
 metrics.num.samples metrics.recording.level metrics.sample.window.ms offsets.commit.required.acks
 principal.builder.class process.roles producer.purgatory.purge.interval.requests
-queued.max.requests quota.window.num quota.window.size.seconds replica.fetch.backoff.ms
-replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
-replica.lag.time.max.ms replica.selector.class
-replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.window.num
+queued.max.requests quota.window.num quota.window.size.seconds
+replica.selector.class
+replica.socket.receive.buffer.bytes replication.quota.window.num
 replication.quota.window.size.seconds request.timeout.ms reserved.broker.max.id
 security.inter.broker.protocol security.providers socket.connection.setup.timeout.max.ms
 socket.connection.setup.timeout.ms telemetry.max.bytes

@@ -11,6 +11,7 @@ from logd.config.inert import INERT_SETTINGS
 from logd.config.known import REFUSED_PREFIXES, has_no_effect
 from logd.config.properties import parse_overrides, read_properties
 from logd.config.renamed import NOTES, with_todays_names
+from logd.config.replication import REPLICATION_SETTINGS
 from logd.config.zookeeper import ZOOKEEPER_SETTINGS, ZooKeeperConfig
 from logd.errors import ConfigError
 
@@ -39,6 +40,8 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
     today = with_todays_names(properties, notes)
     is_preview = ZooKeeperConfig.of(today).millstream_cluster_preview
     for key, value in today.items():
+        if key in REPLICATION_SETTINGS and not is_preview:
+            notes.append(f"{key}: no effect, this broker coordinates itself")
         if key in BROKER_SETTINGS or key in NOTES:
             continue
         if (inert := INERT_SETTINGS.get(key)) is not None:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from logd.broker.cluster.publisher import Asking, Publisher
 from logd.broker.rounds import report
+from logd.config.broker import BrokerConfig
 from logd.errors import MillstreamError
 from logd.metadata.controller.core import Controller, ControllerSettings
 from logd.metadata.controller.decision import Decision
@@ -38,17 +39,17 @@ class Controlling:
         session: Session,
         elected: Elected,
         peers: Asking,
-        settings: ControllerSettings,
+        config: Callable[[], BrokerConfig],
         over: Callable[[], None],
     ) -> None:
         self.elected = elected
         self._session = session
         self._store = ZooKeeperStore(session, elected)
         self._peers = peers
-        self._settings = settings
+        self._config = config
         self._over = over
         self._gone = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
         self._publisher: Publisher | None = None
         self.image: ClusterImage | None = None
         """What is decided on, once it is loaded."""
@@ -60,13 +61,16 @@ class Controlling:
         self._spawn(self._until_gone(), "controller's end")
 
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
-        self._tasks.append(asyncio.get_running_loop().create_task(work, name=name))
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
         """Decide nothing any more."""
-        for task in self._tasks:
+        tasks = tuple(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._serving.done():
             self._serving.result().resign()
         else:
@@ -87,10 +91,21 @@ class Controlling:
             await self._publisher.told(self.elected.broker_id)
         return decision
 
+    def settings_changed(self) -> None:
+        """Go by the broker's settings as they are now."""
+        self._spawn(self._configure(), "controller's settings")
+
+    async def _configure(self) -> None:
+        try:
+            serving = await asyncio.shield(self._serving)
+            await serving.do(lambda controller: controller.configure(settings_of(self._config())))
+        except MillstreamError as error:
+            log.warning("controller of epoch %d keeps its settings: %s", self.elected.epoch, error)
+
     async def _run(self) -> None:
         try:
             image = self.image = ClusterImage.of(await self._store.load())
-            controller = Controller(image, epoch=self.elected.epoch, settings=self._settings)
+            controller = Controller(image, epoch=self.elected.epoch, settings=settings_of(self._config()))
             publisher = self._publisher = Publisher(
                 self.elected.broker_id, self.elected.epoch, image, self._peers, self._gone
             )
@@ -107,6 +122,7 @@ class Controlling:
                 ", ".join(map(str, sorted(image.brokers))) or "none",
             )
             self._serving.set_result(serving)
+            self._spawn(self._rebalance(serving), "preferred replicas")
             async for live in each_brokers(self._session):
                 alive = [image_of(broker, found) for broker, found in live.items()]
                 await serving.do(lambda controller, alive=alive: controller.see_brokers(alive))  # type: ignore[misc]
@@ -117,9 +133,31 @@ class Controlling:
             report(f"controller of epoch {self.elected.epoch}", error)
             self._gone.set()
 
+    async def _rebalance(self, serving: ServingController) -> None:
+        """Every now and then give leadership back to preferred replicas."""
+        while True:
+            await asyncio.sleep(self._config().leader_imbalance_check_interval_seconds)
+            if not self._config().auto_leader_rebalance_enable:
+                continue
+            try:
+                decision = await serving.do(lambda controller: controller.rebalance_leaders())
+            except MillstreamError as error:
+                log.warning("preferred replicas: %s", error)
+                continue
+            if decision.answer:
+                log.info("%d partitions are led by their preferred replica again", len(decision.answer))
+
     async def _until_gone(self) -> None:
         await self._gone.wait()
         self._over()
+
+
+def settings_of(config: BrokerConfig) -> ControllerSettings:
+    """What a controller goes by that is elected now."""
+    return ControllerSettings(
+        defaults=config.topic_defaults,
+        leader_imbalance_per_broker_percentage=config.leader_imbalance_per_broker_percentage,
+    )
 
 
 def image_of(broker: int, found: LiveBroker) -> BrokerImage:

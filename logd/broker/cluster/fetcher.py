@@ -19,6 +19,7 @@ from logd.broker.cluster.peer_connections import version_of
 from logd.broker.partition import Partition
 from logd.broker.rounds import report
 from logd.client.fetcher.session import NO_SESSION, FetchSession
+from logd.config.replication import ReplicationConfig
 from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
 from logd.replication import Fetch, Standby, Truncate
 from logd.topic_partition import TopicPartition
@@ -54,6 +55,18 @@ class FetcherSettings:
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_backoff_ms: int = 1000
     replica_socket_timeout_ms: int = 30_000
+
+    @classmethod
+    def of(cls, config: ReplicationConfig) -> FetcherSettings:
+        """Those of a broker."""
+        return cls(
+            replica_fetch_max_bytes=config.replica_fetch_max_bytes,
+            replica_fetch_response_max_bytes=config.replica_fetch_response_max_bytes,
+            replica_fetch_min_bytes=config.replica_fetch_min_bytes,
+            replica_fetch_wait_max_ms=config.replica_fetch_wait_max_ms,
+            replica_fetch_backoff_ms=config.replica_fetch_backoff_ms,
+            replica_socket_timeout_ms=config.replica_socket_timeout_ms,
+        )
 
 
 class Asking(Protocol):

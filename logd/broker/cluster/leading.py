@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from logd.broker.cluster.isr_changes import AskController, IsrChanges
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Leading:
-    """`own` are this broker's id and epoch."""
+    """`own` are this broker's id and epoch; `lease` says whether it surely has them still."""
 
     def __init__(
         self,
@@ -29,11 +30,13 @@ class Leading:
         own: Callable[[], tuple[int, int]],
         now_ms: Callable[[], int],
         replica_lag_time_max_ms: int,
+        lease: Callable[[], bool] = lambda: True,
     ) -> None:
         self.led: dict[TopicPartition, Led] = {}
         self._image = image
         self._own = own
         self._now_ms = now_ms
+        self._lease = lease
         self._lag_ms = replica_lag_time_max_ms
         self._changes = IsrChanges(ask, own=own, now_ms=now_ms, look=self._look)
         self._rounds = Rounds()
@@ -70,12 +73,12 @@ class Leading:
             partition.log,
             state,
             broker_id=self._own()[0],
-            brokers=self._epoch_of,
+            brokers=partial(self._epoch_of, partition.tp),
             high_watermark=partition.high_watermark,
             now_ms=self._now_ms(),
             settings=self._settings(partition),
         )
-        led = self.led[partition.tp] = Led(partition, core, self._now_ms)
+        led = self.led[partition.tp] = Led(partition, core, self._now_ms, self._lease)
         return self._look(led)
 
     def unlead(self, tp: TopicPartition) -> None:
@@ -87,9 +90,12 @@ class Leading:
             replica_lag_time_max_ms=self._lag_ms, min_insync_replicas=partition.min_insync_replicas
         )
 
-    def _epoch_of(self, broker: int) -> int | None:
+    def _epoch_of(self, tp: TopicPartition, broker: int) -> int | None:
+        """None for one that cannot join: it is gone, wants to stop, or its log folder has failed."""
         known = self._image.brokers.get(broker)
-        return None if known is None or known.is_shutting_down else known.epoch
+        if known is None or known.is_shutting_down or tp in self._image.offline_of(broker):
+            return None
+        return known.epoch
 
     # News
 

@@ -14,12 +14,14 @@ class Led:
 
     __slots__ = ("core", "partition", "tp")
 
-    def __init__(self, partition: Partition, core: Leader, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, partition: Partition, core: Leader, now_ms: Callable[[], int], lease: Callable[[], bool]
+    ) -> None:
         self.partition = partition
         self.core = core
         self.tp = partition.tp
         partition.in_sync_replicas = len(core.isr)
-        partition.take_role(LeaderRole(core, now_ms))
+        partition.take_role(LeaderRole(core, now_ms, lease))
 
     def follow_core(self) -> None:
         """The core may have moved: let the partition have its high watermark and its count of replicas."""

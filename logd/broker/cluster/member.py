@@ -20,14 +20,16 @@ from logd.broker.cluster.controlling import Controlling
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.publisher import update_of
 from logd.broker.rounds import report
+from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
-from logd.metadata.controller.core import ControllerSettings
 from logd.metadata.feed.inbox import Inbox
 from logd.metadata.image import Change, ClusterImage
 from logd.metadata.zookeeper.cluster import prepare
 from logd.metadata.zookeeper.election import Candidate, Elected
 from logd.metadata.zookeeper.election import Controller as Seen
 from logd.metadata.zookeeper.errors import ZooKeeperError
+from logd.metadata.zookeeper.lease import Lease
+from logd.metadata.zookeeper.paths import BROKER_IDS
 from logd.metadata.zookeeper.registration import Registered, Registrar
 from logd.metadata.zookeeper.session import Session
 from logd.metadata.zookeeper.znodes import Registration
@@ -38,6 +40,8 @@ from logd.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdate
 FORWARD_BACKOFF_S: Final = (0.05, 1.0)
 FORWARD_TIMEOUT_S: Final = 30.0
 """How long a client's request waits for a controller that takes it."""
+
+NO_LEASE: Final = Lease()
 
 log = logging.getLogger("logd.cluster")
 
@@ -57,7 +61,7 @@ class Member:
         image: ClusterImage,
         catalog: TopicCatalog,
         registration: Callable[[], Registration],
-        settings: Callable[[], ControllerSettings],
+        config: Callable[[], BrokerConfig],
         now_ms: Callable[[], int],
         failed: Callable[[MillstreamError], None],
         controller_changed: Callable[[int], None],
@@ -67,12 +71,16 @@ class Member:
         self.epoch = -1
         self.session = session
         self.peers = peers
+        self.on_snapshot: Callable[[], None] = lambda: None
+        """Called when a controller has told everything: another one, or after a registration."""
+        self._image = image
         self._catalog = catalog
-        self._settings = settings
+        self._config = config
         self._failed = failed
         self._tell_controller = controller_changed
         self._applied = applied
         self._inbox = Inbox(image)
+        self._registered_with = self._lease = NO_LEASE
         self._taking = asyncio.Lock()
         self._is_told = asyncio.Event()
         self._registrar = Registrar(
@@ -94,26 +102,46 @@ class Member:
         """Wait until the controller has said everything once."""
         await self._is_told.wait()
 
+    async def others_stay(self) -> bool:
+        """Whether other brokers are registered that do not want to stop as well. ZooKeeperError."""
+        brokers = self._image.brokers
+        for name in await self.session.find_children(BROKER_IDS):
+            known = brokers.get(int(name))
+            if int(name) != self.node_id and not (known is not None and known.is_shutting_down):
+                return True
+        return False
+
+    async def stand_down(self) -> None:
+        """Have another broker be the controller from now on. ZooKeeperError."""
+        await self._candidate.stand_down()
+
     async def stop(self) -> None:
-        """Leave: not the controller, not registered. The session is its owner's to close."""
+        """Be no controller, and ask nobody any more; registered until `unregister`."""
         try:
             await self._candidate.stop()
-            await self._registrar.stop()
         except ZooKeeperError as error:
-            log.info("leaving with the session: %s", error)
+            log.info("the controller's role goes with the session: %s", error)
         self._let_go()
         await asyncio.gather(*self._ends, return_exceptions=True)
         await self.peers.close()
 
+    async def unregister(self) -> None:
+        """The others hear that this broker is gone. The session is its owner's to close."""
+        await self._registrar.stop()
+
     @property
     def is_leased(self) -> bool:
-        """Whether this broker is surely still registered: else nothing may be acknowledged."""
-        return self.session.lease.is_held(self.session.clock())
+        """Whether this broker surely has the roles still that it was told: else nothing may be acknowledged.
+
+        With a new registration it has to be told anew: others may have been elected in between.
+        """
+        return self._lease.is_held(self.session.clock())
 
     # Registration and election
 
     def _registered(self, registered: Registered) -> None:
         self.epoch = registered.epoch
+        self._registered_with, self._lease = registered.lease, NO_LEASE
         self._inbox.registered(registered.epoch)
         log.info("broker %d is registered, epoch %d", self.node_id, registered.epoch)
 
@@ -129,7 +157,7 @@ class Member:
         self._tell_controller(seen.broker_id)
 
     def _begun(self, elected: Elected) -> Controlling:
-        return Controlling(self.session, elected, self, self._settings(), self._give_back)
+        return Controlling(self.session, elected, self, self._config, self._give_back)
 
     async def request(self, broker: int, message: Message, *, lane: str = "") -> Any:
         """Ask a broker, which may be this one. MillstreamError."""
@@ -171,6 +199,11 @@ class Member:
         return self._controlling
 
     @property
+    def if_controlling(self) -> Controlling | None:
+        """The controller's role, if this broker has it."""
+        return self._controlling
+
+    @property
     def controller_image(self) -> ClusterImage | None:
         """What the controller knows, where this is it and has loaded it."""
         return None if self._controlling is None else self._controlling.image
@@ -209,11 +242,13 @@ class Member:
         """What the controller tells."""
         async with self._taking:
             try:
-                changes = self._inbox.take(update_of(request))
+                update = update_of(request)
+                was_complete = self._inbox.is_complete and not update.begins
+                changes = self._inbox.take(update)
             except KafkaError as error:
                 return ClusterUpdateResponse(error_code=error.code, error_message=error.message)
             try:
-                await self._apply(changes)
+                await self._apply(changes, was_complete)
             except Exception as error:
                 report("what the controller tells", error)
                 self._inbox.registered(self.epoch)  # part of it is applied: everything has to be said again
@@ -222,9 +257,13 @@ class Member:
                 )
         return ClusterUpdateResponse()
 
-    async def _apply(self, changes: list[Change]) -> None:
+    async def _apply(self, changes: list[Change], was_complete: bool) -> None:
         await self._catalog.follow(changes)
         self._applied()
-        if self._inbox.is_complete and not self._is_told.is_set():
-            await self._catalog.set_strays_aside()
-            self._is_told.set()
+        if self._inbox.is_complete:
+            self._lease = self._registered_with
+            if not self._is_told.is_set():
+                await self._catalog.set_strays_aside()
+                self._is_told.set()
+            if not was_complete:
+                self.on_snapshot()

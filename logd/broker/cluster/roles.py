@@ -10,11 +10,17 @@ from logd.replication import Follower, Leader
 class LeaderRole:
     """The partition is led here."""
 
-    __slots__ = ("_now_ms", "core")
+    __slots__ = ("_lease", "_now_ms", "core")
 
-    def __init__(self, core: Leader, now_ms: Callable[[], int]) -> None:
+    def __init__(self, core: Leader, now_ms: Callable[[], int], lease: Callable[[], bool]) -> None:
         self.core = core
         self._now_ms = now_ms
+        self._lease = lease
+
+    @property
+    def is_leased(self) -> bool:
+        """While ZooKeeper's session surely lives no other leader is elected."""
+        return self._lease()
 
     @property
     def high_watermark(self) -> int:
@@ -38,6 +44,11 @@ class FollowerRole:
     def high_watermark(self) -> int:
         """The leader's, as far as it is known and the log goes."""
         return self.core.high_watermark
+
+    @property
+    def is_leased(self) -> bool:
+        """Another broker leads it."""
+        return False
 
     def appended(self, log_end_offset: int) -> None:
         """Nobody waits for a follower here."""

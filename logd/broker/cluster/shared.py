@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from logd.broker.cluster.assignment import Assignment
+from logd.broker.cluster.failed_folders import FailedFolders
 from logd.broker.cluster.fetcher import FetcherSettings, ReplicaFetcher
 from logd.broker.cluster.fetchers import Fetchers
+from logd.broker.cluster.handing_over import HandingOver
 from logd.broker.cluster.leading import Leading
 from logd.broker.cluster.member import Member
 from logd.broker.cluster.peer_connections import PeerConnections
@@ -22,10 +24,10 @@ from logd.broker.peers import Cluster
 from logd.broker.producer_id_blocks import BlocksAhead
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE
-from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
-from logd.metadata.controller.core import ControllerSettings
+from logd.errors import ConfigError, ErrorCode, KafkaError, MillstreamError, error_for
 from logd.metadata.image import BrokerImage, Change, ClusterImage
 from logd.metadata.zookeeper import cluster
+from logd.metadata.zookeeper.clock import boottime
 from logd.metadata.zookeeper.session import Session
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
 from logd.metadata.zookeeper.znodes import Endpoint, Registration
@@ -43,35 +45,34 @@ log = logging.getLogger("logd.cluster")
 
 
 class Shared:
-    """`failed` is called when the broker may not go on, with why."""
+    """`failed` is called when the broker may not go on, with why; leases go by `clock` (s)."""
 
     def __init__(
         self,
         zookeeper: ZooKeeperSettings,
         *,
-        inter_broker_listener: str | None = None,
         failed: Callable[[MillstreamError], None] = lambda error: None,
-        replica_lag_time_max_ms: int = 30_000,
-        fetching: FetcherSettings | None = None,
+        clock: Callable[[], float] = boottime,
     ) -> None:
         self.store = NoStore()
         self._zookeeper = zookeeper
-        self._listener = inter_broker_listener
         self._failed = failed
-        self._lag_ms = replica_lag_time_max_ms
-        self._fetching = fetching or FetcherSettings()
+        self._clock = clock
         self._session: Session
         self._member: Member | None = None
         self._assignment: Assignment | None = None
         self._blocks: BlocksAhead | None = None
+        self._failed_folders: FailedFolders | None = None
 
     async def open(self) -> str:
         """Reach ZooKeeper; the id of the cluster that is kept there. Unreachable, NotAllowed, BadZnode."""
-        self._session = await Session(self._zookeeper).open()
+        self._session = await Session(self._zookeeper, clock=self._clock).open()
         return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
 
     async def close(self) -> None:
-        """End the session."""
+        """Leave the cluster: the logs are closed."""
+        if self._member is not None:
+            await self._member.unregister()
         await self._session.close()
 
     @property
@@ -79,6 +80,11 @@ class Shared:
         """This broker among the others; `equip` comes first."""
         assert self._member is not None, "equip comes first"
         return self._member
+
+    @property
+    def is_leased(self) -> bool:
+        """Whether what is led here is surely led still: else nothing may be accepted or acknowledged."""
+        return self.member.is_leased
 
     # What coordinators need of the others (`logd.broker.peers`, `producer_id_blocks`)
 
@@ -108,8 +114,7 @@ class Shared:
 
     def equip(self, broker: Broker) -> None:
         """Give the broker's partitions what they need of the others."""
-        listener = self._listener or broker.endpoints[0].listener
-        peers = PeerConnections(broker.node_id, lambda: self._brokers(broker), listener)
+        peers = PeerConnections(broker.node_id, lambda: self._brokers(broker), listener_of(broker))
         member = self._member = Member(
             broker.node_id,
             self._session,
@@ -117,19 +122,27 @@ class Shared:
             image=broker.image,
             catalog=broker.catalog,
             registration=lambda: registration_of(broker),
-            settings=lambda: ControllerSettings(defaults=broker.config.topic_defaults),
+            config=lambda: broker.config,
             now_ms=broker.now_ms,
             failed=self._failed,
             controller_changed=broker.controller_changed,
             applied=broker.transactions.leaders_changed,
         )
         broker.controller_link = member
+        self._failed_folders = FailedFolders(
+            member.ask_controller,
+            own=lambda: (broker.node_id, member.epoch),
+            failed=lambda: broker.log_dirs.failed,
+            lost=lambda: broker.catalog.lost,
+        )
+        member.on_snapshot = self._failed_folders.report
         leading = broker.leading = Leading(
             broker.image,
             member.ask_controller,
             own=lambda: (broker.node_id, member.epoch),
             now_ms=broker.now_ms,
-            replica_lag_time_max_ms=self._lag_ms,
+            replica_lag_time_max_ms=broker.config.replica_lag_time_max_ms,
+            lease=lambda: member.is_leased,
         )
         fetchers = Fetchers(lambda leader: self._fetcher(broker, member, leader))
         self._assignment = Assignment(broker.node_id, leading, fetchers, _Coordinators(broker))
@@ -148,7 +161,7 @@ class Shared:
             peers=member.peers,
             truncations=broker.truncations,
             discard=broker.housekeeping.discard,
-            settings=self._fetching,
+            settings=FetcherSettings.of(broker.config),
             now_ms=broker.now_ms,
         )
 
@@ -157,10 +170,30 @@ class Shared:
         await self.member.start()
         await self.member.told()
 
+    def folders_failed(self) -> None:
+        """Have the controller hear of log folders that failed."""
+        if self._failed_folders is not None:
+            self._failed_folders.report()
+
+    def settings_changed(self) -> None:
+        """The broker's settings are other ones: the controller goes by them, if it is here."""
+        if (controlling := self.member.if_controlling) is not None:
+            controlling.settings_changed()
+
+    async def hand_over(self, broker: Broker) -> None:
+        """Have others lead what is led here, as far as they can: before connections are closed."""
+        member, leading = self._member, broker.leading
+        if member is None or leading is None or member.epoch < 0:  # it has not come so far
+            return
+        if broker.config.controlled_shutdown_enable:
+            await HandingOver(member, leading, broker.config).run()
+
     async def leave(self) -> None:
-        """Lead nothing and follow nothing any more."""
+        """Lead nothing and follow nothing any more, and be no controller; `close` comes last."""
         if self._assignment is not None:
             await self._assignment.stop()
+        if self._failed_folders is not None:
+            await self._failed_folders.stop()
         if self._blocks is not None:
             await self._blocks.stop()
         await self.member.stop()
@@ -210,6 +243,19 @@ def _tell(coordinator: Groups | Transactions, partition: Partition, is_leader: b
 def _forget_topics(broker: Broker, names: list[str]) -> None:
     broker.groups.topics_deleted(names)
     broker.transactions.topics_deleted(names)
+
+
+def listener_of(broker: Broker) -> str:
+    """The listener by which brokers talk to each other. ConfigError."""
+    names = [endpoint.listener for endpoint in broker.endpoints]
+    wanted = broker.config.inter_broker_listener_name
+    if wanted is None:
+        return names[0]
+    if wanted.upper() not in names:
+        raise ConfigError(
+            "inter.broker.listener.name", wanted, "a name that listeners has: " + ", ".join(names)
+        )
+    return wanted.upper()
 
 
 def registration_of(broker: Broker) -> Registration:

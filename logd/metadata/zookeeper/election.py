@@ -151,6 +151,7 @@ class Candidate:
         self._broker_id = broker_id
         self._changed = changed
         self._wall_clock_ms = wall_clock_ms
+        self._stands = True
         self._task: asyncio.Task[None] | None = None
         self._forget: Callable[[], None] = lambda: None
 
@@ -170,6 +171,11 @@ class Candidate:
         if elected is not None:
             await resign(self._session, elected)
         self._say(Controller())
+
+    async def stand_down(self) -> None:
+        """Go on telling who is the controller, and never be it again."""
+        self._stands = False
+        await self.resign()
 
     async def resign(self) -> None:
         """Give the role back and stand again: who is elected then is open."""
@@ -204,6 +210,8 @@ class Candidate:
             return
         known = self.controller.elected
         if found is not None and known is not None and known.lease.session_id == ours:
+            return
+        if not self._stands:
             return
         elected = await elect(self._session, self._broker_id, self._wall_clock_ms())
         if elected is None:

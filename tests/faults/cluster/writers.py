@@ -61,7 +61,7 @@ class Writer(ABC):
         self.is_over.set()
         self._thread.join(200)
         assert not self._thread.is_alive(), (
-            f"{self.sent - len(self.acknowledged)} of {self.sent} records of {self.topic} are not acknowledged"
+            f"{self.topic}: {self.sent - len(self.acknowledged)} of {self.sent} records are not acknowledged"
         )
         assert not self.failed, self.failed[0]
         assert self.acknowledged.keys() == set(range(self.sent))

@@ -26,6 +26,11 @@ class FakeRole:
         self.high_watermark = high_watermark
         self.ends: list[int] = []
 
+    @property
+    def is_leased(self) -> bool:
+        """See `ReplicationRole`."""
+        return True
+
     def appended(self, log_end_offset: int) -> None:
         """See `ReplicationRole`."""
         self.ends.append(log_end_offset)

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from logd.broker.cluster.fetcher import FetcherSettings
 from logd.broker.cluster.shared import Shared
 from logd.broker.partition import Partition
 from logd.config.load import from_properties
 from logd.embedded import EmbeddedBroker
 from logd.metadata.image import PartitionImage
+from logd.metadata.zookeeper.clock import boottime
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
 from logd.topic_partition import TopicPartition
 
@@ -22,10 +22,15 @@ SESSION_MS = 2_000
 class Brokers:
     """As an async context manager; all of them are up then."""
 
-    def __init__(self, zookeeper: str, folder: Path, count: int = 3, **settings: str) -> None:
+    def __init__(
+        self, zookeeper: str, folder: Path, count: int = 3, *, folders: int = 1, **settings: str
+    ) -> None:
         self._zookeeper = zookeeper
         self._folder = folder
+        self._folders = folders
         self._settings = {name.replace("_", "."): value for name, value in settings.items()}
+        self.clock: Callable[[], float] = boottime
+        """What leases of brokers go by that are started from now on."""
         self.up: dict[int, EmbeddedBroker] = {}
         self._ids = range(1, count + 1)
 
@@ -44,14 +49,16 @@ class Brokers:
         config = from_properties(
             {
                 "node.id": str(id_),
-                "log.dirs": str(self._folder / str(id_)),
+                "log.dirs": ",".join(str(self._folder / f"{id_}-{n}") for n in range(self._folders)),
                 "listeners": "PLAINTEXT://127.0.0.1:0",
+                "replica.fetch.wait.max.ms": "50",
+                "replica.fetch.backoff.ms": "20",
+                "millstream.cluster.preview": "true",
                 **self._settings,
             }
         ).config
         shared = Shared(
-            ZooKeeperSettings.of(self._zookeeper, session_timeout_ms=SESSION_MS),
-            fetching=FetcherSettings(replica_fetch_wait_max_ms=50, replica_fetch_backoff_ms=20),
+            ZooKeeperSettings.of(self._zookeeper, session_timeout_ms=SESSION_MS), clock=self.clock
         )
         broker = EmbeddedBroker(config, shared=shared)
         await broker.start()

@@ -1,0 +1,79 @@
+"""Controlled shutdown: while it still serves, a broker has others lead what it leads (`hand_over`).
+
+It asks the controller again and again, since in-sync replicas may come meanwhile. A controller gives up its
+role first: whoever is elected next does not know that this broker goes before it is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from logd.backoff import Backoff
+from logd.errors import MillstreamError, error_for
+from logd.topic_partition import TopicPartition
+from logd.wire.private.broker_report import BrokerReportRequest, BrokerReportResponse
+
+if TYPE_CHECKING:
+    from logd.broker.cluster.leading import Leading
+    from logd.broker.cluster.member import Member
+    from logd.config.replication import ReplicationConfig
+
+FIRST_BACKOFF_S: Final = 0.05
+
+log = logging.getLogger("logd.cluster")
+
+
+class HandingOver:
+    """Of one broker, once."""
+
+    def __init__(self, member: Member, leading: Leading, config: ReplicationConfig) -> None:
+        self._member = member
+        self._leading = leading
+        self._backoff_s = config.controlled_shutdown_retry_backoff_ms / 1000
+        self._patience_s = config.controlled_shutdown_max_retries * self._backoff_s
+
+    async def run(self) -> None:
+        """Returns when nothing is led here that another broker could lead, or when it has taken too long."""
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await self._until_relieved()
+        except TimeoutError:
+            log.warning(
+                "broker %d stops leading %d partitions: controlled.shutdown.max.retries are over",
+                self._member.node_id,
+                len(self._leading.led),
+            )
+        except MillstreamError as error:
+            log.warning("broker %d stops without handing over: %s", self._member.node_id, error)
+
+    async def _until_relieved(self) -> None:
+        backoff = Backoff(min(FIRST_BACKOFF_S, self._backoff_s), self._backoff_s)
+        while await self._member.others_stay():
+            await self._member.stand_down()
+            try:
+                remaining = await self._ask()
+            except MillstreamError as error:
+                log.info("broker %d wants to stop: %s", self._member.node_id, error)
+            else:
+                if not remaining:
+                    await self._until_told()
+                    return
+                log.info("broker %d alone can lead %s", self._member.node_id, ", ".join(map(str, remaining)))
+            await asyncio.sleep(backoff.next())
+
+    async def _ask(self) -> list[TopicPartition]:
+        member = self._member
+        answer: BrokerReportResponse = await member.ask_controller(
+            BrokerReportRequest(broker_id=member.node_id, broker_epoch=member.epoch, is_shutting_down=True)
+        )
+        if answer.error_code:
+            raise error_for(answer.error_code, answer.error_message or "BrokerReport")
+        return [TopicPartition(topic.name, index) for topic in answer.remaining for index in topic.partitions]
+
+    async def _until_told(self) -> None:
+        """The controller's news that others lead may still be on its way."""
+        backoff = Backoff(FIRST_BACKOFF_S, FIRST_BACKOFF_S)
+        while any(len(led.core.replicas) > 1 for led in self._leading.led.values()):  # noqa: ASYNC110
+            await asyncio.sleep(backoff.next())

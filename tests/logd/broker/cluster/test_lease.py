@@ -1,0 +1,135 @@
+"""A broker whose session with ZooKeeper may be over accepts and acknowledges nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from logd.broker.cluster.member import Member
+from logd.client import Admin, Client, NewTopic
+from logd.errors import ErrorCode
+from logd.metadata.zookeeper.clock import boottime
+from logd.metadata.zookeeper.registration import Registered
+from logd.records import build_batch
+from logd.topic_partition import TopicPartition
+from logd.wire import ApiKey, decode, decode_response_header
+from logd.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from logd.wire.messages.produce import ProduceResponse
+from logd.wire.produce import encode_produce_request
+from tests.logd.broker.cluster.brokers import Brokers
+
+VERSION = 9
+TP = TopicPartition("t", 0)
+
+
+class Clock:
+    """Whose seconds are long once it is `fast`: whatever is measured by it is over when it is looked at."""
+
+    def __init__(self) -> None:
+        self.is_fast = False
+        self._ahead = 0.0
+
+    def __call__(self) -> float:
+        if self.is_fast:
+            self._ahead += 60
+        return boottime() + self._ahead
+
+
+async def _produce(brokers: Brokers, broker: int, acks: int) -> int:
+    """The error code."""
+    batch = build_batch([(0, None, b"x", ())])
+    connection = await _member(brokers, broker).peers.connection(broker, lane="test")
+    payload = await connection.call(
+        lambda correlation_id: encode_produce_request(
+            [(TP.topic, [(TP.partition, batch)])], VERSION, correlation_id, "test", acks=acks
+        ),
+        timeout=60,
+    )
+    _, pos = decode_response_header(ApiKey.PRODUCE, VERSION, payload)
+    return int(decode(ProduceResponse, VERSION, payload, pos).responses[0].partition_responses[0].error_code)
+
+
+async def _commit(brokers: Brokers, broker: int) -> int:
+    """The error code."""
+    committed = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    topic = OffsetCommitRequestTopic(name=TP.topic, partitions=[committed])
+    answer = await _member(brokers, broker).peers.request(
+        broker, OffsetCommitRequest(group_id="g", topics=[topic]), timeout_ms=60_000
+    )
+    return int(answer.topics[0].partitions[0].error_code)
+
+
+def _member(brokers: Brokers, broker: int) -> Member:
+    shared = brokers.up[broker].broker.shared
+    assert shared is not None
+    return shared.member
+
+
+async def _create(brokers: Brokers, replicas: int) -> None:
+    async with Client(brokers.bootstrap) as client:
+        await Admin(client).create_topics([NewTopic(TP.topic, 1, replicas)])
+    await brokers.until(lambda: (state := brokers.state(TP)) is not None and len(state.isr) == replicas)
+
+
+def test_nothing_is_accepted_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        brokers = Brokers(zookeeper, tmp_path, count=1, offsets_topic_num_partitions="1")
+        brokers.clock = clock = Clock()
+        async with brokers:
+            await _create(brokers, 1)
+            assert await _produce(brokers, 1, 1) == 0
+            async with Client(brokers.bootstrap) as client:
+                await Admin(client).alter_group_offsets("g", {TP: 0})
+            (partition,) = brokers.held(TP).values()
+            offsets = brokers.held(TopicPartition("__consumer_offsets", 0))[1]
+            ends = partition.log_end_offset, offsets.log_end_offset
+            clock.is_fast = True
+            assert await _produce(brokers, 1, 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            assert await _produce(brokers, 1, -1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            assert await _commit(brokers, 1) == ErrorCode.NOT_COORDINATOR
+            assert ends == (partition.log_end_offset, offsets.log_end_offset)
+            clock.is_fast = False
+            await brokers.until(lambda: _member(brokers, 1).is_leased)
+            assert await _produce(brokers, 1, -1) == 0
+            assert await _commit(brokers, 1) == 0
+
+    asyncio.run(test())
+
+
+def test_what_waited_is_not_acknowledged_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        brokers = Brokers(zookeeper, tmp_path, count=2)
+        brokers.clock = clock = Clock()
+        async with brokers:
+            await _create(brokers, 2)
+            state = brokers.state(TP)
+            assert state is not None
+            (follower,) = set(state.isr) - {state.leader}
+            leading, following = brokers.held(TP)[state.leader], brokers.held(TP)[follower]
+            shared = brokers.up[follower].broker.shared
+            assert shared is not None and shared._assignment is not None
+            shared._assignment.unassign(following)  # what comes by a fetch of before is left aside
+            producing = asyncio.create_task(_produce(brokers, state.leader, -1))
+            await brokers.until(lambda: leading.log_end_offset == 1)
+            clock.is_fast = True
+            shared._assignment.assign(following, state)
+            await brokers.until(lambda: leading.high_watermark == 1)
+            assert await producing == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            clock.is_fast = False
+
+    asyncio.run(test())
+
+
+def test_a_new_registration_is_leased_when_it_has_been_told(zookeeper: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with Brokers(zookeeper, tmp_path, count=1) as brokers:
+            member = _member(brokers, 1)
+            assert member.is_leased
+            member._registered(Registered(1, member.epoch + 1, member.session.lease))
+            assert not member.is_leased
+
+    asyncio.run(test())

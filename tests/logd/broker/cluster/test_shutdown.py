@@ -1,0 +1,88 @@
+"""Brokers that stop hand over what they lead."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from logd.client import Admin, BatchProducer, Client, NewTopic
+from logd.topic_partition import TopicPartition
+from tests.logd.broker.cluster.brokers import Brokers
+
+TOPIC, PARTITIONS = "t", 6
+TPS = [TopicPartition(TOPIC, index) for index in range(PARTITIONS)]
+
+
+async def _create(brokers: Brokers) -> None:
+    async with Client(brokers.bootstrap) as client:
+        await Admin(client).create_topics([NewTopic(TOPIC, PARTITIONS, 3)])
+    await brokers.until(lambda: _all_in_sync(brokers))
+
+
+def _all_in_sync(brokers: Brokers) -> bool:
+    states = [brokers.state(tp) for tp in TPS]
+    return all(state is not None and set(state.isr) == {1, 2, 3} for state in states)
+
+
+def test_a_rolling_restart_costs_a_producer_retries_only(zookeeper: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        settings = {"min_insync_replicas": "2", "controlled_shutdown_retry_backoff_ms": "60000"}
+        async with Brokers(zookeeper, tmp_path, **settings) as brokers:
+            await _create(brokers)
+            acknowledged = {tp.partition: 0 for tp in TPS}
+            is_over = False
+            async with Client(brokers.bootstrap) as client, BatchProducer(client, acks=-1) as producer:
+
+                async def produce(partition: int) -> None:
+                    while not is_over:
+                        count = acknowledged[partition]
+                        await (await producer.send(TOPIC, partition, [(count, None, b"%d" % count, ())]))
+                        acknowledged[partition] += 1
+
+                producing = [asyncio.create_task(produce(tp.partition)) for tp in TPS]
+                for id_ in (1, 2, 3):
+                    await _stop_after_handing_over(brokers, id_)
+                    before = dict(acknowledged)
+                    await brokers.until(
+                        lambda before=before: all(acknowledged[p] > before[p] for p in before)
+                    )
+                    await brokers.start(id_)
+                    await brokers.until(lambda: _all_in_sync(brokers))
+                is_over = True
+                await asyncio.gather(*producing)
+            for tp in TPS:
+                await brokers.until(
+                    lambda tp=tp: (
+                        {held.high_watermark for held in brokers.held(tp).values()}
+                        == {acknowledged[tp.partition]}
+                    )
+                )
+
+    asyncio.run(test())
+
+
+async def _stop_after_handing_over(brokers: Brokers, id_: int) -> None:
+    """Nothing may be led by the broker when its connections close."""
+    broker = brokers.up[id_]
+    leading = broker.broker.leading
+    assert leading is not None
+    close, led = broker._server.close, []
+
+    async def close_server() -> None:
+        led.extend(leading.led)
+        await close()
+
+    broker._server.close = close_server  # type: ignore[method-assign]
+    await brokers.stop(id_)
+    assert led == []
+
+
+def test_the_last_broker_waits_for_nobody(zookeeper: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with Brokers(
+            zookeeper, tmp_path, count=1, controlled_shutdown_retry_backoff_ms="600000"
+        ) as brokers:
+            async with asyncio.timeout(60):
+                await brokers.stop(1)
+
+    asyncio.run(test())
