@@ -153,6 +153,8 @@ class Candidate:
         self._wall_clock_ms = wall_clock_ms
         self._task: asyncio.Task[None] | None = None
         self._forget: Callable[[], None] = lambda: None
+        self._given_back = 0
+        """The epoch of the election that was given back last, whether or not ZooKeeper knows of it."""
 
     def start(self) -> None:
         """Begin, in the running loop."""
@@ -175,6 +177,7 @@ class Candidate:
         """Give the role back and stand again: who is elected then is open."""
         elected = self.controller.elected
         if elected is not None:
+            self._given_back = elected.epoch
             self._say(Controller())
             await resign(self._session, elected)
 
@@ -206,6 +209,11 @@ class Candidate:
         if found is not None and known is not None and known.lease.session_id == ours:
             return
         elected = await elect(self._session, self._broker_id, self._wall_clock_ms())
+        if elected is not None and elected.epoch == self._given_back:
+            # There was no connection to give it back by. Brokers have heard what was decided in that epoch:
+            # who begins again needs one of its own.
+            await resign(self._session, elected)
+            elected = None
         if elected is None:
             watch.trigger()
             return
