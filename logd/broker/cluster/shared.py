@@ -68,7 +68,11 @@ class Shared:
     async def open(self) -> str:
         """Reach ZooKeeper; the id of the cluster that is kept there. Unreachable, NotAllowed, BadZnode."""
         self._session = await Session(self._zookeeper).open()
-        return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
+        try:
+            return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         """End the session."""
