@@ -100,7 +100,7 @@ class Cluster:
         self.start(id_)
 
     def wait_until_ready(self, ids: Iterable[int]) -> None:
-        """Until each has been told what it holds, and answers."""
+        """Until each has been told what it holds: only then does it answer."""
         for id_ in ids:
             broker = self.brokers[id_]
             wait_for(lambda broker=broker: not broker.is_running or answers(broker))  # type: ignore[misc]
@@ -213,8 +213,8 @@ def metadata_of(broker: LogdProcess, *topics: str) -> MetadataResponse:
 
 
 def answers(broker: LogdProcess) -> bool:
-    """Whether a broker can be asked something, and knows of a controller."""
+    """Whether a broker can be asked something, and knows that it is in the cluster."""
     try:
-        return metadata_of(broker).controller_id >= 0
+        return bool(metadata_of(broker).brokers)
     except OSError:
         return False

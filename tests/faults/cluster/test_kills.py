@@ -1,4 +1,4 @@
-"""Brokers of a cluster are killed, stopped and held up under producers: what was acknowledged is there once."""
+"""Brokers are killed, stopped and held up under producers: what was acknowledged is there once."""
 
 from __future__ import annotations
 
