@@ -92,11 +92,11 @@ class Member:
 
     async def stop(self) -> None:
         """Leave: not the controller, not registered. The session is its owner's to close."""
-        try:
-            await self._candidate.stop()
-            await self._registrar.stop()
-        except ZooKeeperError as error:
-            log.info("leaving with the session: %s", error)
+        for stop in (self._candidate.stop, self._registrar.stop):
+            try:
+                await stop()
+            except ZooKeeperError as error:
+                log.info("leaving with the session: %s", error)
         self._let_go()
         await asyncio.gather(*self._ends, return_exceptions=True)
         await self.peers.close()

@@ -137,6 +137,7 @@ class Registrar:
         self._wall_clock_ms = wall_clock_ms
         self._registered = registered
         self._failed = failed
+        self._last: Registered | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> Registered:
@@ -152,11 +153,11 @@ class Registrar:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        path = paths.broker(self._broker_id)
+        if self._last is None or self._last.lease is not self._session.lease:
+            return
         try:
-            found = await self._session.exists(path)
-            if found is not None and found.ephemeral_owner == self._session.session_id:
-                await self._session.delete(path)
+            # Without a look at whose it is: reads wait for a connection, and this may not.
+            await self._session.delete(paths.broker(self._broker_id))
         except ZooKeeperError as error:
             log.info("the registration goes with its session: %s", error)
 
@@ -188,4 +189,6 @@ class Registrar:
         return found is not None and found[1].czxid == last.epoch
 
     async def _register(self) -> Registered:
-        return await register(self._session, self._broker_id, self._registration(), self._wall_clock_ms())
+        registration = self._registration()
+        self._last = await register(self._session, self._broker_id, registration, self._wall_clock_ms())
+        return self._last
