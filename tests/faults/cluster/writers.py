@@ -7,9 +7,11 @@ The offset is None for what was there already when it was sent again, and the br
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from types import TracebackType
 from typing import Any, Self
 
@@ -32,6 +34,8 @@ class Writer(ABC):
         self.sent = 0
         self.acknowledged: dict[int, tuple[int, int | None]] = {}
         self.failed: list[object] = []
+        self.notes: deque[str] = deque(maxlen=200)
+        """What the client said of its sequences, for whoever looks into a failure."""
         self.is_over = threading.Event()
         self._thread = threading.Thread(target=self._guarded, name=f"writes {topic}", daemon=True)
 
@@ -97,8 +101,9 @@ class ConfluentWriter(Writer):
                 "reconnect.backoff.max.ms": 200,
                 "retry.backoff.max.ms": 200,
                 "topic.metadata.refresh.fast.interval.ms": 50,
-                "log_level": 0,
-            }
+                "debug": "eos",
+            },
+            logger=_noting(self.notes),
         )
         while not self.is_over.is_set():
             for _ in range(AT_ONCE):
@@ -116,6 +121,16 @@ class ConfluentWriter(Writer):
         else:
             offset = message.offset() if message.offset() >= 0 else None
             self.noted(int(message.value()), message.partition(), offset)
+
+
+def _noting(notes: deque[str]) -> logging.Logger:
+    """A logger of its own that keeps of librdkafka's debugging what is about producer epochs."""
+    logger = logging.Logger("librdkafka", logging.DEBUG)
+    handler = logging.Handler()
+    handler.emit = lambda record: notes.append(record.getMessage())  # type: ignore[method-assign]
+    handler.addFilter(lambda record: any(word in record.getMessage() for word in ("bump", "desync", "PID{")))
+    logger.addHandler(handler)
+    return logger
 
 
 class OwnWriter(Writer):
