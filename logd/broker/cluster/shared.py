@@ -67,7 +67,11 @@ class Shared:
     async def open(self) -> str:
         """Reach ZooKeeper; the id of the cluster that is kept there. Unreachable, NotAllowed, BadZnode."""
         self._session = await Session(self._zookeeper, clock=self._clock).open()
-        return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
+        try:
+            return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         """Leave the cluster: the logs are closed."""

@@ -1,14 +1,17 @@
 """Producers that number what they write, and note what was acknowledged: librdkafka's and our own.
 
 Number n goes to partition n modulo their count. `acknowledged`: by number, where it is, as the broker said.
+The offset is None for what was there already when it was sent again, and the broker has forgotten where.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from types import TracebackType
 from typing import Any, Self
 
@@ -29,8 +32,10 @@ class Writer(ABC):
         self.topic = topic
         self.partitions = partitions
         self.sent = 0
-        self.acknowledged: dict[int, tuple[int, int]] = {}
+        self.acknowledged: dict[int, tuple[int, int | None]] = {}
         self.failed: list[object] = []
+        self.notes: deque[str] = deque(maxlen=200)
+        """What the client said of its sequences, for whoever looks into a failure."""
         self.is_over = threading.Event()
         self._thread = threading.Thread(target=self._guarded, name=f"writes {topic}", daemon=True)
 
@@ -45,7 +50,7 @@ class Writer(ABC):
     def run(self) -> None:
         """Write until `is_over`, and then wait for what is not acknowledged."""
 
-    def noted(self, number: int, partition: int, offset: int) -> None:
+    def noted(self, number: int, partition: int, offset: int | None) -> None:
         """A record is acknowledged."""
         assert number not in self.acknowledged, f"{number} is acknowledged twice"
         self.acknowledged[number] = partition, offset
@@ -61,7 +66,7 @@ class Writer(ABC):
         self.is_over.set()
         self._thread.join(200)
         assert not self._thread.is_alive(), (
-            f"{self.topic}: {self.sent - len(self.acknowledged)} of {self.sent} records are not acknowledged"
+            f"{self.topic}: {len(self.acknowledged)} of {self.sent} records are acknowledged"
         )
         assert not self.failed, self.failed[0]
         assert self.acknowledged.keys() == set(range(self.sent))
@@ -96,8 +101,9 @@ class ConfluentWriter(Writer):
                 "reconnect.backoff.max.ms": 200,
                 "retry.backoff.max.ms": 200,
                 "topic.metadata.refresh.fast.interval.ms": 50,
-                "log_level": 0,
-            }
+                "debug": "eos",
+            },
+            logger=_noting(self.notes),
         )
         while not self.is_over.is_set():
             for _ in range(AT_ONCE):
@@ -113,7 +119,18 @@ class ConfluentWriter(Writer):
         if error is not None:
             self.failed.append(error)
         else:
-            self.noted(int(message.value()), message.partition(), message.offset())
+            offset = message.offset() if message.offset() >= 0 else None
+            self.noted(int(message.value()), message.partition(), offset)
+
+
+def _noting(notes: deque[str]) -> logging.Logger:
+    """A logger of its own that keeps of librdkafka's debugging what is about producer epochs."""
+    logger = logging.Logger("librdkafka", logging.DEBUG)
+    handler = logging.Handler()
+    handler.emit = lambda record: notes.append(record.getMessage())  # type: ignore[method-assign]
+    handler.addFilter(lambda record: any(word in record.getMessage() for word in ("bump", "desync", "PID{")))
+    logger.addHandler(handler)
+    return logger
 
 
 class OwnWriter(Writer):
@@ -149,5 +166,4 @@ class OwnWriter(Writer):
         except Exception as error:
             self.failed.append(error)
         else:
-            assert offset is not None
             self.noted(number, where, offset)
