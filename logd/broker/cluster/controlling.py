@@ -78,6 +78,11 @@ class Controlling:
         if self._publisher is not None:
             await self._publisher.close()
 
+    @property
+    def publisher(self) -> Publisher | None:
+        """Who feeds the brokers, once all is loaded."""
+        return self._publisher
+
     async def do(
         self, decide: Callable[[Controller], Decision[T]], *, validate_only: bool = False
     ) -> Decision[T]:

@@ -86,6 +86,20 @@ class Shared:
         """Whether what is led here is surely led still: else nothing may be accepted or acknowledged."""
         return self.member.is_leased
 
+    @property
+    def session(self) -> Session:
+        """With ZooKeeper; `open` comes first."""
+        return self._session
+
+    @property
+    def max_lag(self) -> int:
+        """See `Fetchers.max_lag`."""
+        return 0 if self._assignment is None else self._assignment.fetchers.max_lag
+
+    def fetchers(self) -> dict[str, int]:
+        """See `Fetchers.statistics`."""
+        return {} if self._assignment is None else self._assignment.fetchers.statistics()
+
     # What coordinators need of the others (`logd.broker.peers`, `producer_id_blocks`)
 
     def others(self, broker: Broker) -> Cluster:
