@@ -64,8 +64,11 @@ class Shared:
         self._blocks: BlocksAhead | None = None
         self._failed_folders: FailedFolders | None = None
 
-    async def open(self) -> str:
-        """Reach ZooKeeper; the id of the cluster that is kept there. Unreachable, NotAllowed, BadZnode."""
+    async def open(self, broker: Broker) -> str:
+        """Reach ZooKeeper; the id of the cluster that is kept there. ConfigError, Unreachable, NotAllowed,
+        BadZnode.
+        """
+        listener_of(broker)
         self._session = await Session(self._zookeeper, clock=self._clock).open()
         return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
 
