@@ -22,8 +22,8 @@ TPS = [TopicPartition("t", index) for index in range(4)]
 def test_leaders_are_given_back_to_preferred_replicas(zookeeper: str, tmp_path: Path) -> None:
     async def test() -> None:
         settings = {
-            "leader_imbalance_check_interval_seconds": "1",
-            "leader_imbalance_per_broker_percentage": "0",
+            "leader.imbalance.check.interval.seconds": "1",
+            "leader.imbalance.per.broker.percentage": "0",
         }
         async with Brokers(zookeeper, tmp_path, count=2, **settings) as brokers:
             async with Client(brokers.bootstrap) as client:
@@ -33,6 +33,34 @@ def test_leaders_are_given_back_to_preferred_replicas(zookeeper: str, tmp_path: 
             await brokers.until(lambda: all(_leader(brokers, tp) == 2 for tp in TPS))
             await brokers.start(1)
             await brokers.until(lambda: _are_led_by_preferred(brokers))
+
+    asyncio.run(test())
+
+
+def test_leaders_stay_where_they_are_not_to_be_given_back(
+    zookeeper: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The round comes, and does nothing."""
+
+    async def test() -> None:
+        settings = {"auto.leader.rebalance.enable": "false", "leader.imbalance.check.interval.seconds": "1"}
+        async with Brokers(zookeeper, tmp_path, count=1, **settings) as brokers:
+            shared = brokers.up[1].broker.shared
+            assert shared is not None
+            controlling, looked, given_back = shared.member.controlling, [], []
+            config = controlling._config
+
+            def look() -> BrokerConfig:
+                looked.append(1)
+                return config()
+
+            async def give_back(*_: object) -> None:
+                given_back.append(1)
+
+            monkeypatch.setattr(controlling, "_config", look)
+            monkeypatch.setattr(controlling, "_rebalance_once", give_back)
+            await brokers.until(lambda: len(looked) > 2)
+            assert given_back == []
 
     asyncio.run(test())
 
@@ -72,7 +100,7 @@ def test_brokers_talk_by_the_listener_that_is_named(zookeeper: str, tmp_path: Pa
             count=2,
             listeners="CLIENTS://127.0.0.1:0,INNER://127.0.0.1:0",
             listener_security_protocol_map="CLIENTS:PLAINTEXT,INNER:PLAINTEXT",
-            inter_broker_listener_name="inner",
+            **{"inter.broker.listener.name": "inner"},
         ) as brokers:
             async with Client(brokers.bootstrap) as client:
                 await Admin(client).create_topics([NewTopic("t", len(TPS), 2)])
