@@ -35,17 +35,20 @@ async def handle(
         for topic in request.topics
         for asked in topic.partitions
     }
-    reassigned = await context.broker.catalog.decide(
-        lambda controller: controller.alter_reassignments(
-            targets, allow_factor_change=request.allow_replication_factor_change
+    try:
+        reassigned = await context.broker.catalog.decide(
+            lambda controller: controller.alter_reassignments(
+                targets, allow_factor_change=request.allow_replication_factor_change
+            )
         )
-    )
+    except KafkaError as error:
+        return refused(request, error.code)
     topics: dict[str, ReassignableTopicResponse] = {}
-    for tp, error in reassigned.items():
+    for tp, why_not in reassigned.items():
         topic = topics.setdefault(tp.topic, ReassignableTopicResponse(name=tp.topic))
         result = ReassignablePartitionResponse(partition_index=tp.partition)
-        if error is not None:
-            result.error_code, result.error_message = error.code, error.message
+        if why_not is not None:
+            result.error_code, result.error_message = why_not.code, why_not.message
         topic.partitions.append(result)
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
@@ -56,7 +59,7 @@ async def handle(
 def refused(
     request: AlterPartitionReassignmentsRequest, code: ErrorCode
 ) -> AlterPartitionReassignmentsResponse:
-    """The answer where the controller cannot be asked."""
+    """The answer where the controller cannot be asked, or cannot write."""
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_code=code,

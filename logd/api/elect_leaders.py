@@ -9,7 +9,7 @@ from __future__ import annotations
 from logd.api.context import RequestContext
 from logd.broker.broker import Broker
 from logd.broker.partition import Partition
-from logd.errors import ErrorCode
+from logd.errors import ErrorCode, KafkaError
 from logd.metadata.controller.election import ElectionType
 from logd.topic_partition import TopicPartition
 from logd.wire.messages.elect_leaders import (
@@ -36,13 +36,18 @@ async def handle(request: ElectLeadersRequest, context: RequestContext) -> Elect
     if request.election_type not in NO_LEADER:
         return refused(request, ErrorCode.INVALID_REQUEST)
     kind, wanted = ElectionType(request.election_type), _wanted(request)
-    elected = await context.broker.catalog.decide(lambda controller: controller.elect_leaders(kind, wanted))
+    try:
+        elected = await context.broker.catalog.decide(
+            lambda controller: controller.elect_leaders(kind, wanted)
+        )
+    except KafkaError as error:
+        return refused(request, error.code)
     topics: dict[str, ReplicaElectionResult] = {}
-    for tp, error in elected.items():
+    for tp, why_not in elected.items():
         topic = topics.setdefault(tp.topic, ReplicaElectionResult(topic=tp.topic))
         result = PartitionResult(partition_id=tp.partition)
-        if error is not None:
-            result.error_code, result.error_message = error.code, error.message
+        if why_not is not None:
+            result.error_code, result.error_message = why_not.code, why_not.message
         topic.partition_result.append(result)
     return ElectLeadersResponse(replica_election_results=list(topics.values()))
 
@@ -56,7 +61,7 @@ def _wanted(request: ElectLeadersRequest) -> list[TopicPartition] | None:
 
 
 def refused(request: ElectLeadersRequest, code: ErrorCode) -> ElectLeadersResponse:
-    """The answer where the controller cannot be asked, or not for this."""
+    """The answer where the controller cannot be asked, or cannot write, or not for this."""
     return ElectLeadersResponse(
         error_code=code,
         replica_election_results=[

@@ -3,13 +3,15 @@
 Everything happens inside the data callback: with one replica a write is committed once it is appended, so
 that acks=1 and acks=all are answered at once, except where flush.messages or flush.ms ask for an fsync: then
 the answer waits for it, and the connection's later requests wait for the answer. So does a batch that begins
-a transaction in its partition, where the coordinator's log asks for an fsync. With acks=0 there is no answer,
-and an error closes the connection, which is the only way to tell. Topics are named by id from version 13 on.
-From version 12 on a transactional batch makes its partition part of the transaction (KIP-890).
+a transaction in its partition, where the coordinator's log asks for an fsync or its coordinator is another
+broker. With acks=0 there is no answer, and an error closes the connection, which is the only way to tell.
+Topics are named by id from version 13 on. From version 12 on a transactional batch makes its partition part
+of the transaction (KIP-890).
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -34,9 +36,10 @@ if TYPE_CHECKING:
     from logd.broker.partition import Partition
     from logd.broker.topic import Topic as BrokerTopic
     from logd.storage import Appended
+    from logd.wire.produce import ReceivedProduce
 
     Answers: TypeAlias = list[tuple[Topic, list[PartitionProduced]]]
-    Unflushed: TypeAlias = list[tuple[list[PartitionProduced], int, Awaitable[None]]]
+    Unflushed: TypeAlias = list[tuple[list[PartitionProduced], int, Partition, Awaitable[None]]]
     """An answer's list and place in it, and what it has to wait for."""
 
 
@@ -97,7 +100,7 @@ def serve(
                     and acks
                     and (flushed := partition.flushed(appended, acks)) is not None
                 ):
-                    unflushed.append((produced, len(produced), flushed))
+                    unflushed.append((produced, len(produced), partition, flushed))
                 first, _, append_time, log_start, _ = appended
                 produced.append(PartitionProduced(index, 0, first, append_time, log_start))
             except KafkaError as error:
@@ -119,7 +122,7 @@ def serve(
         _close_on_error(answers)
         return None
     if unflushed or waiting:
-        return _answer_later(answers, unflushed, waiting, acks, version, correlation_id, context)
+        return _answer_later(request, answers, unflushed, waiting, version, correlation_id, context)
     if shared is not None and not shared.is_leased:
         is_misled = _fence(answers)
     if is_misled:
@@ -128,31 +131,35 @@ def serve(
 
 
 async def _answer_later(
+    request: ReceivedProduce,
     answers: Answers,
     unflushed: Unflushed,
     waiting: list[Waiting],
-    acks: int,
     version: int,
     correlation_id: int,
     context: RequestContext,
 ) -> bytes:
     """The response, once what it acknowledges is on the disk and with the other replicas, or is known not to
-    get there.
+    get there; with REQUEST_TIMED_OUT for what other replicas have not got in the time the client gives.
     """
+    deadline = context.broker.loop.time() + request.timeout_ms / 1000
     for produced, place, partition, again, consent in waiting:
         try:
             appended = await _append_once_admitted(again, consent)
-            flushed = partition.flushed(appended, acks)
+            flushed = partition.flushed(appended, request.acks)
         except KafkaError as error:
             produced[place] = _failed(partition.index, error, version)
             continue
         first, _, append_time, log_start, _ = appended
         produced[place] = PartitionProduced(partition.index, 0, first, append_time, log_start)
         if flushed is not None:
-            unflushed.append((produced, place, flushed))
-    for produced, place, flushed in unflushed:
+            unflushed.append((produced, place, partition, flushed))
+    for produced, place, partition, flushed in unflushed:
         try:
-            await flushed
+            async with asyncio.timeout_at(None if partition.role is None else deadline):
+                await flushed
+        except TimeoutError:
+            produced[place] = PartitionProduced(partition.index, ErrorCode.REQUEST_TIMED_OUT)
         except KafkaError as error:
             produced[place] = _failed(produced[place].partition, error, version)
     shared = context.broker.shared

@@ -51,7 +51,7 @@ from logd.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from logd.broker.cluster.leading import Leading
     from logd.broker.cluster.shared import Shared
-    from logd.broker.controller_link import ControllerLink
+    from logd.broker.controller_link import ControllerLink, RemoteCreations
 
 log = logging.getLogger("logd.broker")
 
@@ -109,6 +109,7 @@ class Broker:
         self.requests_served: Counter[int] = Counter()
         self.loop: asyncio.AbstractEventLoop
         self.controller_link: ControllerLink | None = None
+        self._remote_creations: RemoteCreations | None = None
         self.catalog: TopicCatalog
         self.cluster: ClusterView
         self.moves: Moves
@@ -374,13 +375,11 @@ class Broker:
         configs, link = self._overrides_of(name), self.controller_link
         if link is None or link.is_active:
             return await self.catalog.create(name, partitions, configs, replication_factor=factor)
-        from logd.broker.controller_link import create_topic_there
+        from logd.broker.controller_link import RemoteCreations, topic_to_create
 
-        try:
-            await create_topic_there(link, name, partitions, factor, configs)
-        except KafkaError as error:
-            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise
+        if self._remote_creations is None:
+            self._remote_creations = RemoteCreations()
+        await self._remote_creations.create(link, topic_to_create(name, partitions, factor, configs))
         if (topic := self.catalog.topics.get(name)) is None:
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name} is being created")
         return topic

@@ -53,7 +53,7 @@ class Assigning(Protocol):
     def assign(self, partition: Partition, state: PartitionImage) -> None:
         """The partition is held here, and this is its state now."""
 
-    def unassign(self, tp: TopicPartition) -> None:
+    def unassign(self, partition: Partition) -> None:
         """The partition is about to be closed."""
 
 
@@ -295,7 +295,7 @@ class TopicCatalog:
                     await assigned.rest(partition, state)
                     assigned.assign(partition, state)
                 elif partition is not None:
-                    assigned.unassign(partition.tp)
+                    assigned.unassign(partition)
                     ended.append(partition)
                 elif assigned.node_id not in state.replicas:
                     self._replicas.lost.discard(TopicPartition(name, index))
@@ -327,7 +327,7 @@ class TopicCatalog:
             for index, partition in enumerate(topic.partitions):
                 self._replicas.lost.discard(TopicPartition(topic.name, index))
                 if partition is not None:
-                    self._assigned.unassign(partition.tp)
+                    self._assigned.unassign(partition)
             self._topics_deleted([topic.name])
         self._replicas.end(topic)
 
@@ -382,7 +382,7 @@ class TopicCatalog:
         for partition in gone:
             self.topics[partition.topic].partitions[partition.index] = None
             if self._assigned is not None:
-                self._assigned.unassign(partition.tp)
+                self._assigned.unassign(partition)
             partition.let_go()
         self.version += 1
         return gone

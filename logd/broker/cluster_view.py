@@ -7,6 +7,7 @@ left to its handler; what is decided and applied, to the controller and the cata
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from logd.errors import ErrorCode, KafkaError
@@ -108,7 +109,8 @@ class ClusterView:
         """Some partitions of a topic, which has so many. To be read only: views share their lists."""
         if self.is_embedded:
             return self._own(topic, indexes)
-        return [self._known(TopicPartition(topic.name, index), asked_on) for index in indexes]
+        reachable = {node.id for node in self.nodes(asked_on)}
+        return [self._known(TopicPartition(topic.name, index), reachable) for index in indexes]
 
     def _own(self, topic: Topic, indexes: range) -> list[PartitionView]:
         """One view serves all partitions of an epoch: topics have thousands of them."""
@@ -127,11 +129,11 @@ class ClusterView:
             views.append(view)
         return views
 
-    def _known(self, tp: TopicPartition, asked_on: Endpoint) -> PartitionView:
+    def _known(self, tp: TopicPartition, reachable: Collection[int]) -> PartitionView:
         state = self.image.partitions.get(tp)
         if state is None:  # the topic is there, its first leaders follow
             return PartitionView(NO_LEADER, -1, _NOBODY, _NOBODY, _NOBODY, ErrorCode.LEADER_NOT_AVAILABLE)
-        error_code = self._leader_error(state.leader, asked_on)
+        error_code = self._leader_error(state.leader, reachable)
         return PartitionView(
             NO_LEADER if error_code else state.leader,
             state.leader_epoch,
@@ -141,11 +143,11 @@ class ClusterView:
             error_code,
         )
 
-    def _leader_error(self, leader: int, asked_on: Endpoint) -> ErrorCode:
-        broker = self.image.brokers.get(leader)
-        if broker is None:
-            return ErrorCode.LEADER_NOT_AVAILABLE
-        return ErrorCode.NONE if _node(broker, asked_on.listener) else ErrorCode.LISTENER_NOT_FOUND
+    def _leader_error(self, leader: int, reachable: Collection[int]) -> ErrorCode:
+        if leader in reachable:
+            return ErrorCode.NONE
+        is_alive = leader in self.image.brokers
+        return ErrorCode.LISTENER_NOT_FOUND if is_alive else ErrorCode.LEADER_NOT_AVAILABLE
 
     def _offline(self, tp: TopicPartition, state: PartitionImage) -> list[int]:
         image = self.image

@@ -7,6 +7,7 @@ requests go there, and the other end, to ``logd.api``.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Mapping
 from typing import Protocol
@@ -89,23 +90,49 @@ def _packed(host: str) -> bytes:
         return b""
 
 
-async def create_topic_there(
-    link: ControllerLink, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
-) -> None:
-    """Have the controller create a topic that was only asked about. KafkaErrors of CreateTopics."""
-    topic = CreatableTopic(
+class RemoteCreations:
+    """Topics that were only asked about, created by the controller: each asked for once at a time, however
+    many clients wait for it.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[str, asyncio.Task[None]] = {}
+
+    async def create(self, link: ControllerLink, topic: CreatableTopic) -> None:
+        """KafkaErrors of CreateTopics, but for TOPIC_ALREADY_EXISTS: somebody else was faster."""
+        running = self._running.get(topic.name)
+        if running is None:
+            running = asyncio.create_task(_create_there(link, topic))
+            self._running[topic.name] = running
+            running.add_done_callback(lambda done: self._ended(topic.name, done))
+        await asyncio.shield(running)
+
+    def _ended(self, name: str, done: asyncio.Task[None]) -> None:
+        del self._running[name]
+        if not done.cancelled():
+            done.exception()  # seen, whether or not somebody still waits for it
+
+
+async def _create_there(link: ControllerLink, topic: CreatableTopic) -> None:
+    asked = CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS)
+    request = encode_request(asked, _CREATE_TOPICS_VERSION, 0, None)[4:]
+    envelope = await link.forward(in_envelope(request, ITSELF, "127.0.0.1"))
+    if envelope.error_code:
+        raise KafkaError(envelope.error_code, f"the controller was not asked to create topic {topic.name}")
+    answer = envelope.response_data or b""
+    _, body = decode_response_header(CreateTopicsResponse.API_KEY, _CREATE_TOPICS_VERSION, answer)
+    for result in decode(CreateTopicsResponse, _CREATE_TOPICS_VERSION, answer, body).topics:
+        if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            raise KafkaError(result.error_code, result.error_message or "")
+
+
+def topic_to_create(
+    name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+) -> CreatableTopic:
+    """A topic as CreateTopics asks for it."""
+    return CreatableTopic(
         name=name,
         num_partitions=partitions,
         replication_factor=replication_factor,
         configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
     )
-    asked = CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS)
-    request = encode_request(asked, _CREATE_TOPICS_VERSION, 0, None)[4:]
-    envelope = await link.forward(in_envelope(request, ITSELF, "127.0.0.1"))
-    if envelope.error_code:
-        raise KafkaError(envelope.error_code, f"the controller was not asked to create topic {name}")
-    answer = envelope.response_data or b""
-    _, body = decode_response_header(CreateTopicsResponse.API_KEY, _CREATE_TOPICS_VERSION, answer)
-    for result in decode(CreateTopicsResponse, _CREATE_TOPICS_VERSION, answer, body).topics:
-        if result.error_code:
-            raise KafkaError(result.error_code, result.error_message or "")

@@ -38,8 +38,9 @@ _WAIT_ERRORS = {
 class CoordinatorLog:
     """The log of one term of leadership: `leader_epoch` is that at its making.
 
-    `last` is where the last records went, or ended then; None in an empty log. `on_deposed` is called when it
-    turns out that another broker leads the partition; `close` may follow.
+    `last` is where the last records went, or ended then; None in an empty log. `on_deposed` is called when
+    the partition says NOT_LEADER_OR_FOLLOWER, which ends the term for good: one that only cannot know for now
+    whether it still leads has to say NOT_ENOUGH_REPLICAS, or to have it waited for. `close` may follow.
     """
 
     def __init__(self, partition: Partition, now_ms: Callable[[], int]) -> None:
@@ -62,9 +63,10 @@ class CoordinatorLog:
         """Append keys and values as one batch; the offset of the first. `facts` are `build_batch`'s.
 
         `admit` is called once the batch is known to fit, and raises what keeps it out. KafkaError:
-        RECORD_LIST_TOO_LARGE, NOT_COORDINATOR once closed or where another one may be, or what the log says.
+        RECORD_LIST_TOO_LARGE, NOT_COORDINATOR once closed, when a newer term has begun or where another one
+        may be, or what the log says.
         """
-        if self._is_closed:
+        if self._is_over:
             raise self._no_coordinator()
         self._check_lease()
         now_ms = self._now_ms()
@@ -85,6 +87,13 @@ class CoordinatorLog:
             raise
         return self.last.base_offset
 
+    @property
+    def _is_over(self) -> bool:
+        """Whether it was closed, or will be: what stands in the log may be another history than was decided
+        here, up to any offset.
+        """
+        return self._is_closed or self.partition.leader_epoch != self.leader_epoch
+
     # Waiting until records are committed
 
     def flushed(self, appended: Appended | None = None) -> Awaitable[None] | None:
@@ -97,6 +106,8 @@ class CoordinatorLog:
         appended = appended or self.last
         if appended is None:
             return None
+        if self._is_over:
+            return _Commitment(self, None)
         waiting = self.partition.flushed(appended)
         return None if waiting is None else _Commitment(self, waiting)
 
@@ -107,11 +118,13 @@ class CoordinatorLog:
     def is_committed(self, appended: Appended | None = None) -> bool:
         """Whether an append (by default the last) is: then `flushed` gives nothing to await."""
         appended = appended or self.last
-        return appended is None or appended.last_offset < self.partition.high_watermark
+        return appended is None or (
+            appended.last_offset < self.partition.high_watermark and not self._is_over
+        )
 
-    async def committed(self, waiting: Awaitable[None]) -> None:
-        """Await what `Partition.flushed` gave; see `flushed`."""
-        if self._is_closed:
+    async def committed(self, waiting: Awaitable[None] | None) -> None:
+        """Await what `Partition.flushed` gave, None where the term was over already; see `flushed`."""
+        if waiting is None or self._is_over:
             raise self._no_coordinator()
         future = asyncio.shield(waiting)  # others may wait for the same
         self._waiting.add(future)
@@ -180,7 +193,7 @@ class _Commitment:
 
     __slots__ = ("_log", "_waiting")
 
-    def __init__(self, log: CoordinatorLog, waiting: Awaitable[None]) -> None:
+    def __init__(self, log: CoordinatorLog, waiting: Awaitable[None] | None) -> None:
         self._log = log
         self._waiting = waiting
 

@@ -7,6 +7,7 @@ turn it is to try again, and where, is left to those who put something in.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import deque
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -49,8 +50,18 @@ class PeerQueue(Generic[T]):
         self._rounds = rounds
         self._bounds = bounds
         self._waiting: deque[T] = deque()
+        self._under_way: list[list[T]] = []
         self._is_due = False
-        self.in_flight = 0
+
+    @property
+    def in_flight(self) -> int:
+        """Requests under way."""
+        return len(self._under_way)
+
+    def unanswered(self) -> list[T]:
+        """All that somebody still waits for, under way or not."""
+        items = itertools.chain(*self._under_way, self._waiting)
+        return [item for item in items if item.is_wanted]
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -71,7 +82,7 @@ class PeerQueue(Generic[T]):
     def _begin(self) -> None:
         self._is_due = False
         while self.in_flight < IN_FLIGHT_MAX and (batch := self._next_batch()):
-            self.in_flight += 1
+            self._under_way.append(batch)
             self._rounds.spawn(self._ask(batch))
 
     def _next_batch(self) -> list[T]:
@@ -92,7 +103,5 @@ class PeerQueue(Generic[T]):
         try:
             await self._send(batch)
         finally:
-            self.in_flight -= 1
-            if not self._is_due and self._waiting:
-                self._is_due = True
-                asyncio.get_running_loop().call_soon(self._begin)
+            self._under_way.remove(batch)
+        self._begin()  # not behind a cancellation: everything ends then

@@ -153,7 +153,7 @@ class Follower:
         assert list(found.items()) == [item for item in self.sent.items() if first <= item[0] < end]
 
     def check_answers(self) -> None:
-        """The indexes lead to what stands there: by offset, and by time."""
+        """The indexes lead to what stands there, and each record is known to be of its leader epoch."""
         log = self.log
         bases = sorted(base for base in self.sent if base < log.log_end_offset)
         for offset in range(log.log_start_offset, log.log_end_offset):

@@ -10,6 +10,8 @@ truncated comes back behind what was copied since. The fault model is `tests.sup
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import itertools
 import random
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +22,8 @@ from logd.broker.partition import Partition
 from logd.errors import KafkaError
 from logd.records import build_batch, build_end_marker, iter_batches
 from tests.faults.actors import Unexpected
+from tests.faults.audit import audit_left
+from tests.faults.ledger import CONFIG, Ledger
 from tests.faults.simulation import NOW, Life, SimulatedBroker, repeatable, run_together
 from tests.support import depth
 from tests.support.power_loss import Crashed, PowerLossDisk
@@ -30,6 +34,8 @@ STEPS = 20
 OPERATIONS_MAX = 260
 """On the disk, in one life."""
 FOLDERS = ("a", "b")
+POWER_LOSSES = depth.times(6)
+"""Tried for each point of a truncation."""
 
 
 class Sent(NamedTuple):
@@ -267,3 +273,32 @@ def test_the_machine_dies_in_the_middle_of_truncations(tmp_path: Path) -> None:
     stories = [play(seed, tmp_path / str(seed)) for seed in range(5)]
     assert sum(story.truncated for story in stories) > 20
     assert any("truncate t-0" in death for story in stories for death in story.deaths)
+
+
+@depth.deep
+def test_a_kill_in_the_middle_and_then_a_power_loss(tmp_path: Path) -> None:
+    """The story: killed when the file was cut and not synced. The next life writes where the cut was, batches
+    as long as the old ones, and the power fails: the old ones behind them were whole, and their CRC right.
+    """
+    for point in itertools.count():
+        ledger = Ledger(tmp_path / f"{point}", point, dataclasses.replace(CONFIG, segment_bytes=1_500))
+        for _ in range(14):
+            ledger.append(1, 90)
+        ledger.flush()
+        ledger.disk.crash_at = len(ledger.disk.done) + point
+        is_dead = True
+        try:
+            ledger.truncate(3)
+            is_dead = False
+        except Crashed:
+            pass
+        ledger.disk.crashed, ledger.disk.crash_at = False, None
+        ledger.reopen(clean=False)
+        for _ in range(2):
+            ledger.append(1, 90)
+        ledger.let_go()
+        for number in range(POWER_LOSSES):
+            audit_left(ledger, ledger.disk.after_power_loss(tmp_path / f"{point}-{number}"))
+        if not is_dead:
+            assert point > 10
+            return

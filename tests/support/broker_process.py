@@ -42,10 +42,14 @@ class BrokerProcess(ABC):
 
     def stop(self, seconds: float = STOP_SECONDS) -> int:
         """Stop cleanly by SIGTERM; the exit status."""
+        self.terminate()
+        return self.wait(seconds)
+
+    def terminate(self) -> None:
+        """SIGTERM, without waiting."""
         assert self._process is not None
         if self.is_running:
             self._process.terminate()
-        return self.wait(seconds)
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""

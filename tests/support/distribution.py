@@ -18,7 +18,7 @@ TESTS = Path(__file__).parent.parent
 SPARK = ("plugins/spark/", "millstream/demo/test_demo.py", "interop/test_any_kafka.py")
 """What starts Spark, by the beginnings of paths: one group, which takes longest."""
 SPARK_GROUP = "spark"
-ZOOKEEPER = "logd/metadata/zookeeper/"
+ZOOKEEPER = ("logd/metadata/zookeeper/", "logd/broker/cluster/test_cluster.py")
 """What shares an ensemble of ZooKeeper."""
 ZOOKEEPER_GROUP = "zookeeper"
 SHARDS = {
@@ -28,7 +28,7 @@ SHARDS = {
 }
 """Files in several groups, each test by its name's checksum."""
 SECONDS = {
-    ZOOKEEPER_GROUP: 60,
+    ZOOKEEPER_GROUP: 80,
     "interop/test_truncated_logs.py": 100,
     "millstream/test_records_exchange.py": 100,
     "millstream/kafka_tools/test_transcripts.py": 80,

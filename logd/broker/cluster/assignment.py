@@ -11,7 +11,6 @@ from logd.broker.cluster.leading import Leading
 from logd.broker.cluster.roles import FollowerRole
 from logd.broker.partition import Partition
 from logd.replication import Follower
-from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.metadata.image import PartitionImage
@@ -83,10 +82,11 @@ class Assignment:
             self._fetchers.follow(Following(partition, core))
         self._assigned(partition, False)
 
-    def unassign(self, tp: TopicPartition) -> None:
+    def unassign(self, partition: Partition) -> None:
         """It is not held here any more."""
-        self._leading.unlead(tp)
-        self._fetchers.unfollow(tp)
+        self._leading.unlead(partition.tp)
+        self._fetchers.unfollow(partition.tp)
+        self._assigned(partition, False)
 
     async def stop(self) -> None:
         """Neither lead nor follow any more."""

@@ -213,6 +213,8 @@ class ReplicaFetcher:
         self._wanted.pop(tp, None)
 
     def _begin(self, following: Following, work: Awaitable[None]) -> None:
+        self._wanted.pop(following.tp, None)
+        self._touched[following.tp] = None
         self._busy[following.tp] = self._loop.create_task(self._done(following, work))
 
     async def _done(self, following: Following, work: Awaitable[None]) -> None:

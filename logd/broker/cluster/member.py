@@ -19,10 +19,11 @@ from logd.broker.catalog import TopicCatalog
 from logd.broker.cluster.controlling import Controlling
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.publisher import update_of
+from logd.broker.rounds import report
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
 from logd.metadata.feed.inbox import Inbox
-from logd.metadata.image import ClusterImage
+from logd.metadata.image import Change, ClusterImage
 from logd.metadata.zookeeper.cluster import prepare
 from logd.metadata.zookeeper.election import Candidate, Elected
 from logd.metadata.zookeeper.election import Controller as Seen
@@ -47,7 +48,8 @@ log = logging.getLogger("logd.cluster")
 
 class Member:
     """`image` is the broker's, which `catalog` changes. `failed` is called when the broker may not go on:
-    another one has its id.
+    another one has its id; `controller_changed` with who is the controller, -1 for nobody, and `applied`
+    behind each batch of changes.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Member:
         now_ms: Callable[[], int],
         failed: Callable[[MillstreamError], None],
         controller_changed: Callable[[int], None],
+        applied: Callable[[], None],
     ) -> None:
         self.node_id = node_id
         self.epoch = -1
@@ -75,6 +78,7 @@ class Member:
         self._config = config
         self._failed = failed
         self._tell_controller = controller_changed
+        self._applied = applied
         self._inbox = Inbox(image)
         self._registered_with = self._lease = NO_LEASE
         self._taking = asyncio.Lock()
@@ -241,17 +245,26 @@ class Member:
                 update = update_of(request)
                 was_complete = self._inbox.is_complete and not update.begins
                 changes = self._inbox.take(update)
-                await self._catalog.follow(changes)
-                if self._inbox.is_complete:
-                    self._lease = self._registered_with
-                    if not self._is_told.is_set():
-                        await self._catalog.set_strays_aside()
-                        self._is_told.set()
-                    if not was_complete:
-                        self.on_snapshot()
             except KafkaError as error:
                 return ClusterUpdateResponse(error_code=error.code, error_message=error.message)
-            except BaseException:
+            try:
+                await self._apply(changes, was_complete=was_complete)
+            except Exception as error:
+                report("what the controller tells", error)
                 self._inbox.registered(self.epoch)  # part of it is applied: everything has to be said again
-                raise
+                return ClusterUpdateResponse(
+                    error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message=str(error)
+                )
         return ClusterUpdateResponse()
+
+    async def _apply(self, changes: list[Change], *, was_complete: bool) -> None:
+        await self._catalog.follow(changes)
+        self._applied()
+        if not self._inbox.is_complete:
+            return
+        self._lease = self._registered_with
+        if not self._is_told.is_set():
+            await self._catalog.set_strays_aside()
+            self._is_told.set()
+        if not was_complete:
+            self.on_snapshot()

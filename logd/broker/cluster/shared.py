@@ -24,7 +24,7 @@ from logd.broker.peers import Cluster
 from logd.broker.producer_id_blocks import BlocksAhead
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE
-from logd.errors import ConfigError, MillstreamError, error_for
+from logd.errors import ConfigError, ErrorCode, KafkaError, MillstreamError, error_for
 from logd.metadata.image import BrokerImage, Change, ClusterImage
 from logd.metadata.zookeeper import cluster
 from logd.metadata.zookeeper.clock import boottime
@@ -143,6 +143,7 @@ class Shared:
             now_ms=broker.now_ms,
             failed=self._failed,
             controller_changed=broker.controller_changed,
+            applied=broker.transactions.leaders_changed,
         )
         broker.controller_link = member
         self._failed_folders = FailedFolders(
@@ -229,12 +230,20 @@ class _Leaders:
 
 
 class _Coordinators:
-    """Tells the coordinators which partitions of their topics are led here."""
+    """Tells the coordinators which partitions of their topics are led here, and what leaders have changed."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._led: set[TopicPartition] = set()
 
     def __call__(self, partition: Partition, is_leader: bool) -> None:
+        tp = partition.tp
+        if is_leader is not (tp in self._led):
+            self._broker.transactions.partition_moved(tp)
+        if is_leader:
+            self._led.add(tp)
+        else:
+            self._led.discard(tp)
         if partition.topic == GROUP_OFFSETS:
             _tell(self._broker.groups, partition, is_leader)
         elif partition.topic == TRANSACTION_STATE:
@@ -287,8 +296,10 @@ class NoStore:
         """There is nothing to make smaller."""
 
     async def write(self, changes: list[Change]) -> None:
-        """Only the controller writes."""
-        raise OSError("changes of a cluster of several brokers are written by its controller")
+        """Only the controller writes. KafkaError(NOT_CONTROLLER)."""
+        raise KafkaError(
+            ErrorCode.NOT_CONTROLLER, "changes of a cluster of several brokers are written by its controller"
+        )
 
     def close(self) -> None:
         """There is nothing to let go of."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from logd.broker.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
-from logd.broker.peers import NO_LEADER, Peers
+from logd.broker.peers import NO_LEADER, Leaders, Peers
 from logd.broker.rounds import Rounds, report
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
 from logd.topic_partition import TopicPartition
@@ -25,8 +25,8 @@ from logd.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
-MARKERS_PER_REQUEST = 1_000
-"""Partitions named in one request at most."""
+MARKERS_PER_REQUEST = 100
+"""Partitions named in one request at most: whoever serves it has others waiting."""
 MARKERS_QUEUED_MAX = 10_000
 """Markers that wait for one broker; whoever comes beyond that has to come again."""
 
@@ -72,7 +72,7 @@ class MarkerQueues:
         "markers_queued": 0,
         "markers_queued_max": MARKERS_QUEUED_MAX,
         "markers_in_flight": 0,
-        "broker_markers_in_flight_max": IN_FLIGHT_MAX,
+        "markers_in_flight_max": IN_FLIGHT_MAX,
     }
 
     def __init__(self, peers: Peers) -> None:
@@ -92,6 +92,14 @@ class MarkerQueues:
         if sender is None:
             sender = self._senders[broker_id] = _MarkerSender(broker_id, self._peers, self._rounds)
         return sender.send(where, outcome)
+
+    def leaders_changed(self, leaders: Leaders) -> None:
+        """Give back what waits for a broker that does not lead the partition any more: it may not answer."""
+        for broker_id, sender in self._senders.items():
+            moved = [
+                queued for queued in sender.queue.unanswered() if leaders.leader_of(queued.where) != broker_id
+            ]
+            sender.give_back(moved)
 
     def statistics(self) -> dict[str, int]:
         """markers_queued for the broker that most wait for, with the bound of each; markers_in_flight:
@@ -139,9 +147,10 @@ class _MarkerSender:
         except Exception as error:
             report(f"markers for broker {self._broker_id}", error)
         finally:
-            self._give_back(batch)
+            self.give_back(batch)
 
-    def _give_back(self, batch: Sequence[_Queued]) -> None:
+    def give_back(self, batch: Sequence[_Queued]) -> None:
+        """Have the coordinators of what is not written come again."""
         for where, _, written in batch:
             if not written.done():
                 said = f"broker {self._broker_id} has not answered for the marker in {where}"

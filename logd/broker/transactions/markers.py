@@ -47,6 +47,11 @@ class Markers:
         """See `MarkerQueues.statistics`."""
         return MarkerQueues.NONE if self._queues is None else self._queues.statistics()
 
+    def leaders_changed(self) -> None:
+        """See `MarkerQueues.leaders_changed`."""
+        if self._queues is not None and self._leaders is not None:
+            self._queues.leaders_changed(self._leaders)
+
     async def stop(self) -> None:
         """Send nothing any more; call it once the coordinators have ended."""
         if self._queues is not None:

@@ -293,6 +293,7 @@ class TxnPartition:
                     await asyncio.sleep(self._pause_s(transactional_id, backoff))
         finally:
             del self._finishing[transactional_id]
+            self._elsewhere.discard(transactional_id)
 
     def _pause_s(self, transactional_id: str, backoff: Backoff) -> float:
         pause_s = backoff.next()

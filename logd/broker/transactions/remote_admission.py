@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from logd.broker.admission import NotYetAdmitted
-from logd.broker.peer_queue import Bounds, PeerQueue
+from logd.broker.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
 from logd.broker.peers import NO_LEADER, Cluster, Peers
 from logd.broker.rounds import Rounds, report
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
@@ -33,7 +33,8 @@ from logd.wire.messages.add_partitions_to_txn import (
 
 ADMISSIONS_MAX = 10_000
 """Questions and answers held at a time; whoever comes beyond that has to come again."""
-QUESTIONS_PER_REQUEST = 1_000
+QUESTIONS_PER_REQUEST = 100
+"""Partitions named in one request at most: whoever serves it has others waiting."""
 ANSWER_HOLDS_S = 1.0
 """How long an answer waits for its batch, which comes in the loop's next turns unless its client is gone."""
 
@@ -66,9 +67,12 @@ class _Question(NamedTuple):
 class _Asked:
     """A question, and the answer once there is one: `refusal`, or consent."""
 
-    __slots__ = ("answered", "question", "refusal", "until_s")
+    __slots__ = ("answered", "coordinator", "question", "refusal", "until_s")
 
-    def __init__(self, question: _Question, answered: asyncio.Future[None]) -> None:
+    def __init__(
+        self, coordinator: TopicPartition, question: _Question, answered: asyncio.Future[None]
+    ) -> None:
+        self.coordinator = coordinator
         self.question = question
         self.answered = answered
         self.refusal: KafkaError | None = None
@@ -96,7 +100,12 @@ class _Asked:
 class RemoteAdmission:
     """Asks the coordinators on other brokers. `NONE` are the statistics of who has no other broker."""
 
-    NONE: ClassVar[dict[str, int]] = {"admissions": 0, "admissions_max": ADMISSIONS_MAX}
+    NONE: ClassVar[dict[str, int]] = {
+        "admissions": 0,
+        "admissions_max": ADMISSIONS_MAX,
+        "admissions_in_flight": 0,
+        "admissions_in_flight_max": IN_FLIGHT_MAX,
+    }
 
     def __init__(self, cluster: Cluster) -> None:
         self._leaders, self._peers = cluster
@@ -106,8 +115,11 @@ class RemoteAdmission:
         self._rounds = Rounds()
 
     def statistics(self) -> dict[str, int]:
-        """admissions: questions and answers held, with their bound."""
-        return self.NONE | {"admissions": len(self._asked)}
+        """admissions: questions and answers held, with their bound; admissions_in_flight: requests under way
+        to the broker that has most, with the bound of each.
+        """
+        in_flight = max((queue.in_flight for queue in self._queues.values()), default=0)
+        return self.NONE | {"admissions": len(self._asked), "admissions_in_flight": in_flight}
 
     async def stop(self) -> None:
         """Ask nobody any more."""
@@ -151,6 +163,13 @@ class RemoteAdmission:
         for key in [key for key in self._asked if key[0] == where]:
             del self._asked[key]
 
+    def leaders_changed(self) -> None:
+        """Have those come again who wait for a broker that is not their coordinator any more."""
+        for broker_id, queue in self._queues.items():
+            for asked in queue.unanswered():
+                if self._leaders.leader_of(asked.coordinator) != broker_id:
+                    asked.answer(_come_again(f"{asked.coordinator} has moved from broker {broker_id}"))
+
     def _is_over(self, asked: _Asked) -> bool:
         return asked.answered.done() and asked.until_s < asyncio.get_running_loop().time()
 
@@ -166,7 +185,7 @@ class RemoteAdmission:
             queue = self._queues[broker_id] = PeerQueue(sender.send, self._rounds, bounds)
         if not (self._has_room() and queue.has_room()):
             raise _come_again(f"{ADMISSIONS_MAX} transactional batches wait for their coordinators")
-        asked = _Asked(question, asyncio.get_running_loop().create_future())
+        asked = _Asked(coordinator, question, asyncio.get_running_loop().create_future())
         queue.add(asked)
         return asked
 

@@ -264,6 +264,14 @@ class Transactions(Coordinator[TxnPartition]):
         if self._remote is not None:
             self._remote.moved(where)
 
+    def leaders_changed(self) -> None:
+        """To be called when changes of leaders have been applied, once for all: what waits for brokers that
+        may never answer goes to those that lead now.
+        """
+        self.markers.leaders_changed()
+        if self._remote is not None:
+            self._remote.leaders_changed()
+
     def topics_deleted(self, names: Iterable[str]) -> None:
         """To be called when topics have been deleted; markers owed to them are given up at their turn."""
         if TRANSACTION_STATE in names:

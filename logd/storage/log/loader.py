@@ -116,7 +116,6 @@ def _list(folder: Path) -> Found:
                 found.is_staged = True
             elif name == TRUNCATION:
                 found.is_cut = True
-                found.strays.append(folder / name)
             elif name.endswith((DELETED_SUFFIX, TEMPORARY_SUFFIX)):
                 found.strays.append(folder / name)
     return found
@@ -163,6 +162,7 @@ def open_log(
         # After a power loss what was cut must not be found behind what is written now.
         row[-1].file.sync()
         disk.sync_folder(folder)
+        disk.unlink(folder / TRUNCATION)
     if not any(segment.size for segment in row):
         found.snapshots = _without_earlier(found.snapshots, end, folder, disk)
     segments, snapshots = Segments(disk, folder, row), Snapshots(disk, folder, found.snapshots)

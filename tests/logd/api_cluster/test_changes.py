@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from logd.errors import ErrorCode
-from logd.metadata.image import PartitionImage
+from logd.metadata.controller.core import Controller
+from logd.metadata.image import Change, ClusterImage, PartitionImage
+from logd.metadata.serving import ServingController
 from logd.topic_partition import TopicPartition
 from logd.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -181,3 +183,58 @@ def test_topics_that_are_only_asked_about_are_placed(cluster: Cluster) -> None:
     for name in (NEW, "__consumer_offsets"):
         assert {len(state.replicas) for state in states(cluster, name)} == {1}
     assert {state.leader for state in states(cluster, "__consumer_offsets")} == {1, 2, 3}
+
+
+class Store:
+    """Keeps changes in a list."""
+
+    def __init__(self) -> None:
+        self.written: list[Change] = []
+
+    async def write(self, changes: list[Change]) -> None:
+        self.written += changes
+
+
+@pytest.fixture
+def published(cluster: Cluster) -> list[Change]:
+    """What is published while broker 1 has the controller's role, with an image of the controller's own."""
+    changes: list[Change] = []
+
+    def publish(published: list[Change]) -> None:
+        changes.extend(published)
+        cluster.apply(*published)
+
+    controller = Controller(ClusterImage.of(cluster.broker.image.as_changes()), epoch=3)
+    cluster.broker.catalog.controller = ServingController(
+        controller, Store(), publish=publish, resigned=lambda: None
+    )
+    return changes
+
+
+def test_the_controller_that_is_on_this_broker_decides(cluster: Cluster, published: list[Change]) -> None:
+    result = create(cluster, num_partitions=2, replication_factor=3)
+    assert (result.error_code, result.topic_id) == (0, bytes.fromhex(published[0]["id"]))
+    assert [change["type"] for change in published] == ["topic", "partition", "partition"]
+    published.clear()
+    assert create(cluster, num_partitions=2, replication_factor=3).error_code == 36
+    assert elect(cluster, 0, 99) == {99: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert published == []
+
+
+def test_and_publishes_nothing_for_validation(cluster: Cluster, published: list[Change]) -> None:
+    assert create(cluster, True, num_partitions=2, replication_factor=3).error_code == 0
+    assert published == []
+
+
+def test_and_says_when_it_has_resigned(cluster: Cluster, published: list[Change]) -> None:
+    controller = cluster.broker.catalog.controller
+    assert isinstance(controller, ServingController)
+    controller.resign()
+    assert create(cluster, num_partitions=1, replication_factor=1).error_code == ErrorCode.NOT_CONTROLLER
+    topic = ReassignableTopic(name=TOPIC, partitions=[ReassignablePartition(partition_index=0, replicas=[2])])
+    for asked, version in (
+        (AlterPartitionReassignmentsRequest(topics=[topic]), 0),
+        (ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=TOPIC, partitions=[0])]), 2),
+    ):
+        assert cluster.ask(asked, version).error_code == ErrorCode.NOT_CONTROLLER
+    assert published == []

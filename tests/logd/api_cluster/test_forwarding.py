@@ -6,6 +6,8 @@ EnvelopeUtils and KafkaApis.handleEnvelope.
 
 from __future__ import annotations
 
+import asyncio
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -252,3 +254,34 @@ def test_and_the_coordinators_topics(cluster: Cluster, key_type: int, name: str)
     topic, partitions, factor, configs = asked_to_create(envelope)
     assert (topic, partitions, factor) == (name, 50, 1)
     assert {"cleanup.policy", "segment.bytes"} <= configs
+
+
+def test_a_topic_is_asked_for_once_at_a_time(cluster: Cluster) -> None:
+    async def ask() -> list[KafkaError]:
+        asking = [asyncio.ensure_future(cluster.broker.auto_create("new")) for _ in range(3)]
+        await asyncio.sleep(0)
+        asking[0].cancel()
+        refusals = await asyncio.gather(*asking[1:], return_exceptions=True)
+        assert asking[0].cancelled()
+        return [refusal for refusal in refusals if isinstance(refusal, KafkaError)]
+
+    link = elsewhere(cluster, created(0))
+    assert [refusal.code for refusal in cluster.run(ask())] == [ErrorCode.LEADER_NOT_AVAILABLE] * 2
+    assert len(link.asked) == 1
+    cluster.run(ask())
+    assert len(link.asked) == 2
+
+
+@pytest.mark.parametrize("api", FORWARDED)
+def test_what_brokers_mangle_is_answered(cluster: Cluster, api: Api) -> None:
+    """Nothing in an envelope ends the broker's handler."""
+    here(cluster)
+    rng = random.Random(api.key)
+    for version in versions(api):
+        whole = sample_frame(api.key, version)[4:]
+        for _ in range(40):
+            mangled = bytearray(whole)
+            for _ in range(rng.randrange(1, 4)):
+                mangled[rng.randrange(len(mangled))] = rng.randrange(256)
+            answer = wrapped(cluster, bytes(mangled[: rng.randrange(len(mangled) + 1)]))
+            assert (answer.error_code == 0) is (answer.response_data is not None)

@@ -320,6 +320,25 @@ def test_an_append_that_finds_another_leader_ends_the_term() -> None:
     run(story)
 
 
+def test_an_old_term_appends_nothing_in_a_new_one() -> None:
+    """The partition is elected anew, after another broker's term, before the coordinator is told."""
+
+    async def story(stage: Stage) -> None:
+        stage.elected(1)
+        await stage.committed(1)
+        stage.store(2)
+        stage.partition.leader_epoch = 3
+        assert await code_of(stage.committed(3)) is ErrorCode.NOT_COORDINATOR
+        assert await code_of(stage.fetched()) is ErrorCode.NOT_COORDINATOR
+        stage.elected(3)
+        await turns()
+        assert await stage.fetched() == 2
+        await stage.committed(4)
+        assert stage.partition.epochs == [1, 1, 3]
+
+    run(story)
+
+
 def test_too_few_replicas_are_waited_for_by_the_client() -> None:
     """The records stand, so the state does: only the answer is that it has to ask again."""
 

@@ -27,9 +27,9 @@ def visits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     looked_up: list[int] = []
     find = Topic.partition
 
-    def count(topic: Topic, index: int) -> Any:
+    def count(topic: Topic, index: int, *arguments: int) -> Any:
         looked_up.append(index)
-        return find(topic, index)
+        return find(topic, index, *arguments)
 
     monkeypatch.setattr(Topic, "partition", count)
     return looked_up

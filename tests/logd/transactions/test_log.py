@@ -102,6 +102,7 @@ def test_what_was_written_before_an_unclean_stop_may_lack_what_came_after(
     log.append([record("a")])
     log.append([TransactionRecord("c", None)])
     partition.leader_epoch += 1
+    assert log.leader_epoch == 4, "its markers are those of its own term"
     log = TxnLog(partition, lambda: 5)  # type: ignore[arg-type]
     log.append([record("b")])
     found = {read.transactional_id: read.transaction for read in log.read()}

@@ -223,6 +223,24 @@ def test_a_marker_follows_the_leader(to: int) -> None:
     run(story)
 
 
+def test_a_broker_that_never_answers_is_not_waited_for_once_another_leads() -> None:
+    async def story(shell: Shell) -> None:
+        shell.cluster.leaders = {PLACES[0]: 2, PLACES[1]: 2}
+        shell.cluster.gate.clear()
+        shell.commit(PLACES[0], PLACES[1])
+        await until(lambda: len(shell.cluster.asked) == 1)
+        shell.markers.leaders_changed()
+        await asyncio.sleep(0.01)
+        assert shell.topics.written == [], "they have not moved"
+        shell.cluster.leaders.clear()
+        shell.markers.leaders_changed()
+        await shell.complete()
+        assert shell.topics.written == PLACES[:2]
+        assert len(shell.cluster.asked) == 1
+
+    run(story)
+
+
 @pytest.mark.parametrize(
     "failure",
     [ConnectionClosed("gone"), RequestTimedOut("late"), KafkaError(ErrorCode.BROKER_NOT_AVAILABLE)],

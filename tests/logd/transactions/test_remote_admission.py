@@ -208,6 +208,22 @@ def test_a_coordinator_that_does_not_answer(failure: Exception) -> None:
     run(story)
 
 
+def test_a_coordinator_that_never_answers_is_not_waited_for_once_another_is() -> None:
+    async def story(stage: Stage) -> None:
+        stage.coordinator.gate.clear()
+        writing = asyncio.ensure_future(stage.write())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        stage.admission.leaders_changed()
+        await asyncio.sleep(0)
+        assert not writing.done(), "it has not moved"
+        stage.coordinator.home = NO_LEADER
+        stage.admission.leaders_changed()
+        assert await writing is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    run(story)
+
+
 def test_an_error_for_all() -> None:
     async def story(stage: Stage) -> None:
         stage.coordinator.code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -112,7 +112,7 @@ def test_what_waited_is_not_acknowledged_without_a_lease(zookeeper: str, tmp_pat
             leading, following = brokers.held(TP)[state.leader], brokers.held(TP)[follower]
             shared = brokers.up[follower].broker.shared
             assert shared is not None and shared._assignment is not None
-            shared._assignment.unassign(TP)  # what comes by a fetch of before is left aside
+            shared._assignment.unassign(following)  # what comes by a fetch of before is left aside
             producing = asyncio.create_task(_produce(brokers, state.leader, -1))
             await brokers.until(lambda: leading.log_end_offset == 1)
             clock.is_fast = True

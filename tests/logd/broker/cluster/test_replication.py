@@ -11,6 +11,7 @@ import pytest
 from logd.client import BatchProducer, Client
 from logd.errors import ErrorCode, KafkaError
 from logd.records import build_batch
+from logd.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.logd.broker.cluster.nodes import TOPIC, Node, Nodes
 
 
@@ -58,6 +59,31 @@ def test_without_all_in_sync_replicas_nothing_is_acknowledged(tmp_path: Path) ->
             assert not waiting.done()
             nodes._apply([nodes.state.as_change(nodes.leader.partition.tp)])  # followed again
             await waiting
+
+    run(test)
+
+
+def test_a_client_waits_for_the_others_as_long_as_it_says(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with Nodes(tmp_path) as nodes:
+            await nodes.create_topic()
+            for other in (2, 3):
+                nodes.nodes[other].assignment._fetchers.unfollow(nodes.leader.partition.tp)
+            nodes.leader.partition.produce(batch("fetched by what is asked already"), 1000, 1)
+            request = ProduceRequest(
+                acks=-1,
+                timeout_ms=50,
+                topic_data=[
+                    TopicProduceData(
+                        name=TOPIC,
+                        partition_data=[PartitionProduceData(index=0, records=bytes(batch("waits")))],
+                    )
+                ],
+            )
+            async with Client(f"127.0.0.1:{nodes.leader.embedded.broker.endpoint.port}") as client:
+                response = await client.request(request)
+            ((answer,),) = (topic.partition_responses for topic in response.responses)
+            assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
 
     run(test)
 
@@ -111,6 +137,28 @@ def test_a_leader_that_comes_back_gives_up_what_nobody_else_had(tmp_path: Path) 
             await nodes.until(lambda: set(nodes.state.isr) == {1, 2, 3})
             await nodes.until(nodes.are_equal)
             assert first.partition.log_end_offset == 7
+
+    run(test)
+
+
+def test_one_that_lacks_what_the_leader_has_deleted_begins_afresh(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with Nodes(tmp_path) as nodes:
+            await nodes.create_topic({"file.delete.delay.ms": "0"})
+            await acknowledged(nodes.leader, "old", count=3)
+            await nodes.nodes[3].stop()
+            for n in range(4):
+                await acknowledged(nodes.leader, f"gone-{n}", count=2)
+            leader = nodes.leader.partition
+            nodes.leader.embedded.broker.housekeeping.discard(leader.delete_records_before(9))
+            await nodes.until(
+                lambda: nodes.nodes[2].partition.log_start_offset == 9
+            )  # told with the next answer
+            await nodes.nodes[3].start()
+            await nodes.until(lambda: set(nodes.state.isr) == {1, 2, 3})
+            await acknowledged(nodes.leader, "new")
+            await nodes.until(lambda: nodes.nodes[3].partition.high_watermark == 12)
+            assert {node.partition.log_start_offset for node in nodes.nodes.values()} == {9}
 
     run(test)
 

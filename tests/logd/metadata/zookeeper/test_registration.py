@@ -77,6 +77,7 @@ def test_a_registration_whose_answer_is_lost(connect: str, ensemble: Ensemble, b
     asyncio.run(main())
 
 
+@deep
 def test_a_registrar_registers_in_each_session(connect: str, ensemble: Ensemble) -> None:
     async def main() -> None:
         told: list[Registered] = []

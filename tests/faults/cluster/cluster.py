@@ -1,0 +1,220 @@
+"""Brokers as processes of their own that share one ZooKeeper.
+
+    with Cluster(tmp_path, zookeeper) as cluster:
+        cluster.create_topic("t")
+        cluster.kill(cluster.controller)
+
+Ports are chosen beforehand and stay: a broker that comes back is where clients look for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from logd.errors import ErrorCode
+from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from logd.wire.messages.find_coordinator import FindCoordinatorRequest
+from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tests.support.logd_process import LogdProcess
+from tests.support.ports import free_port
+from tests.support.raw_client import RawClient
+from tests.support.tracebacks import assert_no_tracebacks
+from tests.support.waiting import wait_for
+
+SESSION_MS = 3000
+GROUP, TRANSACTION = 0, 1
+"""Kinds of coordinators."""
+REPLICAS = 3
+SETTINGS: dict[str, object] = {
+    "millstream.cluster.preview": "true",
+    "zookeeper.session.timeout.ms": SESSION_MS,
+    "default.replication.factor": REPLICAS,
+    "min.insync.replicas": 2,
+    "offsets.topic.replication.factor": REPLICAS,
+    "transaction.state.log.replication.factor": REPLICAS,
+    "transaction.state.log.num.partitions": 5,
+}
+
+
+class Cluster:
+    """`brokers` by their ids. As a context manager all are started, and killed in the end."""
+
+    def __init__(self, folder: Path, zookeeper: str, count: int = 3, **settings: object) -> None:
+        more = {key.replace("_", "."): value for key, value in settings.items()}
+        self.brokers = {
+            id_: LogdProcess(
+                folder / str(id_), {**SETTINGS, **more, "node.id": id_, "zookeeper.connect": zookeeper}
+            )
+            for id_ in range(1, count + 1)
+        }
+        for broker in self.brokers.values():
+            broker.port = free_port()
+
+    def __enter__(self) -> Self:
+        try:
+            for broker in self.brokers.values():
+                broker.spawn()
+            self.wait_until_ready(self.brokers)
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        for broker in self.brokers.values():
+            if broker.is_running:
+                broker.kill()
+
+    @property
+    def bootstrap(self) -> str:
+        """All brokers, for clients."""
+        return ",".join(broker.bootstrap for broker in self.brokers.values())
+
+    # Faults
+
+    def kill(self, *ids: int) -> None:
+        """SIGKILL."""
+        for id_ in ids:
+            self.brokers[id_].kill()
+
+    def start(self, *ids: int) -> None:
+        """Start what is down, all at once, and wait until they are ready."""
+        for id_ in ids:
+            self.brokers[id_].spawn()
+        self.wait_until_ready(ids)
+
+    def restart(self, id_: int) -> None:
+        """SIGTERM, and start again."""
+        assert self.brokers[id_].stop() == 0, self.brokers[id_].log
+        self.start(id_)
+
+    def wait_until_ready(self, ids: Iterable[int]) -> None:
+        """Until each has been told what it holds, and answers."""
+        for id_ in ids:
+            broker = self.brokers[id_]
+            wait_for(lambda broker=broker: not broker.is_running or answers(broker))  # type: ignore[misc]
+            assert broker.is_running, f"broker {id_} ended with {broker.returncode}:\n{broker.log}"
+
+    def stop(self) -> None:
+        """Stop all by SIGTERM, all at once; each ends well."""
+        for broker in self.brokers.values():
+            broker.terminate()
+        assert {id_: broker.wait() for id_, broker in self.brokers.items()} == dict.fromkeys(self.brokers, 0)
+
+    def assert_no_tracebacks(self) -> None:
+        """None of them has said one."""
+        for broker in self.brokers.values():
+            assert_no_tracebacks(broker.log)
+
+    # What is known
+
+    def metadata(self, *topics: str) -> MetadataResponse:
+        """As the first broker that answers says."""
+        for broker in self.brokers.values():
+            try:
+                return metadata_of(broker, *topics)
+            except OSError:
+                continue
+        raise AssertionError("no broker answers")
+
+    def sees(self, broker: LogdProcess, *, gone: int) -> bool:
+        """Whether a broker knows that another one is not alive."""
+        return gone not in {each.node_id for each in metadata_of(broker).brokers}
+
+    @property
+    def controller(self) -> int:
+        """The broker that is the controller; waits until one is."""
+        found = -1
+
+        def known() -> bool:
+            nonlocal found
+            found = self.metadata().controller_id
+            return found in self.brokers and self.brokers[found].is_running
+
+        wait_for(known)
+        return found
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """Who leads a partition; waits until somebody does."""
+        found = -1
+
+        def known() -> bool:
+            nonlocal found
+            states = self.states(topic)
+            found = states[partition].leader_id if partition in states else -1
+            return found in self.brokers and self.brokers[found].is_running
+
+        wait_for(known)
+        return found
+
+    def coordinator(self, name: str, kind: int = GROUP) -> int:
+        """Who coordinates a group or a transactional id; waits until somebody does."""
+        found = -1
+
+        def known() -> bool:
+            nonlocal found
+            for broker in self.brokers.values():
+                try:
+                    with RawClient(broker.port) as client:
+                        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[name])
+                        (answer,) = client.request(request, 4).coordinators
+                except OSError:
+                    continue
+                found = -1 if answer.error_code else answer.node_id
+                return found in self.brokers and self.brokers[found].is_running
+            return False
+
+        wait_for(known)
+        return found
+
+    def states(self, *topics: str) -> dict[int, Any]:
+        """The state of each partition, as Metadata has it, of one topic."""
+        (topic,) = self.metadata(*topics).topics
+        return {partition.partition_index: partition for partition in topic.partitions}
+
+    def is_in_sync(self, topic: str) -> bool:
+        """Whether all replicas of all partitions are in sync."""
+        states = self.states(topic).values()
+        return bool(states) and all(
+            state.leader_id >= 0 and set(state.isr_nodes) == set(state.replica_nodes) for state in states
+        )
+
+    def create_topic(self, name: str, partitions: int = 6, **configs: str) -> str:
+        """Create a topic, on the controller's word; its name."""
+        given = [CreatableTopicConfig(name=key.replace("_", "."), value=v) for key, v in configs.items()]
+        topic = CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=REPLICAS, configs=given
+        )
+        wait_for(lambda: len(self.metadata().brokers) == len(self.brokers))
+        with RawClient(self.brokers[self.controller].port) as client:
+            (created,) = client.request(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 7).topics
+        assert created.error_code in (0, ErrorCode.TOPIC_ALREADY_EXISTS), created.error_message
+        wait_for(lambda: self.is_in_sync(name))
+        return name
+
+
+def metadata_of(broker: LogdProcess, *topics: str) -> MetadataResponse:
+    """As one broker says; OSError."""
+    asked = [MetadataRequestTopic(name=topic) for topic in topics]
+    with RawClient(broker.port) as client:
+        answer: MetadataResponse = client.request(MetadataRequest(topics=asked), 12)
+        return answer
+
+
+def answers(broker: LogdProcess) -> bool:
+    """Whether a broker can be asked something, and knows of a controller."""
+    try:
+        return metadata_of(broker).controller_id >= 0
+    except OSError:
+        return False

@@ -1,0 +1,30 @@
+"""One server of ZooKeeper for all tests here that leave it alone, and a path in it for each."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from millstream.zookeeper.ensemble import Ensemble
+
+TICK_MS = 500
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
+    """A server; who stops it starts it again."""
+    if shutil.which("java") is None:
+        pytest.skip("ZooKeeper needs Java")
+    pytest.importorskip("pyspark")
+    with Ensemble(tmp_path_factory.mktemp("zookeeper"), tick_ms=TICK_MS) as running:
+        yield running
+
+
+@pytest.fixture
+def zookeeper(ensemble: Ensemble) -> str:
+    """For `zookeeper.connect`."""
+    return f"{ensemble.connect_string}/faults-{next(_numbers)}"

@@ -1,0 +1,153 @@
+"""Producers that number what they write, and note what was acknowledged: librdkafka's and our own.
+
+Number n goes to partition n modulo their count. `acknowledged`: by number, where it is, as the broker said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Any, Self
+
+from logd.client import BatchProducer, Client
+from tests.support.waiting import wait_for
+
+PARTITIONS = 6
+AT_ONCE = 20
+PAUSE_S = 0.01
+"""Between so many records: brokers are to be disturbed, not kept busy."""
+
+
+class Writer(ABC):
+    """Writes in a thread, from the beginning of the context to `finish`, or to its end."""
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int = PARTITIONS) -> None:
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self.partitions = partitions
+        self.sent = 0
+        self.acknowledged: dict[int, tuple[int, int]] = {}
+        self.failed: list[object] = []
+        self.is_over = threading.Event()
+        self._thread = threading.Thread(target=self._guarded, name=f"writes {topic}", daemon=True)
+
+    def _guarded(self) -> None:
+        try:
+            self.run()
+        except BaseException as error:
+            self.failed.append(error)
+            raise
+
+    @abstractmethod
+    def run(self) -> None:
+        """Write until `is_over`, and then wait for what is not acknowledged."""
+
+    def noted(self, number: int, partition: int, offset: int) -> None:
+        """A record is acknowledged."""
+        assert number not in self.acknowledged, f"{number} is acknowledged twice"
+        self.acknowledged[number] = partition, offset
+
+    def goes_on(self, records: int = 1000) -> None:
+        """Wait until so many more are acknowledged."""
+        target = len(self.acknowledged) + records
+        wait_for(lambda: len(self.acknowledged) >= target or bool(self.failed))
+        assert not self.failed, self.failed[0]
+
+    def finish(self) -> None:
+        """Write no more; every record is acknowledged then."""
+        self.is_over.set()
+        self._thread.join(200)
+        assert not self._thread.is_alive(), (
+            f"{self.sent - len(self.acknowledged)} of {self.sent} records of {self.topic} are not acknowledged"
+        )
+        assert not self.failed, self.failed[0]
+        assert self.acknowledged.keys() == set(range(self.sent))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.is_over.set()
+        if error is None:
+            self.finish()
+
+
+class ConfluentWriter(Writer):
+    """librdkafka's idempotent producer."""
+
+    def run(self) -> None:
+        from confluent_kafka import Producer
+
+        producer = Producer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 1,
+                "batch.num.messages": 10,
+                "reconnect.backoff.max.ms": 200,
+                "retry.backoff.max.ms": 200,
+                "topic.metadata.refresh.fast.interval.ms": 50,
+                "log_level": 0,
+            }
+        )
+        while not self.is_over.is_set():
+            for _ in range(AT_ONCE):
+                where = self.sent % self.partitions
+                producer.produce(self.topic, b"%d" % self.sent, partition=where, on_delivery=self._delivered)
+                self.sent += 1
+            while producer.poll(0) or len(producer) > 2000:
+                time.sleep(PAUSE_S)
+            time.sleep(PAUSE_S)
+        producer.flush(180)
+
+    def _delivered(self, error: object, message: Any) -> None:
+        if error is not None:
+            self.failed.append(error)
+        else:
+            self.noted(int(message.value()), message.partition(), message.offset())
+
+
+class OwnWriter(Writer):
+    """Our own idempotent producer."""
+
+    def run(self) -> None:
+        asyncio.run(self._run())
+
+    async def _run(self) -> None:
+        async with (
+            Client(self.bootstrap) as client,
+            BatchProducer(client, linger_ms=1, delivery_timeout_ms=180_000) as producer,
+        ):
+            waiting: set[asyncio.Task[None]] = set()
+            while not self.is_over.is_set():
+                for _ in range(AT_ONCE // 5):
+                    number, where = self.sent, self.sent % self.partitions
+                    self.sent += 1
+                    record = (1, None, b"%d" % number, ())
+                    acknowledged = await producer.send(self.topic, where, [record])
+                    task = asyncio.ensure_future(self._note(number, where, acknowledged))
+                    waiting.add(task)
+                    task.add_done_callback(waiting.discard)
+                if len(waiting) > 2000:
+                    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.sleep(PAUSE_S)
+            await producer.flush()
+            await asyncio.gather(*waiting)
+
+    async def _note(self, number: int, where: int, acknowledged: asyncio.Future[int | None]) -> None:
+        try:
+            offset = await acknowledged
+        except Exception as error:
+            self.failed.append(error)
+        else:
+            assert offset is not None
+            self.noted(number, where, offset)
