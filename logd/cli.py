@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from logd.broker.broker import Broker
     from logd.broker.cluster.shared import Shared
     from logd.config.load import Loaded
+    from logd.embedded import EmbeddedBroker
     from logd.errors import MillstreamError
 
 app = typer.Typer(add_completion=False, help="The log daemon: a broker every Kafka client can talk to.")
@@ -97,8 +98,13 @@ async def _serve(loaded: Loaded, started: float) -> int:
         stop.set()
 
     try:
-        embedded = EmbeddedBroker(loaded.config, on_dead=on_dead, shared=_shared(loaded, on_dead))
-        await embedded.start()
+        shared = _shared(loaded, on_dead)
+        embedded = EmbeddedBroker(loaded.config, on_dead=on_dead, shared=shared)
+        if shared is None:
+            await embedded.start()
+        elif not await _started(embedded, stop):
+            log.info("stopped before it had joined the cluster")
+            return 1 if dead else 0
     except ConfigError as error:
         print(f"logd: {error.key}={error.value!s} is not allowed: {error.allowed}", file=sys.stderr)
         return 2
@@ -112,6 +118,24 @@ async def _serve(loaded: Loaded, started: float) -> int:
         await embedded.stop()
     log.info("stopped")
     return 1 if dead else 0
+
+
+async def _started(embedded: EmbeddedBroker, stop: asyncio.Event) -> bool:
+    """Start, which waits for others: whoever stops it meanwhile is heard. Whether it is started."""
+    starting = asyncio.ensure_future(embedded.start())
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+        await starting
+    except asyncio.CancelledError:
+        if not stop.is_set():
+            raise
+        return False
+    finally:
+        stopping.cancel()
+    return True
 
 
 def _shared(loaded: Loaded, on_dead: Callable[[], None]) -> Shared | None:

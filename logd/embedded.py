@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from logd.api.dispatch import Serving
+from logd.api.dispatch import Serving, serve
 from logd.broker.broker import Broker, wall_clock_ms
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError
@@ -63,12 +63,22 @@ class EmbeddedBroker:
             await self._server.close()
             raise
         try:
-            await self._server.accept()
-            if self.broker.shared is not None:
-                await self.broker.shared.join()
+            if self.broker.shared is None:
+                await self._server.accept()
+            else:
+                await self._join(self.broker.shared)
         except BaseException:
             await self.stop()
             raise
+
+    async def _join(self, shared: Shared) -> None:
+        """Serve clients only once the controller has said what there is."""
+        from logd.api.joining import for_brokers_only
+
+        self._server.intercept(for_brokers_only)
+        await self._server.accept()
+        await shared.join()
+        self._server.intercept(lambda before: serve)
 
     async def stop(self) -> None:
         """Close the connections and every log, leaving the clean-shutdown markers.

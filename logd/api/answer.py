@@ -13,3 +13,7 @@ Answer: TypeAlias = bytes | list[bytes | FileSlice]
 
 class Refused(MillstreamError):
     """A request that gets no answer but a closed connection; the text says what was wrong with it."""
+
+
+class NotYet(Refused):
+    """Refused for the time being, and no fault of the client."""

@@ -33,7 +33,9 @@ def _by_controller(key: int, module: str, first: int, last: int) -> tuple[int, A
 
 PRODUCE = 0
 FETCH = 1
+SASL_HANDSHAKE = 17
 API_VERSIONS = 18
+SASL_AUTHENTICATE = 36
 
 # Produce is advertised from 0 though served from 3: librdkafka takes a higher minimum as a sign that the
 # broker knows no compression but gzip and silently turns it off (KAFKA-18659).
@@ -52,7 +54,7 @@ APIS: Mapping[int, Api] = dict(
         _api(14, "sync_group", 0, 5),
         _api(15, "describe_groups", 0, 6),
         _api(16, "list_groups", 0, 5),
-        _api(17, "sasl_handshake", 0, 1),
+        _api(SASL_HANDSHAKE, "sasl_handshake", 0, 1),
         _api(API_VERSIONS, "api_versions", 0, 4),
         _by_controller(19, "create_topics", 2, 7),
         _by_controller(20, "delete_topics", 1, 6),
@@ -71,7 +73,7 @@ APIS: Mapping[int, Api] = dict(
         _by_controller(33, "alter_configs", 0, 2),
         _api(34, "alter_replica_log_dirs", 1, 2),
         _api(35, "describe_log_dirs", 1, 5),
-        _api(36, "sasl_authenticate", 0, 2),
+        _api(SASL_AUTHENTICATE, "sasl_authenticate", 0, 2),
         _by_controller(37, "create_partitions", 0, 3),
         _api(42, "delete_groups", 0, 2),
         _by_controller(43, "elect_leaders", 0, 2),

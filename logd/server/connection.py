@@ -16,7 +16,7 @@ import logging
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from logd.api.answer import Answer, Refused
+from logd.api.answer import Answer, NotYet, Refused
 from logd.api.context import RequestContext
 from logd.api.dispatch import Serving
 from logd.broker.delayed import Delayed
@@ -178,7 +178,7 @@ class Connection(asyncio.BufferedProtocol):
                 answer = serve(received.view, start + 4, end, self._context)
             except Refused as refusal:
                 self._flush()
-                self._offend(str(refusal))
+                self._offend(str(refusal), logging.INFO if isinstance(refusal, NotYet) else logging.WARNING)
                 return
             except Exception as error:
                 self._flush()
@@ -288,8 +288,8 @@ class Connection(asyncio.BufferedProtocol):
 
     # The end
 
-    def _offend(self, what: str) -> None:
-        log.warning("%s: %s; connection closed", self.peer, what)
+    def _offend(self, what: str, level: int = logging.WARNING) -> None:
+        log.log(level, "%s: %s; connection closed", self.peer, what)
         self._close()
 
     def close_idle(self, idle_seconds: float) -> None:

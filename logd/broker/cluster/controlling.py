@@ -14,7 +14,7 @@ from typing import TypeVar
 from logd.broker.cluster.publisher import Asking, Publisher
 from logd.broker.rounds import report
 from logd.config.broker import BrokerConfig
-from logd.errors import MillstreamError
+from logd.errors import ErrorCode, KafkaError, MillstreamError
 from logd.metadata.controller.core import Controller, ControllerSettings
 from logd.metadata.controller.decision import Decision
 from logd.metadata.image import BrokerImage, ClusterImage, Endpoint
@@ -74,7 +74,13 @@ class Controlling:
         if self._serving.done():
             self._serving.result().resign()
         else:
-            self._serving.cancel()
+            # Not cancelled: whoever waits for it is to find the next controller, and a request that is
+            # cancelled is never answered.
+            epoch = self.elected.epoch
+            self._serving.set_exception(
+                KafkaError(ErrorCode.NOT_CONTROLLER, f"the controller of epoch {epoch} ended while it loaded")
+            )
+            self._serving.exception()  # seen, also where nobody waits
         if self._publisher is not None:
             await self._publisher.close()
 

@@ -70,7 +70,11 @@ class Shared:
         """
         listener_of(broker)
         self._session = await Session(self._zookeeper, clock=self._clock).open()
-        return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
+        try:
+            return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         """Leave the cluster: the logs are closed."""

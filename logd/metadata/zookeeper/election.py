@@ -154,6 +154,8 @@ class Candidate:
         self._stands = True
         self._task: asyncio.Task[None] | None = None
         self._forget: Callable[[], None] = lambda: None
+        self._given_back = 0
+        """The epoch of the election that was given back last, whether or not ZooKeeper knows of it."""
 
     def start(self) -> None:
         """Begin, in the running loop."""
@@ -181,6 +183,7 @@ class Candidate:
         """Give the role back and stand again: who is elected then is open."""
         elected = self.controller.elected
         if elected is not None:
+            self._given_back = elected.epoch
             self._say(Controller())
             await resign(self._session, elected)
 
@@ -214,6 +217,11 @@ class Candidate:
         if not self._stands:
             return
         elected = await elect(self._session, self._broker_id, self._wall_clock_ms())
+        if elected is not None and elected.epoch == self._given_back:
+            # There was no connection to give it back by. Brokers have heard what was decided in that epoch:
+            # who begins again needs one of its own.
+            await resign(self._session, elected)
+            elected = None
         if elected is None:
             watch.trigger()
             return

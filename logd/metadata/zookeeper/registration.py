@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +20,7 @@ from logd.metadata.zookeeper.errors import (
     ZooKeeperError,
 )
 from logd.metadata.zookeeper.lease import Lease
-from logd.metadata.zookeeper.session import Session, State
+from logd.metadata.zookeeper.session import Event, Session, State
 from logd.metadata.zookeeper.watches import Watch, report
 from logd.metadata.zookeeper.znodes import Registration
 
@@ -46,19 +47,37 @@ async def register(
 
     A registration of another session is waited for to end: a broker that was killed finds the one of its last
     run there for as long as that session lasts. DuplicateBrokerId when it has not ended after `wait_s`, one
-    and a half sessions unless given.
+    and a half sessions unless given. That begins anew with each connection: while ZooKeeper is away no
+    session ends, and when it comes back each has its whole timeout again.
     """
     if wait_s is None:
         wait_s = session.settings.session_timeout_ms / 1000 * WAITED_PART
     data = znodes.encode_registration(registration, now_ms)
     while True:
         try:
-            async with asyncio.timeout(wait_s):
-                return await _registered(session, broker_id, data)
+            async with asyncio.timeout(wait_s) as limit:
+                with _waiting_while_connected(session, limit, wait_s):
+                    return await _registered(session, broker_id, data)
         except TimeoutError:
             found = await session.find(paths.broker(broker_id))
             if found is not None and found[1].ephemeral_owner != session.session_id:
                 raise DuplicateBrokerId(broker_id, _shown(broker_id, found[0])) from None
+
+
+@contextmanager
+def _waiting_while_connected(session: Session, limit: asyncio.Timeout, wait_s: float) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+
+    def heard(event: Event) -> None:
+        if not limit.expired():
+            is_connected = event in (Event.RESUMED, Event.ESTABLISHED)
+            limit.reschedule(loop.time() + wait_s if is_connected else None)
+
+    forget = session.add_listener(heard)
+    try:
+        yield
+    finally:
+        forget()
 
 
 async def _registered(session: Session, broker_id: int, data: bytes) -> Registered:
@@ -118,6 +137,7 @@ class Registrar:
         self._wall_clock_ms = wall_clock_ms
         self._registered = registered
         self._failed = failed
+        self._last: Registered | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> Registered:
@@ -133,11 +153,11 @@ class Registrar:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        path = paths.broker(self._broker_id)
+        if self._last is None or self._last.lease is not self._session.lease:
+            return
         try:
-            found = await self._session.exists(path)
-            if found is not None and found.ephemeral_owner == self._session.session_id:
-                await self._session.delete(path)
+            # Without a look at whose it is: reads wait for a connection, and this may not.
+            await self._session.delete(paths.broker(self._broker_id))
         except ZooKeeperError as error:
             log.info("the registration goes with its session: %s", error)
 
@@ -169,4 +189,6 @@ class Registrar:
         return found is not None and found[1].czxid == last.epoch
 
     async def _register(self) -> Registered:
-        return await register(self._session, self._broker_id, self._registration(), self._wall_clock_ms())
+        registration = self._registration()
+        self._last = await register(self._session, self._broker_id, registration, self._wall_clock_ms())
+        return self._last

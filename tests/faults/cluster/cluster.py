@@ -9,7 +9,6 @@ Ports are chosen beforehand and stay: a broker that comes back is where clients 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,6 +24,7 @@ from tests.support.tracebacks import assert_no_tracebacks
 from tests.support.waiting import wait_for
 
 SESSION_MS = 3000
+READY = "logd ready at "
 GROUP, TRANSACTION = 0, 1
 """Kinds of coordinators."""
 REPLICAS = 3
@@ -55,9 +55,7 @@ class Cluster:
 
     def __enter__(self) -> Self:
         try:
-            for broker in self.brokers.values():
-                broker.spawn()
-            self.wait_until_ready(self.brokers)
+            self.start(*self.brokers)
         except BaseException:
             self._end()
             raise
@@ -89,22 +87,19 @@ class Cluster:
             self.brokers[id_].kill()
 
     def start(self, *ids: int) -> None:
-        """Start what is down, all at once, and wait until they are ready."""
+        """Start what is down, all at once, and wait until each has been told what it holds."""
+        before = {id_: self.brokers[id_].log.count(READY) for id_ in ids}
         for id_ in ids:
             self.brokers[id_].spawn()
-        self.wait_until_ready(ids)
+        for id_, times in before.items():
+            broker = self.brokers[id_]
+            wait_for(lambda broker=broker, n=times: not broker.is_running or broker.log.count(READY) > n)  # type: ignore[misc]
+            assert broker.is_running, f"broker {id_} ended with {broker.returncode}:\n{broker.log}"
 
     def restart(self, id_: int) -> None:
         """SIGTERM, and start again."""
         assert self.brokers[id_].stop() == 0, self.brokers[id_].log
         self.start(id_)
-
-    def wait_until_ready(self, ids: Iterable[int]) -> None:
-        """Until each has been told what it holds, and answers."""
-        for id_ in ids:
-            broker = self.brokers[id_]
-            wait_for(lambda broker=broker: not broker.is_running or answers(broker))  # type: ignore[misc]
-            assert broker.is_running, f"broker {id_} ended with {broker.returncode}:\n{broker.log}"
 
     def stop(self) -> None:
         """Stop all by SIGTERM, all at once; each ends well."""
@@ -210,11 +205,3 @@ def metadata_of(broker: LogdProcess, *topics: str) -> MetadataResponse:
     with RawClient(broker.port) as client:
         answer: MetadataResponse = client.request(MetadataRequest(topics=asked), 12)
         return answer
-
-
-def answers(broker: LogdProcess) -> bool:
-    """Whether a broker can be asked something, and knows of a controller."""
-    try:
-        return metadata_of(broker).controller_id >= 0
-    except OSError:
-        return False

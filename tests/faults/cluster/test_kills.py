@@ -1,4 +1,4 @@
-"""Brokers of a cluster are killed, stopped and held up under producers: what was acknowledged is there once."""
+"""Brokers are killed, stopped and held up under producers: what was acknowledged is there once."""
 
 from __future__ import annotations
 
@@ -121,3 +121,17 @@ def test_zookeeper_is_away_for_longer_than_a_session(
         settle(cluster)
         in_sync(cluster, writers)
         assert controller.log.count("controller of epoch") >= before
+
+
+@depth.deep
+def test_all_are_stopped_while_zookeeper_is_away(tmp_path: Path, zookeeper: str, ensemble: Ensemble) -> None:
+    """Nobody can be told that they leave; they end all the same, and find all of it again."""
+    pytest.importorskip("confluent_kafka")
+    with written(tmp_path, zookeeper) as (cluster, writers):
+        ensemble.stop()
+        try:
+            cluster.stop()
+        finally:
+            ensemble.start()
+        cluster.start(*cluster.brokers)
+        go_on(writers)

@@ -1,6 +1,7 @@
 """Producers that number what they write, and note what was acknowledged: librdkafka's and our own.
 
 Number n goes to partition n modulo their count. `acknowledged`: by number, where it is, as the broker said.
+The offset is None for what was there already when it was sent again, and the broker has forgotten where.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Writer(ABC):
         self.topic = topic
         self.partitions = partitions
         self.sent = 0
-        self.acknowledged: dict[int, tuple[int, int]] = {}
+        self.acknowledged: dict[int, tuple[int, int | None]] = {}
         self.failed: list[object] = []
         self.is_over = threading.Event()
         self._thread = threading.Thread(target=self._guarded, name=f"writes {topic}", daemon=True)
@@ -45,7 +46,7 @@ class Writer(ABC):
     def run(self) -> None:
         """Write until `is_over`, and then wait for what is not acknowledged."""
 
-    def noted(self, number: int, partition: int, offset: int) -> None:
+    def noted(self, number: int, partition: int, offset: int | None) -> None:
         """A record is acknowledged."""
         assert number not in self.acknowledged, f"{number} is acknowledged twice"
         self.acknowledged[number] = partition, offset
@@ -61,7 +62,7 @@ class Writer(ABC):
         self.is_over.set()
         self._thread.join(200)
         assert not self._thread.is_alive(), (
-            f"{self.sent - len(self.acknowledged)} of {self.sent} records of {self.topic} are not acknowledged"
+            f"{self.topic}: {len(self.acknowledged)} of {self.sent} records are acknowledged"
         )
         assert not self.failed, self.failed[0]
         assert self.acknowledged.keys() == set(range(self.sent))
@@ -113,7 +114,8 @@ class ConfluentWriter(Writer):
         if error is not None:
             self.failed.append(error)
         else:
-            self.noted(int(message.value()), message.partition(), message.offset())
+            offset = message.offset() if message.offset() >= 0 else None
+            self.noted(int(message.value()), message.partition(), offset)
 
 
 class OwnWriter(Writer):
@@ -149,5 +151,4 @@ class OwnWriter(Writer):
         except Exception as error:
             self.failed.append(error)
         else:
-            assert offset is not None
             self.noted(number, where, offset)

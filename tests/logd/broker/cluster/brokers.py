@@ -46,6 +46,12 @@ class Brokers:
             await self.stop(id_)
 
     async def start(self, id_: int) -> None:
+        broker = self.made(id_)
+        await broker.start()
+        self.up[id_] = broker
+
+    def made(self, id_: int) -> EmbeddedBroker:
+        """A broker that is not started."""
         config = from_properties(
             {
                 "node.id": str(id_),
@@ -60,9 +66,7 @@ class Brokers:
         shared = Shared(
             ZooKeeperSettings.of(self._zookeeper, session_timeout_ms=SESSION_MS), clock=self.clock
         )
-        broker = EmbeddedBroker(config, shared=shared)
-        await broker.start()
-        self.up[id_] = broker
+        return EmbeddedBroker(config, shared=shared)
 
     async def stop(self, id_: int) -> None:
         await self.up.pop(id_).stop()

@@ -17,7 +17,7 @@ from logd.metadata.zookeeper import paths
 from logd.metadata.zookeeper.election import Candidate, Controller, Elected, elect, fenced, resign
 from logd.metadata.zookeeper.errors import BadVersion, ControllerMoved
 from logd.metadata.zookeeper.operations import Create, MultiFailed, SetData
-from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.session import Session, State
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import MULTI, Proxy
 from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, come, gone, opened, through, until
@@ -152,6 +152,33 @@ def test_candidates_follow_one_another(connect: str) -> None:
             await third.candidate.stop()
             assert third.told[-1] == Controller()
             await controller(4)
+
+    asyncio.run(main())
+
+
+def test_who_gives_the_role_back_without_a_connection_is_elected_anew(
+    connect: str, ensemble: Ensemble
+) -> None:
+    """The session goes on, and `/controller` with it: what the brokers know of that epoch is not what a
+    controller that begins again would tell them.
+    """
+
+    async def main() -> None:
+        async with (
+            Proxy(ensemble.connect_string) as proxy,
+            standing(through(proxy, connect), 1, session_timeout_ms=10_000) as first,
+        ):
+            await until(lambda: first.last.elected is not None)
+            session_id = first.session.session_id
+            proxy.is_open = False
+            proxy.cut()
+            await until(lambda: first.session.state is not State.CONNECTED)
+            await first.candidate.resign()
+            assert first.told[-1] == Controller()
+            proxy.is_open = True
+            await until(lambda: first.last.elected is not None)
+            assert first.session.session_id == session_id
+            assert first.last.epoch == 2
 
     asyncio.run(main())
 

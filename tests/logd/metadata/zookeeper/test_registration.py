@@ -49,6 +49,30 @@ def test_another_broker_of_the_same_id(connect: str) -> None:
 
 
 @deep
+def test_while_zookeeper_is_away_nothing_is_waited_out(connect: str, ensemble: Ensemble) -> None:
+    async def main() -> None:
+        async with (
+            Proxy(ensemble.connect_string) as proxy,
+            opened(connect) as before,
+            opened(through(proxy, connect), session_timeout_ms=10_000) as session,
+        ):
+            await session.ensure([paths.BROKER_IDS])
+            await register(before, 3, BROKER, NOW_MS)
+            registering = asyncio.ensure_future(register(session, 3, BROKER, NOW_MS, wait_s=2))
+            proxy.is_open = False
+            proxy.cut()
+            await asyncio.wait([registering], timeout=2.5)
+            proxy.is_open = True
+            await session.connected()
+            await asyncio.wait([registering], timeout=0.5)
+            await before.close()
+            registered = await registering
+            assert (await session.get(paths.broker(3)))[1].czxid == registered.epoch
+
+    asyncio.run(main())
+
+
+@deep
 def test_what_the_last_run_has_left_is_waited_for(connect: str, ensemble: Ensemble) -> None:
     async def main() -> None:
         async with Proxy(ensemble.connect_string) as proxy, opened(connect) as session:

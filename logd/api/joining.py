@@ -1,0 +1,29 @@
+"""What stands in front of serving while a broker joins a cluster.
+
+It knows of no topic and of no other broker then, and must tell nobody so: a client would take its partitions
+for deleted. Brokers are served, else it would never be told; who comes too early finds the connection closed,
+as a broker that is not up yet would leave it.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from logd.api.answer import NotYet
+from logd.api.context import RequestContext
+from logd.api.dispatch import Outcome, Serving
+from logd.api.table import API_VERSIONS, BROKER_APIS, SASL_AUTHENTICATE, SASL_HANDSHAKE
+
+_KEY = struct.Struct(">h")
+_SERVED = frozenset({API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE, *BROKER_APIS})
+
+
+def for_brokers_only(serve: Serving) -> Serving:
+    """Serve what a connection begins with, and what brokers ask each other."""
+
+    def serve_some(view: memoryview, pos: int, end: int, context: RequestContext) -> Outcome:
+        if end - pos >= _KEY.size and (key := _KEY.unpack_from(view, pos)[0]) not in _SERVED:
+            raise NotYet(f"asked for API {key}, and this broker has not joined its cluster yet")
+        return serve(view, pos, end, context)
+
+    return serve_some

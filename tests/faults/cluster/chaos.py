@@ -1,0 +1,121 @@
+"""Faults one after the other and several at once, as a seed says; what is up and in sync nobody waits for.
+
+For a while min.insync.replicas may not be reached, or nobody be the controller; writers have to go on when
+that is over.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from millstream.zookeeper.ensemble import Ensemble
+from tests.faults.cluster.cluster import SESSION_MS, Cluster
+from tests.faults.cluster.writers import Writer
+
+
+class Chaos:
+    """`run` does so many faults; `done` counts them by their kinds."""
+
+    def __init__(self, cluster: Cluster, ensemble: Ensemble, writers: Sequence[Writer], seed: int) -> None:
+        self._cluster = cluster
+        self._ensemble = ensemble
+        self._writers = writers
+        self._rng = random.Random(seed)
+        self.done: Counter[str] = Counter()
+        self._kinds: list[Callable[[], None]] = [
+            self.kill,
+            self.kill,
+            self.kill_in_a_row,
+            self.restart,
+            self.hold_up,
+            self.hold_up_briefly,
+            self.kill_two,
+            self.kill_while_held_up,
+            self.zookeeper_away,
+            self.zookeeper_held_up,
+        ]
+
+    def run(self, faults: int) -> None:
+        """Each begins at any moment after the one before; writers come forward between them now and then."""
+        for _ in range(faults):
+            kind = self._rng.choice(self._kinds)
+            self.done[kind.__name__] += 1
+            kind()
+            if self._rng.random() < 0.5:
+                for writer in self._writers:
+                    writer.goes_on(100)
+            else:
+                self._pause(1)
+
+    def _pause(self, seconds: float) -> None:
+        time.sleep(self._rng.random() * seconds)
+
+    def _pick(self, count: int = 1) -> list[int]:
+        return self._rng.sample(sorted(self._cluster.brokers), count)
+
+    def kill(self) -> None:
+        """One, and the others for any time less or more than its session."""
+        (victim,) = self._pick()
+        self._cluster.kill(victim)
+        self._pause(2 * SESSION_MS / 1000)
+        self._cluster.start(victim)
+
+    def kill_in_a_row(self) -> None:
+        """Each as soon as the one before is ready, whether it is in sync or not."""
+        for victim in self._pick(3):
+            self._cluster.kill(victim)
+            self._cluster.start(victim)
+
+    def kill_two(self) -> None:
+        """Shortly after one another."""
+        victims = self._pick(2)
+        for victim in victims:
+            self._cluster.kill(victim)
+            self._pause(1)
+        self._cluster.start(*victims)
+
+    def restart(self) -> None:
+        """SIGTERM."""
+        self._cluster.restart(*self._pick())
+
+    def hold_up(self, longest: float = 2.5 * SESSION_MS / 1000) -> None:
+        """SIGSTOP."""
+        (victim,) = self._pick()
+        pid = self._cluster.brokers[victim].pid
+        os.kill(pid, signal.SIGSTOP)
+        self._pause(longest)
+        os.kill(pid, signal.SIGCONT)
+
+    def hold_up_briefly(self) -> None:
+        """For less than a session, again and again."""
+        for _ in range(3):
+            self.hold_up(SESSION_MS / 1000 / 2)
+
+    def kill_while_held_up(self) -> None:
+        """One is held up, another is killed."""
+        held, victim = self._pick(2)
+        pid = self._cluster.brokers[held].pid
+        os.kill(pid, signal.SIGSTOP)
+        self._cluster.kill(victim)
+        self._pause(2 * SESSION_MS / 1000)
+        os.kill(pid, signal.SIGCONT)
+        self._cluster.start(victim)
+
+    def zookeeper_away(self) -> None:
+        """Its server is ended, and begins again."""
+        self._ensemble.stop()
+        self._pause(SESSION_MS / 1000)
+        self._ensemble.start()
+
+    def zookeeper_held_up(self) -> None:
+        """SIGSTOP: connections stay, nothing is answered."""
+        for server in self._ensemble.servers:
+            os.kill(server.pid, signal.SIGSTOP)
+        self._pause(2 * SESSION_MS / 1000)
+        for server in self._ensemble.servers:
+            os.kill(server.pid, signal.SIGCONT)
