@@ -178,7 +178,7 @@ class Broker:
 
     async def _open_among_others(self, shared: Shared) -> None:
         """The same where the metadata is shared: what is held here is told later, after `Shared.join`."""
-        self.cluster_id = await shared.open()
+        self.cluster_id = await shared.open(self)
         opening = LogDirsOpening(self.log_dirs)
         try:
             for error in self._locked(opening):

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
     from logd.broker.broker import Broker
 
 
+_IN_SYNC = (
+    "UnderReplicatedPartitions",
+    "UnderMinIsrPartitionCount",
+    "AtMinIsrPartitionCount",
+    "IsrShrinks-total",
+    "IsrExpands-total",
+    "FailedIsrUpdates-total",
+)
+_CLUSTER = ("ActiveControllerCount", "GlobalTopicCount", "GlobalPartitionCount", "OfflinePartitionsCount")
+
+
 class BrokerMetrics:
     """Reads one broker that has started."""
 
@@ -35,6 +46,10 @@ class BrokerMetrics:
         metrics.add_each("kafka.server", "DelayedOperationPurgatory", self._waiting)
         for type, read in self._queues().items():
             metrics.add("millstream", type, read)
+        if (shared := self._broker.shared) is not None:
+            from logd.broker.cluster.cluster_metrics import ClusterMetrics
+
+            ClusterMetrics(self._broker, shared).add_to(metrics)
 
     def _queues(self) -> Mapping[str, Callable[[], Values]]:
         broker = self._broker
@@ -56,30 +71,50 @@ class BrokerMetrics:
         yield {"delayedOperation": "Fetch"}, {"PurgatorySize": self._broker.wakeups.waiting}
 
     def _replicas(self) -> Values:
-        held = len(self._broker.catalog.partitions)
+        held = self._broker.catalog.partitions.values()
         return {
-            "PartitionCount": held,
-            "LeaderCount": held,
+            "PartitionCount": len(held),
+            "LeaderCount": sum(partition.is_leader for partition in held),
             "OfflineReplicaCount": self._offline(),
             "ProducerIdCount": self._producers(),
-            "UnderReplicatedPartitions": 0,  # one broker holds one replica, which is in sync with itself
+            **self._in_sync(),
         }
 
+    def _in_sync(self) -> Values:
+        leading = self._broker.leading
+        if (
+            leading is None
+        ):  # one broker holds one replica, which is in sync with itself, and as many as can be
+            count = len(self._broker.catalog.partitions)
+            return dict.fromkeys(_IN_SYNC, 0) | {"AtMinIsrPartitionCount": count}
+        led, changes = leading.led.values(), leading.isr_changes
+        told = (
+            sum(each.is_under_replicated for each in led),
+            sum(each.spare < 0 for each in led),
+            sum(each.spare == 0 for each in led),
+            changes.shrinks,
+            changes.expansions,
+            changes.refusals,
+        )
+        return dict(zip(_IN_SYNC, told, strict=True))
+
     def _cluster(self) -> Values:
-        topics = self._broker.catalog.topics.values()
-        return {
-            "ActiveControllerCount": 1,
-            "GlobalTopicCount": len(topics),
-            "GlobalPartitionCount": sum(len(topic.partitions) for topic in topics),
-            "OfflinePartitionsCount": self._offline(),
-        }
+        shared, image = self._broker.shared, self._broker.image
+        if shared is not None and not shared.member.is_active:
+            return dict.fromkeys(_CLUSTER, 0)  # the controller tells
+        offline = self._offline() if shared is None else len(image.holdings.leaderless)
+        partitions = sum(topic.partitions for topic in image.topics.values())
+        return dict(zip(_CLUSTER, (1, len(image.topics), partitions, offline), strict=True))
 
     def _producers(self) -> int:
         partitions = list(self._broker.catalog.partitions.values())
         return sum(len(partition.log.producers.producers) for partition in partitions)
 
     def _offline(self) -> int:
-        return sum(topic.partitions.count(None) for topic in self._broker.catalog.topics.values())
+        catalog = self._broker.catalog
+        if self._broker.shared is not None:
+            return len(catalog.lost)
+        return sum(topic.partitions.count(None) for topic in catalog.topics.values())
 
     def _folders(self) -> Values:
         dirs = self._broker.log_dirs

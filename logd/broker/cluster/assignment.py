@@ -35,6 +35,11 @@ class Assignment:
         self._fetchers = fetchers
         self._assigned = assigned
 
+    @property
+    def fetchers(self) -> Fetchers:
+        """Who copies what is followed."""
+        return self._fetchers
+
     async def rest(self, partition: Partition, state: PartitionImage) -> None:
         """Have nothing of the role before under way where this state brings another one: no core of a role
         may begin while its log is being cut.

@@ -84,6 +84,11 @@ class Controlling:
         if self._publisher is not None:
             await self._publisher.close()
 
+    @property
+    def publisher(self) -> Publisher | None:
+        """Who feeds the brokers, once all is loaded."""
+        return self._publisher
+
     async def do(
         self, decide: Callable[[Controller], Decision[T]], *, validate_only: bool = False
     ) -> Decision[T]:
@@ -140,18 +145,20 @@ class Controlling:
             self._gone.set()
 
     async def _rebalance(self, serving: ServingController) -> None:
-        """Every now and then give leadership back to preferred replicas."""
         while True:
             await asyncio.sleep(self._config().leader_imbalance_check_interval_seconds)
-            if not self._config().auto_leader_rebalance_enable:
-                continue
-            try:
-                decision = await serving.do(lambda controller: controller.rebalance_leaders())
-            except MillstreamError as error:
-                log.warning("preferred replicas: %s", error)
-                continue
-            if decision.answer:
-                log.info("%d partitions are led by their preferred replica again", len(decision.answer))
+            if self._config().auto_leader_rebalance_enable:
+                await self._rebalance_once(serving)
+
+    async def _rebalance_once(self, serving: ServingController) -> None:
+        """Give leadership back to preferred replicas."""
+        try:
+            decision = await serving.do(lambda controller: controller.rebalance_leaders())
+        except MillstreamError as error:
+            log.warning("preferred replicas: %s", error)
+            return
+        if decision.answer:
+            log.info("%d partitions are led by their preferred replica again", len(decision.answer))
 
     async def _until_gone(self) -> None:
         await self._gone.wait()

@@ -356,6 +356,7 @@ class ReplicaFetcher:
                     f"broker {self.leader} sent {len(records)} bytes that hold no whole batch",
                 )
         following.not_before = 0.0
+        following.lag = max(0, came.high_watermark - partition.log_end_offset)
         if core.appended(came.high_watermark):
             partition.advance_high_watermark()
         start = min(came.log_start_offset, partition.high_watermark)

@@ -48,6 +48,12 @@ class Fetchers:
         """Copy nothing any more."""
         await asyncio.gather(*(fetcher.stop() for fetcher in self._by_leader.values()))
 
+    @property
+    def max_lag(self) -> int:
+        """Of the replica furthest behind what its leader has committed: by how many records."""
+        fetchers = self._by_leader.values()
+        return max((each.lag for fetcher in fetchers for each in fetcher.following.values()), default=0)
+
     def statistics(self) -> dict[str, int]:
         """fetchers, one for each leader; partitions they follow."""
         return {"fetchers": len(self._by_leader), "following": len(self._leaders)}

@@ -50,7 +50,7 @@ class HandingOver:
 
     async def _until_relieved(self) -> None:
         backoff = Backoff(min(FIRST_BACKOFF_S, self._backoff_s), self._backoff_s)
-        while await self._member.others_stay():
+        while await self._is_connected() and await self._member.others_stay():
             await self._member.stand_down()
             try:
                 remaining = await self._ask()
@@ -62,6 +62,16 @@ class HandingOver:
                     return
                 log.info("broker %d alone can lead %s", self._member.node_id, ", ".join(map(str, remaining)))
             await asyncio.sleep(backoff.next())
+
+    async def _is_connected(self) -> bool:
+        """Whether ZooKeeper is there, or comes soon: else nobody can decide who leads."""
+        try:
+            async with asyncio.timeout(self._backoff_s):
+                await self._member.session.connected()
+        except TimeoutError:
+            log.warning("broker %d stops without handing over: ZooKeeper is away", self._member.node_id)
+            return False
+        return True
 
     async def _ask(self) -> list[TopicPartition]:
         member = self._member

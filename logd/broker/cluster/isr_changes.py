@@ -42,6 +42,8 @@ class AskController(Protocol):
 class _Sent(NamedTuple):
     led: Led
     proposal: Proposal
+    size: int
+    """Of the ISR before: the news of a change may come ahead of the answer."""
 
 
 class IsrChanges:
@@ -61,13 +63,15 @@ class IsrChanges:
         self._own = own
         self._now_ms = now_ms
         self._look = look
+        self.shrinks = self.expansions = self.refusals = 0
+        """How many ISRs became smaller or larger, and how many changes the controller refused."""
         self._waiting: dict[TopicPartition, _Sent] = {}
         self._news = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run(), name="isr changes")
 
     def propose(self, led: Led, proposal: Proposal) -> None:
         """Have it sent; a proposal that still waits for the same partition is of an older leader."""
-        self._waiting[led.tp] = _Sent(led, proposal)
+        self._waiting[led.tp] = _Sent(led, proposal, len(led.core.isr))
         self._news.set()
 
     async def stop(self) -> None:
@@ -105,7 +109,7 @@ class IsrChanges:
 
     def _request(self, sent: dict[TopicPartition, _Sent]) -> AlterPartitionRequest:
         topics: dict[bytes, AlterPartitionRequestTopic] = {}
-        for tp, (led, proposal) in sent.items():
+        for tp, (led, proposal, _) in sent.items():
             topic_id = led.partition.topic_id
             topic = topics.get(topic_id)
             if topic is None:
@@ -133,9 +137,10 @@ class IsrChanges:
         self._unanswered({each.led.tp: each for each in asked.values()})
 
     def _take_one(self, sent: _Sent, answer: AlterPartitionResponsePartition) -> None:
-        led, proposal = sent
+        led, proposal, size = sent
         if answer.error_code:
             log.info("%s: its ISR %s is refused: %s", led.tp, proposal.broker_ids, name_of(answer.error_code))
+            self.refusals += 1
             led.core.refused(proposal, answer.error_code, self._now_ms())
         else:
             led.core.accepted(
@@ -145,11 +150,13 @@ class IsrChanges:
                 partition_epoch=answer.partition_epoch,
                 now_ms=self._now_ms(),
             )
+            self.shrinks += len(answer.isr) < size
+            self.expansions += len(answer.isr) > size
             log.info("%s: in sync are %s", led.tp, ", ".join(map(str, led.core.isr)))
         self._look(led)
 
     def _unanswered(self, sent: dict[TopicPartition, _Sent]) -> None:
-        for led, proposal in sent.values():
+        for led, proposal, _ in sent.values():
             led.core.unanswered(proposal)
             self._look(led)
 

@@ -38,19 +38,19 @@ class Leading:
         self._now_ms = now_ms
         self._lease = lease
         self._lag_ms = replica_lag_time_max_ms
-        self._changes = IsrChanges(ask, own=own, now_ms=now_ms, look=self._look)
+        self.isr_changes = IsrChanges(ask, own=own, now_ms=now_ms, look=self._look)
         self._rounds = Rounds()
         self._rounds.every(replica_lag_time_max_ms / 2, self._tick)
 
     async def stop(self) -> None:
         """Say nothing more to the controller."""
         await self._rounds.stop()
-        await self._changes.stop()
+        await self.isr_changes.stop()
 
     def statistics(self) -> dict[str, int]:
         """partitions led, and those of them with fewer in-sync replicas than replicas."""
-        behind = sum(len(led.core.isr) < len(led.core.replicas) for led in self.led.values())
-        return {"led": len(self.led), "under_replicated": behind, **self._changes.statistics()}
+        behind = sum(led.is_under_replicated for led in self.led.values())
+        return {"led": len(self.led), "under_replicated": behind, **self.isr_changes.statistics()}
 
     # Roles
 
@@ -132,4 +132,4 @@ class Leading:
         led.follow_core()
         proposal = led.core.take_proposal()
         if proposal is not None and self.led.get(led.tp) is led:
-            self._changes.propose(led, proposal)
+            self.isr_changes.propose(led, proposal)

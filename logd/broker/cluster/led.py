@@ -23,6 +23,17 @@ class Led:
         partition.in_sync_replicas = len(core.isr)
         partition.take_role(LeaderRole(core, now_ms, lease))
 
+    @property
+    def is_under_replicated(self) -> bool:
+        """Whether a replica is not in sync."""
+        return len(self.core.isr) < len(self.core.replicas)
+
+    @property
+    def spare(self) -> int:
+        """How many in-sync replicas could be lost before acks=all is refused; less than 0: it is by now."""
+        wanted = min(self.partition.min_insync_replicas, len(self.core.replicas))
+        return len(self.core.isr) - wanted
+
     def follow_core(self) -> None:
         """The core may have moved: let the partition have its high watermark and its count of replicas."""
         core, partition = self.core, self.partition

@@ -248,7 +248,7 @@ class Member:
             except KafkaError as error:
                 return ClusterUpdateResponse(error_code=error.code, error_message=error.message)
             try:
-                await self._apply(changes, was_complete)
+                await self._apply(changes, was_complete=was_complete)
             except Exception as error:
                 report("what the controller tells", error)
                 self._inbox.registered(self.epoch)  # part of it is applied: everything has to be said again
@@ -257,13 +257,14 @@ class Member:
                 )
         return ClusterUpdateResponse()
 
-    async def _apply(self, changes: list[Change], was_complete: bool) -> None:
+    async def _apply(self, changes: list[Change], *, was_complete: bool) -> None:
         await self._catalog.follow(changes)
         self._applied()
-        if self._inbox.is_complete:
-            self._lease = self._registered_with
-            if not self._is_told.is_set():
-                await self._catalog.set_strays_aside()
-                self._is_told.set()
-            if not was_complete:
-                self.on_snapshot()
+        if not self._inbox.is_complete:
+            return
+        self._lease = self._registered_with
+        if not self._is_told.is_set():
+            await self._catalog.set_strays_aside()
+            self._is_told.set()
+        if not was_complete:
+            self.on_snapshot()

@@ -64,8 +64,11 @@ class Shared:
         self._blocks: BlocksAhead | None = None
         self._failed_folders: FailedFolders | None = None
 
-    async def open(self) -> str:
-        """Reach ZooKeeper; the id of the cluster that is kept there. Unreachable, NotAllowed, BadZnode."""
+    async def open(self, broker: Broker) -> str:
+        """Reach ZooKeeper; the id of the cluster that is kept there. ConfigError, Unreachable, NotAllowed,
+        BadZnode.
+        """
+        listener_of(broker)
         self._session = await Session(self._zookeeper, clock=self._clock).open()
         try:
             return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
@@ -89,6 +92,20 @@ class Shared:
     def is_leased(self) -> bool:
         """Whether what is led here is surely led still: else nothing may be accepted or acknowledged."""
         return self.member.is_leased
+
+    @property
+    def session(self) -> Session:
+        """With ZooKeeper; `open` comes first."""
+        return self._session
+
+    @property
+    def max_lag(self) -> int:
+        """See `Fetchers.max_lag`."""
+        return 0 if self._assignment is None else self._assignment.fetchers.max_lag
+
+    def fetchers(self) -> dict[str, int]:
+        """See `Fetchers.statistics`."""
+        return {} if self._assignment is None else self._assignment.fetchers.statistics()
 
     # What coordinators need of the others (`logd.broker.peers`, `producer_id_blocks`)
 

@@ -21,7 +21,7 @@ from logd.metadata.zookeeper.client import Client, Heard
 from logd.metadata.zookeeper.errors import ConnectionLost, NotAllowed, ZooKeeperError
 from logd.metadata.zookeeper.lease import Lease
 from logd.metadata.zookeeper.operations import ANY_VERSION, Check, Multi, MultiFailed, Read, Write
-from logd.metadata.zookeeper.pipeline import Pipeline
+from logd.metadata.zookeeper.pipeline import WAITING_MAX, Pipeline
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
 
 RENEWALS_PER_TIMEOUT: Final = 6
@@ -143,7 +143,9 @@ class Connection:
             "state": self.state.value,
             "requests": self._pipeline.sent,
             "in_flight": self._pipeline.in_flight,
+            "in_flight_max": self.settings.max_in_flight_requests,
             "waiting": self._pipeline.waiting,
+            "waiting_max": WAITING_MAX,
             "disconnects": self.disconnects,
             "expires": self.expires,
         }

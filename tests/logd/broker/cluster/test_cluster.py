@@ -41,6 +41,6 @@ def test_a_topic_is_replicated_and_survives_its_leader(zookeeper: str, tmp_path:
             await brokers.start(first)
             await brokers.until(lambda: set((brokers.state(TP) or state).isr) == {1, 2, 3})
             await brokers.until(lambda: len(logs(brokers)) == 1)
-            assert {held.high_watermark for held in brokers.held(TP).values()} == {40}
+            await brokers.until(lambda: {held.high_watermark for held in brokers.held(TP).values()} == {40})
 
     run(test)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from logd.client import Admin, BatchProducer, Client, NewTopic
 from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
@@ -26,7 +28,7 @@ def _all_in_sync(brokers: Brokers) -> bool:
 
 def test_a_rolling_restart_costs_a_producer_retries_only(zookeeper: str, tmp_path: Path) -> None:
     async def test() -> None:
-        settings = {"min_insync_replicas": "2", "controlled_shutdown_retry_backoff_ms": "60000"}
+        settings = {"min_insync_replicas": "2", "controlled.shutdown.retry.backoff.ms": "60000"}
         async with Brokers(zookeeper, tmp_path, **settings) as brokers:
             await _create(brokers)
             acknowledged = {tp.partition: 0 for tp in TPS}
@@ -63,6 +65,11 @@ def test_a_rolling_restart_costs_a_producer_retries_only(zookeeper: str, tmp_pat
 
 async def _stop_after_handing_over(brokers: Brokers, id_: int) -> None:
     """Nothing may be led by the broker when its connections close."""
+    assert await _led_at_its_end(brokers, id_) == []
+
+
+async def _led_at_its_end(brokers: Brokers, id_: int) -> list[TopicPartition]:
+    """What the broker leads when its connections close: stop it."""
     broker = brokers.up[id_]
     leading = broker.broker.leading
     assert leading is not None
@@ -74,7 +81,24 @@ async def _stop_after_handing_over(brokers: Brokers, id_: int) -> None:
 
     broker._server.close = close_server  # type: ignore[method-assign]
     await brokers.stop(id_)
-    assert led == []
+    return led
+
+
+@pytest.mark.parametrize(
+    "settings", [{"controlled.shutdown.enable": "false"}, {"controlled.shutdown.max.retries": "0"}]
+)
+def test_nothing_is_handed_over_where_that_is_set(
+    zookeeper: str, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    async def test() -> None:
+        async with Brokers(zookeeper, tmp_path, **settings) as brokers:
+            await _create(brokers)
+            assert await _led_at_its_end(brokers, 1)
+            await brokers.until(
+                lambda: all((state := brokers.state(tp)) is not None and state.leader in (2, 3) for tp in TPS)
+            )
+
+    asyncio.run(test())
 
 
 def test_the_last_broker_waits_for_nobody(zookeeper: str, tmp_path: Path) -> None:

@@ -1,0 +1,55 @@
+"""What a broker among others tells besides what each tells: its session, its replicas, and their queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from logd.metrics.metrics import Metrics, Values
+
+if TYPE_CHECKING:
+    from logd.broker.broker import Broker
+    from logd.broker.cluster.shared import Shared
+
+
+class ClusterMetrics:
+    """Reads one broker that has been equipped."""
+
+    def __init__(self, broker: Broker, shared: Shared) -> None:
+        self._broker = broker
+        self._shared = shared
+
+    def add_to(self, metrics: Metrics) -> None:
+        """Register everything."""
+        metrics.add("kafka.server", "SessionExpireListener", self._session)
+        metrics.add("kafka.server", "ReplicaFetcherManager", self._lag, clientId="Replica")
+        metrics.add_each("millstream", "cluster-updates", self._updates)
+        metrics.add("millstream", "isr-changes", self._isr_changes)
+        metrics.add("millstream", "replica-fetchers", self._shared.fetchers)
+        metrics.add("millstream", "broker-connections", self._shared.member.peers.statistics)
+        metrics.add("millstream", "zookeeper", self._zookeeper)
+
+    def _session(self) -> Values:
+        told = self._shared.session.statistics()
+        return {
+            "ZooKeeperExpires-total": float(told["expires"]),
+            "ZooKeeperDisconnects-total": float(told["disconnects"]),
+        }
+
+    def _zookeeper(self) -> Values:
+        told = self._shared.session.statistics()
+        names = ("in_flight", "in_flight_max", "waiting", "waiting_max", "requests")
+        return {name: float(told[name]) for name in names}
+
+    def _lag(self) -> Values:
+        return {"MaxLag": self._shared.max_lag}
+
+    def _isr_changes(self) -> Values:
+        leading = self._broker.leading
+        return {} if leading is None else leading.isr_changes.statistics()
+
+    def _updates(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        """Of the controller alone."""
+        controlling = self._shared.member.if_controlling
+        if controlling is not None and controlling.publisher is not None:
+            yield {}, controlling.publisher.statistics()
