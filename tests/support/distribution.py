@@ -112,6 +112,7 @@ SECONDS = {
 
 
 WAITING = (
+    "faults/cluster/test_kills.py",
     "interop/transactions/test_semantics.py",
     "interop/test_groups.py",
     "millstream/kafka_tools/test_transcripts.py",
