@@ -32,7 +32,8 @@ def moves(tmp_path: Path, folders: list[Path]) -> Path:
 
 
 def where(tmp_path: Path) -> list[Path]:
-    """The folder of each of the two partitions."""
+    """The folder of each partition. Its files are made behind the answer to whoever creates the topic."""
+    wait_for(lambda: len(list(tmp_path.glob("*/t-[01]"))) == 2)
     return [next(tmp_path.glob(f"*/t-{number}")).parent for number in range(2)]
 
 
