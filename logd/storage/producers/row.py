@@ -1,7 +1,15 @@
-"""One producer in a snapshot, in Kafka's format (46 bytes, big-endian). The file around it: `snapshot`.
+"""One producer in a snapshot. The file around it: `snapshot`.
 
-int64 producer id · int16 epoch · int32 last sequence · int64 last offset · int32 offset delta ·
-int64 timestamp · int32 coordinator epoch · int64 first offset of the open transaction, -1 none
+In Kafka's format (46 bytes, big-endian), which knows of its batches the last:
+
+    int64 producer id · int16 epoch · int32 last sequence · int64 last offset · int32 offset delta ·
+    int64 timestamp · int32 coordinator epoch · int64 first offset of the open transaction, -1 none
+
+Behind that, ours: the batches before the last, oldest first, 28 bytes each. All of them may have been in
+flight when the broker stopped; one that is sent again and not known would look like a gap, and its producer
+may then write them all once more under another epoch.
+
+    int32 first sequence · int32 last sequence · int64 last offset · int32 offset delta · int64 timestamp
 """
 
 from __future__ import annotations
@@ -10,15 +18,17 @@ import struct
 from typing import Final
 
 from logd.records.header import NO_SEQUENCE
-from logd.storage.producers.producer import Producer
+from logd.storage.producers.producer import BatchMemo, Producer
 
 ROW: Final = struct.Struct(">qhiqiqiq")
+MEMO: Final = struct.Struct(">iiqiq")
 
 
 def pack_row(producer_id: int, producer: Producer) -> bytes:
-    """Of each producer's batches only the last is kept."""
-    last = producer.batches[-1] if producer.batches else None
-    return ROW.pack(
+    """Kafka's row, and behind it the batches before the last."""
+    batches = producer.batches
+    last = batches[-1] if batches else None
+    row = ROW.pack(
         producer_id,
         producer.epoch,
         last.last_sequence if last else NO_SEQUENCE,
@@ -28,3 +38,11 @@ def pack_row(producer_id: int, producer: Producer) -> bytes:
         producer.coordinator_epoch,
         producer.txn_first_offset,
     )
+    if len(batches) < 2 or batches[-1].last_sequence < 0:  # a coordinator's have no sequence
+        return row
+    return row + b"".join([MEMO.pack(*memo) for memo in batches][:-1])
+
+
+def unpack_memos(memos: bytes) -> list[BatchMemo]:
+    """The batches behind a row."""
+    return [BatchMemo(*memo) for memo in MEMO.iter_unpack(memos)]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
+import crc32c
 import pytest
 
 from logd.errors import ErrorCode, Fenced, KafkaError
 from logd.storage import Appended
 from logd.storage.log.rolling import roll
 from logd.storage.producers.producer import Producer
-from logd.storage.producers.row import pack_row
-from logd.storage.producers.snapshot import decode_snapshot, encode_snapshot
+from logd.storage.producers.row import ROW, pack_row
+from logd.storage.producers.snapshot import MORE, decode_snapshot, encode_snapshot
 from logd.storage.producers.state import PACKED_AT, ProducerState
 
 PID = 4711
@@ -263,6 +265,48 @@ def test_transaction_fields_pass_through_a_snapshot() -> None:
     again = decode_snapshot(encode_snapshot(state.rows())).producers[7]
     assert (again.epoch, again.coordinator_epoch, again.txn_first_offset, again.timestamp) == (2, 5, 1000, 99)
     assert not again.batches and again.next_sequence == 0
+
+
+def test_all_batches_in_flight_are_known_after_a_clean_stop(send: Any, store: Any) -> None:
+    """Apache Kafka keeps the last alone, and takes the others for a gap."""
+    first = [send(sequence) for sequence in range(7)]
+    send(0, pid=8)
+    store.reopen(clean=True)
+    for sequence in range(2, 7):
+        again = send(sequence)
+        assert (again.duplicate, again.base_offset) == (True, first[sequence].base_offset)
+    with pytest.raises(KafkaError, match="sequence 1 came, 7 was due"):
+        send(1)
+    assert send(0, pid=8).duplicate
+    assert send(7).base_offset == 8
+    store.reopen(clean=True)
+    assert send(3).duplicate and send(7).duplicate
+
+
+def test_kafkas_part_of_a_snapshot_comes_first(send: Any, store: Any) -> None:
+    """Apache Kafka reads as many entries as are said, and the checksum of all that follows it."""
+    for sequence in range(3):
+        send(sequence)
+    send(0, pid=8)
+    data = encode_snapshot(store.log.producers.rows())
+    _, crc, count = struct.unpack_from(">hIi", data)
+    assert (crc, count) == (crc32c.crc32c(data[6:]), 2)
+    entries = list(ROW.iter_unpack(data[10 : 10 + 2 * ROW.size]))
+    assert sorted((entry[0], entry[2]) for entry in entries) == [(8, 0), (PID, 2)]
+    assert data[10 + 2 * ROW.size :].startswith(MORE)
+    assert encode_snapshot(decode_snapshot(data).rows()) == data
+
+
+@pytest.mark.parametrize("cut", [1, 20, 28])
+def test_what_is_behind_kafkas_part_has_to_be_whole(send: Any, store: Any, cut: int) -> None:
+    for sequence in range(3):
+        send(sequence)
+    data = encode_snapshot(store.log.producers.rows())[:-cut]
+    data = data[:2] + struct.pack(">I", crc32c.crc32c(data[6:])) + data[6:]
+    with pytest.raises(ValueError, match="producer snapshot"):
+        decode_snapshot(data)
+    with pytest.raises(ValueError, match="nobody knows"):
+        decode_snapshot(data[:2] + struct.pack(">I", crc32c.crc32c(data[6:56] + b"?")) + data[6:56] + b"?")
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00\x01", bytes(10), b"\x00\x02" + bytes(8)])
