@@ -224,7 +224,11 @@ class Connection(asyncio.BufferedProtocol):
             task.add_done_callback(self._task_done)
 
     def _task_done(self, task: asyncio.Task[Answer | None]) -> None:
-        if task.cancelled() or self._closed:
+        if self._closed:
+            return
+        if task.cancelled():  # from inside: what it waited for was given up, and nobody else will answer
+            self._waiting = None
+            self._close()
             return
         error = task.exception()
         if error is None:

@@ -1,0 +1,43 @@
+"""A request whose work is given up from inside: its client hears of it, by the end of its connection."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from logd.api.context import RequestContext
+from logd.api.dispatch import Outcome, Serving
+from logd.client import Client
+from logd.config.load import from_properties
+from logd.embedded import EmbeddedBroker
+from logd.errors import ConnectionClosed
+from logd.wire.messages.list_groups import ListGroupsRequest
+
+
+def giving_up(serving: Serving) -> Serving:
+    async def give_up() -> bytes:
+        raise asyncio.CancelledError
+
+    def serve(view: memoryview, pos: int, end: int, context: RequestContext) -> Outcome:
+        is_asked = int.from_bytes(view[pos : pos + 2], "big") == ListGroupsRequest.API_KEY
+        return give_up() if is_asked else serving(view, pos, end, context)
+
+    return serve
+
+
+def test_its_connection_ends(tmp_path: Path) -> None:
+    async def test() -> None:
+        config = from_properties({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"}).config
+        broker = EmbeddedBroker(config)
+        await broker.start()
+        try:
+            async with Client(f"127.0.0.1:{broker.broker.endpoint.port}") as client:
+                broker.intercept(giving_up)
+                with pytest.raises(ConnectionClosed):
+                    await client.request(ListGroupsRequest())
+        finally:
+            await broker.stop()
+
+    asyncio.run(test())
