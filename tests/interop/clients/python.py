@@ -18,6 +18,7 @@ from kafka.errors import BrokerResponseError, RebalanceInProgressError
 
 from logd.records import NewRecord, Record
 from tests.interop.clients.base import SECONDS, SESSION_MS, Refused
+from tests.support.waiting import wait_for
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -115,6 +116,8 @@ class PythonMember(ConsumerRebalanceListener):
             # A leader that assigned before it had the topic's metadata looks again when it has new ones.
             metadata_max_age_ms=2_000,
         )
+        # A leader that assigns before it has the topic's metadata assigns nothing, and may not look again.
+        wait_for(lambda: bool(self._consumer.partitions_for_topic(topic)))
         self._consumer.subscribe([topic], listener=self)
         self._received: queue.SimpleQueue[tuple[int, Record]] = queue.SimpleQueue()
         self._worker = ThreadPoolExecutor(1, "kafka-python")
