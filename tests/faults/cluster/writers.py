@@ -16,12 +16,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from logd.client import BatchProducer, Client
-from tests.support.waiting import wait_for
+from tests.support.waiting import SECONDS, wait_for
 
 PARTITIONS = 6
 AT_ONCE = 20
 PAUSE_S = 0.01
 """Between so many records: brokers are to be disturbed, not kept busy."""
+STILL_S = 2.0
+"""A writer to which nothing is acknowledged for so long stands still."""
 
 
 class Writer(ABC):
@@ -59,6 +61,16 @@ class Writer(ABC):
         """Wait until so many more are acknowledged."""
         target = len(self.acknowledged) + records
         wait_for(lambda: len(self.acknowledged) >= target or bool(self.failed))
+        assert not self.failed, self.failed[0]
+
+    def stands_still(self) -> None:
+        """Wait until nothing is acknowledged for a while."""
+        before = -1
+        deadline = time.monotonic() + SECONDS
+        while before != len(self.acknowledged):
+            assert time.monotonic() < deadline, f"{self.topic}: records are acknowledged all the time"
+            before = len(self.acknowledged)
+            time.sleep(STILL_S)
         assert not self.failed, self.failed[0]
 
     def finish(self) -> None:
@@ -119,8 +131,7 @@ class ConfluentWriter(Writer):
         if error is not None:
             self.failed.append(error)
         else:
-            offset = message.offset() if message.offset() >= 0 else None
-            self.noted(int(message.value()), message.partition(), offset)
+            self.noted(int(message.value()), message.partition(), message.offset())
 
 
 def _noting(notes: deque[str]) -> logging.Logger:

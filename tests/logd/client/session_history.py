@@ -114,7 +114,7 @@ class History:
             try:
                 await self._run(steps)
             except BaseException as error:
-                error.add_note("\n".join(self.steps))
+                error.add_note("\n".join([*self.steps, *self._behind()]))
                 raise
             finally:
                 for reader in self._readers:
@@ -151,6 +151,15 @@ class History:
 
     def _is_at_end(self, reader: Reader, tp: TopicPartition) -> bool:
         return reader.next[tp] == len(self._logs[tp]) and reader.fetcher.lag(tp) == 0
+
+    def _behind(self) -> list[str]:
+        """For whoever looks into a failure: who has not come to which end."""
+        return [
+            f"{kind} {tp} is at {reader.next[tp]} of {len(self._logs[tp])}, lag {reader.fetcher.lag(tp)}"
+            for kind, reader in zip(("with sessions:", "without:"), self._readers, strict=True)
+            for tp in reader.next
+            if tp not in self._paused and not self._is_at_end(reader, tp)
+        ]
 
     # --- things that happen ---
 
