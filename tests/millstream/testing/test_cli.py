@@ -64,10 +64,11 @@ def test_wrong_arguments_are_named() -> None:
 def test_signals_are_passed_on(tmp_path: Path) -> None:
     command = script(
         tmp_path,
-        "import pathlib, signal, sys\n"
+        "import pathlib, signal, sys, time\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\n"
         f"pathlib.Path({str(tmp_path / 'up')!r}).touch()\n"
-        "signal.pause()\n",
+        "while True:\n"  # not `signal.pause()`: a signal just before it would not end it
+        "    time.sleep(0.05)\n",
     )
     with subprocess.Popen([*COMMAND, "--", *command], stderr=subprocess.DEVNULL) as process:
         wait_for((tmp_path / "up").exists)
