@@ -222,10 +222,11 @@ class NodeFetch:
                     continue
                 count += 1
                 held = asked.held
+                if not came.error_code and came.diverging_end_offset < 0:
+                    # Also if it was taken away: told only once, they are its successor's.
+                    held.heard_ends(came.high_watermark, came.last_stable_offset, came.log_start_offset)
                 if self._buffer.partitions.get(held.tp) is not held:
                     continue  # Taken away since.
-                if not came.error_code and came.diverging_end_offset < 0:
-                    held.heard_ends(came.high_watermark, came.last_stable_offset, came.log_start_offset)
                 if held.version == asked.version:  # Else it was sought since.
                     failed |= self._take_partition(held, came)
         if not fits or (was_full and count != len(session.asked)):

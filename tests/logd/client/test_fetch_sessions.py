@@ -330,6 +330,23 @@ def test_ends_are_known_of_a_partition_removed_and_added_again() -> None:
     with_sessions(case)
 
 
+def test_ends_are_known_of_a_partition_added_again_before_the_answer() -> None:
+    """What the broker says to the position that was taken away it says no second time."""
+
+    async def case(sessions: SessionBroker, client: Client) -> None:
+        async with BatchFetcher(client) as fetcher:
+            fetcher.add(tp(0), 0)
+            await until(lambda: sessions.incremental and fetcher.lag(tp(0)) == 0)
+            sessions.append(0, b"a")
+            fetcher.remove(tp(0))
+            fetcher.add(tp(0), 1)
+            await until(lambda: fetcher.high_watermark(tp(0)) == 1)
+            assert fetcher.lag(tp(0)) == 0
+            assert len(sessions.full) == 1
+
+    with_sessions(case)
+
+
 def test_full_buffers_leave_the_session_until_they_are_read() -> None:
     async def case(sessions: SessionBroker, client: Client) -> None:
         value = b"v" * 1000
