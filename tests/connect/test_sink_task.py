@@ -225,7 +225,7 @@ def test_a_commit_refused_by_a_rebalance_is_tried_again(harness, fake_consumer):
         consumer.refuse_commit = error_for(ErrorCode.REBALANCE_IN_PROGRESS)
         await consumer.assign(A)
         consumer.write(A, b"1")
-        await harness.until(lambda: task.delivered == 1)
+        await harness.until(lambda: task.delivered >= 1)  # refused, it is delivered again
         consumer.refuse_commit = None
         await harness.until(lambda: consumer.committed_offsets == {A: 1})
         await task.stop()

@@ -104,6 +104,7 @@ class PythonMember(ConsumerRebalanceListener):
     ) -> None:
         self.assignments = 0
         self._consumer = KafkaConsumer(
+            topic,
             bootstrap_servers=bootstrap,
             group_id=group,
             group_instance_id=instance,
@@ -116,11 +117,9 @@ class PythonMember(ConsumerRebalanceListener):
             # A leader that assigned before it had the topic's metadata looks again when it has new ones.
             metadata_max_age_ms=2_000,
         )
-        if instance is None:
-            # A leader that assigns before it has the topic's metadata assigns nothing, and may not look
-            # again. One that has them already shares out once more when they come anew, which a static
-            # member must not see.
-            wait_for(lambda: bool(self._consumer.partitions_for_topic(topic)))
+        # A leader that assigns before it has the metadata of what it subscribed to assigns nothing, or shares
+        # out once more when they come.
+        wait_for(lambda: bool(self._consumer.partitions_for_topic(topic)))
         self._consumer.subscribe([topic], listener=self)
         self._received: queue.SimpleQueue[tuple[int, Record]] = queue.SimpleQueue()
         self._worker = ThreadPoolExecutor(1, "kafka-python")

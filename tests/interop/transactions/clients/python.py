@@ -85,6 +85,7 @@ class PythonConsumer:
         self.topic = topic
         self.positions: dict[int, int] = {}
         self.consumer = KafkaConsumer(
+            topic,
             bootstrap_servers=bootstrap,
             group_id=group,
             isolation_level="read_committed",
@@ -94,9 +95,9 @@ class PythonConsumer:
             heartbeat_interval_ms=200,
             reconnect_backoff_max_ms=500,
         )
-        # A leader that assigns before it has the topic's metadata assigns nothing, and may not look again.
+        # A leader that assigns before it has the metadata of what it subscribed to assigns nothing, or shares
+        # out once more when they come.
         wait_for(lambda: bool(self.consumer.partitions_for_topic(topic)))
-        self.consumer.subscribe([topic])
 
     def poll(self) -> list[tuple[int, int, bytes]]:
         """Poll, and go on while a rebalance is under way: kafka-python 3.0.12 loses a join that ends between
