@@ -14,6 +14,8 @@ from logd.dump_log.segments import optional_long
 _SNAPSHOT_HEAD: Final = struct.Struct(">hIi")
 _SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
 _SNAPSHOT_VERSION: Final = 1
+_SNAPSHOT_MORE: Final = b"MSB1"
+"""What logd has behind Kafka's entries begins so; Kafka's tool does not read it either."""
 _CRC_START: Final = 6
 _ABORTED: Final = struct.Struct(">hqqqq")
 _ABORTED_VERSION: Final = 0
@@ -32,10 +34,11 @@ def dump_snapshot(path: Path, out: TextIO, findings: Findings) -> None:
     if crc32c.crc32c(data[_CRC_START:]) != crc:
         findings.complain(path, "Snapshot is corrupt (CRC is no longer valid). Stored crc: " + str(crc))
         return
-    if len(data) != _SNAPSHOT_HEAD.size + count * _SNAPSHOT_ENTRY.size:
+    end = _SNAPSHOT_HEAD.size + count * _SNAPSHOT_ENTRY.size
+    if count < 0 or len(data) < end or data[end : end + len(_SNAPSHOT_MORE)] not in (b"", _SNAPSHOT_MORE):
         findings.complain(path, f"{len(data)} bytes are not what {count} producers take")
         return
-    for row in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEAD.size :]):
+    for row in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEAD.size : end]):
         producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator_epoch, first = row
         line = (
             f"producerId: {producer_id} producerEpoch: {epoch} coordinatorEpoch: {coordinator_epoch} "
