@@ -210,8 +210,11 @@ class Life:
 
 
 @contextmanager
-def repeatable(seed: int) -> Iterator[None]:
-    """Whatever the broker draws for itself comes from the seed; and no threads where it would use some."""
+def repeatable(seed: int, deaths: Sequence[str] = ()) -> Iterator[None]:
+    """Whatever the broker draws for itself comes from the seed; and no threads where it would use some.
+
+    What fails says the seed, and of which deaths the machine had died by then.
+    """
     rng = random.Random(seed)
     numbers = itertools.count(1)
 
@@ -226,7 +229,11 @@ def repeatable(seed: int) -> Iterator[None]:
         mock.patch("logd.storage.folder.read_ahead", lambda folders: folders),
         mock.patch("logd.metadata.embedded.COMPACT_AT_LINES", 12),
     ):
-        yield
+        try:
+            yield
+        except BaseException as error:
+            error.add_note(f"seed {seed}; deaths: {list(deaths)}")
+            raise
 
 
 def new_disk(path: Path, rng: random.Random) -> PowerLossDisk:

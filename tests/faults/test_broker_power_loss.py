@@ -120,12 +120,8 @@ def everybody(world: World, broker: SimulatedBroker) -> list[Actor]:
 def play(seed: int, folder: Path) -> History:
     """One history."""
     history = History(folder, seed)
-    with repeatable(seed):
-        try:
-            history.play()
-        except BaseException as error:
-            error.add_note(f"seed {seed}; deaths: {history.deaths}")
-            raise
+    with repeatable(seed, history.deaths):
+        history.play()
     return history
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import dataclasses
 import random
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.faults.audit import audit
+from tests.faults.bundle import play_bundle
 from tests.faults.follower import Follower
 from tests.faults.history import History
 from tests.faults.ledger import COMPACTED, CONFIG, Ledger
@@ -30,13 +30,7 @@ STEPS = 24
 
 @pytest.mark.parametrize("bundle", depth.seeds(BUNDLES))
 def test_histories(bundle: int, tmp_path: Path) -> None:
-    for seed in range(bundle * HISTORIES, (bundle + 1) * HISTORIES):
-        try:
-            play(seed, tmp_path / str(seed))
-        except BaseException as error:
-            error.add_note(f"seed {seed}: play({seed}, a new folder) gives it again")
-            raise
-        shutil.rmtree(tmp_path / str(seed))
+    play_bundle(play, bundle, HISTORIES, tmp_path)
 
 
 def test_histories_come_to_something(tmp_path: Path) -> None:

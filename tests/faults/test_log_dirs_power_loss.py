@@ -149,12 +149,8 @@ async def until_moved(broker: SimulatedBroker) -> None:
 def play(seed: int, folder: Path) -> History:
     """One history."""
     history = History(folder, seed)
-    with repeatable(seed):
-        try:
-            history.play()
-        except BaseException as error:
-            error.add_note(f"seed {seed}; deaths: {history.deaths}")
-            raise
+    with repeatable(seed, history.deaths):
+        history.play()
     return history
 
 

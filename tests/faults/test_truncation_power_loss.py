@@ -255,12 +255,8 @@ def _marker(rng: random.Random, facts: dict[str, int]) -> bytes:
 def play(seed: int, folder: Path) -> Story:
     """One history."""
     story = Story(folder, seed)
-    with repeatable(seed):
-        try:
-            story.play()
-        except BaseException as error:
-            error.add_note(f"seed {seed}; deaths: {story.deaths}")
-            raise
+    with repeatable(seed, story.deaths):
+        story.play()
     return story
 
 
