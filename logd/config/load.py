@@ -63,7 +63,7 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             warnings.append(unknown_setting(key))
     config = BrokerConfig.of(today)
     wanted = config.topic_defaults.min_insync_replicas
-    if wanted > 1:
+    if wanted > 1 and not is_preview:
         warnings.append(
             f"min.insync.replicas={wanted}: a broker by itself has one replica of each partition, so topics "
             "without a value of their own refuse what is produced with acks=all"

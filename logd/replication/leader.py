@@ -1,5 +1,8 @@
 """One partition led here: how far it is committed, who is in sync, and what to propose to the controller.
 
+A follower that has all there is may be silent of a partition for long: its fetch session says only what
+changes (KIP-227). Whoever could not join when it fetched last is looked at again when that may have changed.
+
 The high watermark is the smallest log end over the maximal ISR (`isr`): everything before it is on every
 broker that could be elected. It only rises. It is looked at again when a follower that may have held it back
 moves, never per record; with one replica it is the log end.
@@ -277,6 +280,20 @@ class Leader:
             if slow:
                 self._propose([replica for replica in in_sync.isr if replica not in slow])
         self._advance(now_ms)
+        self.reconsider(now_ms)
+
+    def reconsider(self, now_ms: int) -> None:
+        """What a follower was kept out for may be over, as by news of its broker: take in who has all there
+        is. Who has not fetches again, and is looked at then.
+        """
+        if len(self._in_sync.isr) == len(self.replicas):
+            return
+        for follower in self._followers.values():
+            if (
+                follower.log_end_offset == self.log_end_offset
+                and follower.broker_id not in self._in_sync.maximal
+            ):
+                self._maybe_expand(follower, now_ms)
 
     @property
     def due_ms(self) -> int | None:
@@ -395,6 +412,7 @@ class Leader:
                 follower.caught_up(now_ms)
         self._in_sync.commit(isr, partition_epoch)
         self._advance(now_ms)
+        self.reconsider(now_ms)
 
     # The high watermark
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from logd.replication import Leader, LeaderSettings
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from logd.metadata.image import ClusterImage, PartitionImage
+    from logd.metadata.image import Change, ClusterImage, PartitionImage
     from logd.wire.fetch import FetchPartition
 
 
@@ -119,6 +119,16 @@ class Leading:
             log_start_offset=asked.log_start_offset,
         )
         self._look(led)
+
+    def heard(self, changes: Iterable[Change]) -> None:
+        """Behind changes of the image: who could not join before its broker was known may join now."""
+        if not any(change["type"] == "broker" for change in changes):
+            return
+        now_ms = self._now_ms()
+        for led in self.led.values():
+            if led.is_under_replicated:
+                led.core.reconsider(now_ms)
+                self._look(led)
 
     async def _tick(self) -> None:
         """Every now and then: who has stayed behind for too long."""

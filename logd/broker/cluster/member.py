@@ -49,7 +49,7 @@ log = logging.getLogger("logd.cluster")
 class Member:
     """`image` is the broker's, which `catalog` changes. `failed` is called when the broker may not go on:
     another one has its id; `controller_changed` with who is the controller, -1 for nobody, and `applied`
-    behind each batch of changes.
+    with each batch of changes, behind it.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Member:
         now_ms: Callable[[], int],
         failed: Callable[[MillstreamError], None],
         controller_changed: Callable[[int], None],
-        applied: Callable[[], None],
+        applied: Callable[[list[Change]], None],
     ) -> None:
         self.node_id = node_id
         self.epoch = -1
@@ -259,7 +259,7 @@ class Member:
 
     async def _apply(self, changes: list[Change], *, was_complete: bool) -> None:
         await self._catalog.follow(changes)
-        self._applied()
+        self._applied(changes)
         if not self._inbox.is_complete:
             return
         self._lease = self._registered_with

@@ -147,7 +147,7 @@ class Shared:
             now_ms=broker.now_ms,
             failed=self._failed,
             controller_changed=broker.controller_changed,
-            applied=broker.transactions.leaders_changed,
+            applied=lambda changes: _applied(broker, changes),
         )
         broker.controller_link = member
         self._failed_folders = FailedFolders(
@@ -259,6 +259,12 @@ def _tell(coordinator: Groups | Transactions, partition: Partition, is_leader: b
         coordinator.elected(partition.index, partition.leader_epoch)
     else:
         coordinator.resigned(partition.index, partition.leader_epoch)
+
+
+def _applied(broker: Broker, changes: list[Change]) -> None:
+    broker.transactions.leaders_changed()
+    if broker.leading is not None:
+        broker.leading.heard(changes)
 
 
 def _forget_topics(broker: Broker, names: list[str]) -> None:

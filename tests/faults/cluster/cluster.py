@@ -28,6 +28,7 @@ READY = "logd ready at "
 GROUP, TRANSACTION = 0, 1
 """Kinds of coordinators."""
 REPLICAS = 3
+LINES_TOLD = 40
 SETTINGS: dict[str, object] = {
     "millstream.cluster.preview": "true",
     "zookeeper.session.timeout.ms": SESSION_MS,
@@ -67,7 +68,21 @@ class Cluster:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if error is not None:
+            self.tell()
         self._end()
+
+    def tell(self) -> None:
+        """Print what one wants to know of a failure: who is out of sync, and what brokers said last."""
+        try:
+            for topic in self.metadata().topics:
+                for state in topic.partitions:
+                    if set(state.isr_nodes) != set(state.replica_nodes):
+                        print(f"{topic.name}: {state}")
+        except AssertionError as error:
+            print(error)
+        for id_, broker in self.brokers.items():
+            print(f"broker {id_}:", *broker.log.splitlines()[-LINES_TOLD:], sep="\n")
 
     def _end(self) -> None:
         for broker in self.brokers.values():
@@ -201,7 +216,7 @@ class Cluster:
 
 def metadata_of(broker: LogdProcess, *topics: str) -> MetadataResponse:
     """As one broker says; OSError."""
-    asked = [MetadataRequestTopic(name=topic) for topic in topics]
+    asked = [MetadataRequestTopic(name=topic) for topic in topics] or None
     with RawClient(broker.port) as client:
         answer: MetadataResponse = client.request(MetadataRequest(topics=asked), 12)
         return answer

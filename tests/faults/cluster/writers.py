@@ -59,8 +59,12 @@ class Writer(ABC):
 
     def goes_on(self, records: int = 1000) -> None:
         """Wait until so many more are acknowledged."""
-        target = len(self.acknowledged) + records
-        wait_for(lambda: len(self.acknowledged) >= target or bool(self.failed))
+        before = len(self.acknowledged)
+        try:
+            wait_for(lambda: len(self.acknowledged) >= before + records or bool(self.failed))
+        except AssertionError as error:
+            told = f"{self.topic}: {before}, then {len(self.acknowledged)} of {self.sent} are acknowledged"
+            raise AssertionError("\n".join([f"{error}; {told}", *self.notes])) from error
         assert not self.failed, self.failed[0]
 
     def stands_still(self) -> None:

@@ -73,6 +73,8 @@ class Node:
     role: Leader | Follower | None = None
     leader_epoch: int = -1
     waiting: list[Waiting] = field(default_factory=list)
+    said: dict[int, tuple[object, ...]] = field(default_factory=dict)
+    """What each follower fetched last: who has nothing else to say says nothing, in its session (KIP-227)."""
     truncated_committed: bool = False
     """Whether a truncation took what was committed."""
 
@@ -106,6 +108,7 @@ class Node:
             self._change_role(image, now_ms)
         elif isinstance(self.role, Leader):
             self.role.image_changed(partition, now_ms)
+            self.role.reconsider(now_ms)
             self.settle(now_ms)
 
     def _change_role(self, image: Image, now_ms: int) -> None:
@@ -227,6 +230,10 @@ class Node:
         leader = self.role
         if not isinstance(leader, Leader):
             return Fetched(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        says = leader, asked, broker_epoch, log_start_offset
+        is_known = broker_epoch >= (self.registered(follower) or 0)
+        if is_known and self.said.get(follower) == says and asked.offset == self.log.log_end_offset:
+            return self._fetched(leader, [])
         try:
             divergence = leader.fetched(
                 follower,
@@ -239,6 +246,8 @@ class Node:
             )
         except KafkaError as error:
             return Fetched(error.code)
+        if divergence is None:
+            self.said[follower] = says
         self.settle(now_ms)
         batches = [] if divergence else self.log.read(asked.offset, self.log.log_end_offset, 20)
         return self._fetched(leader, batches, divergence)

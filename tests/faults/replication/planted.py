@@ -88,6 +88,13 @@ class TakesInTooEarly(Leader):
         super()._maybe_expand(follower, now_ms)
 
 
+class ForgetsTheSilent(Leader):
+    """Who could not join at its last fetch joins at its next: who has all there is says nothing more."""
+
+    def reconsider(self, now_ms: int) -> None:
+        pass
+
+
 class KeepsReturning(ControllerModel):
     """Whoever comes back stays in the ISR."""
 
@@ -177,6 +184,7 @@ BUGS: Mapping[str, Bug] = {
     "committed instead of maximal ISR": Bug(Rules(leader=WaitsForCommitted), LOST),
     "proposed instead of maximal ISR": Bug(Rules(leader=WaitsForProposed), LOST),
     "takes in before the epoch's start": Bug(Rules(leader=TakesInTooEarly), LOST, HASTE),
+    "forgets who is silent": Bug(Rules(leader=ForgetsTheSilent), (Kind.STUCK,)),
     "who returns stays in the ISR": Bug(Rules(controller=KeepsReturning), LOST),
     "takes in who has lost something since": Bug(Rules(controller=TakesAnyEpoch), LOST, HASTE),
     "acknowledges after the lease": Bug(Rules(asks_lease=False), (Kind.STALE_ACKNOWLEDGEMENT,)),

@@ -34,6 +34,12 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_known_one() -> None:
 def test_more_replicas_wanted_than_there_are_is_a_warning() -> None:
     (warning,) = from_properties({"min.insync.replicas": "2"}).warnings
     assert warning.startswith("min.insync.replicas=2: ")
+    in_a_cluster = {
+        "min.insync.replicas": "2",
+        "millstream.cluster.preview": "true",
+        "zookeeper.connect": "127.0.0.1:2181",
+    }
+    assert not from_properties(in_a_cluster).warnings
 
 
 def test_old_names_are_taken_with_a_note_of_todays() -> None:

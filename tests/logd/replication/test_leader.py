@@ -244,6 +244,51 @@ def test_a_broker_of_an_epoch_not_heard_of_yet_is_not_taken_in() -> None:
     assert led.leader.take_proposal() is not None
 
 
+@pytest.mark.parametrize("how", ["tick", "reconsider"])
+def test_who_is_silent_is_taken_in_when_its_registration_is_heard_of(how: str) -> None:
+    """It has all there is, so its session says nothing more; nothing may be appended without it."""
+    led = Led(dataclasses.replace(IMAGE, isr=(1,)), min_insync_replicas=2)
+    led.fetch(2, 0, broker_epoch=200)
+    assert led.leader.take_proposal() is None
+    led.registered[2] = 200
+    getattr(led.leader, how)(LAG_MS)
+    proposal = led.leader.take_proposal()
+    assert proposal is not None
+    assert proposal.isr == ((1, 101), (2, 200))
+
+
+def test_who_is_silent_is_taken_in_when_another_change_came_first() -> None:
+    led = Led(dataclasses.replace(IMAGE, isr=(1, 3)))
+    led.fetch(2, 0)
+    proposal = led.leader.take_proposal()
+    assert proposal is not None
+    del led.registered[3]
+    led.leader.image_changed(dataclasses.replace(IMAGE, isr=(1,), partition_epoch=8), 0)
+    led.leader.refused(proposal, ErrorCode.INVALID_UPDATE_VERSION, 0)
+    again = led.leader.take_proposal()
+    assert again is not None
+    assert again.broker_ids == (1, 2)
+    assert again.partition_epoch == 8
+
+
+def test_who_is_silent_is_taken_in_behind_another() -> None:
+    led = Led(dataclasses.replace(IMAGE, isr=(1,)))
+    led.fetch(2, 0)
+    led.fetch(3, 0)
+    proposal = led.leader.take_proposal()
+    assert proposal is not None
+    led.leader.accepted(proposal, (1, 2), leader_epoch=1, partition_epoch=8, now_ms=0)
+    behind = led.leader.take_proposal()
+    assert behind is not None
+    assert behind.broker_ids == (1, 2, 3)
+
+
+def test_who_never_fetched_in_this_epoch_is_not_taken_in() -> None:
+    led = Led(dataclasses.replace(IMAGE, isr=(1,)))
+    led.leader.tick(0)
+    assert led.leader.take_proposal() is None
+
+
 def test_a_leader_leaves_no_one_but_itself() -> None:
     led = Led(records=1)
     led.leader.tick(LAG_MS + 1)
@@ -294,8 +339,10 @@ def test_answers_of_another_time_are_passed_over() -> None:
     led.leader.refused(old, ErrorCode.INELIGIBLE_REPLICA, 0)
     led.leader.unanswered(old)
     assert led.leader.isr == (1, 3)
-    assert led.leader.maximal_isr == {1, 3}
-    assert led.leader.take_proposal() is None
+    assert led.leader.maximal_isr == {1, 2, 3}
+    proposal = led.leader.take_proposal()  # on top of what holds now
+    assert proposal is not None
+    assert proposal.partition_epoch == 9
 
 
 def test_an_older_image_is_passed_over() -> None:

@@ -51,7 +51,8 @@ class Node:
         self.epoch = 0
         self.is_up = False
 
-    async def start(self) -> None:
+    async def start(self, *, registered: bool = True) -> None:
+        """With ``registered`` False nobody hears of its registration before `register`."""
         config = from_properties(
             {
                 "node.id": str(self.id),
@@ -88,6 +89,11 @@ class Node:
         self.assignment = Assignment(self.id, self.leading, fetchers)
         broker.leading = self.leading
         self.is_up = True
+        if registered:
+            self.register()
+
+    def register(self) -> None:
+        """The others hear of it."""
         self.cluster.decide(lambda controller: controller.change_brokers(came=[self.registration()]))
 
     def own(self) -> tuple[int, int]:
@@ -173,6 +179,7 @@ class Nodes:
         for node in self.nodes.values():
             if state is not None and node.is_up and TP in node.embedded.broker.catalog.partitions:
                 node.assignment.assign(node.partition, state)
+                node.leading.heard(changes)
 
     async def ask_controller(self, message: Message, *, lane: str) -> AlterPartitionResponse:
         if not self.can_ask:

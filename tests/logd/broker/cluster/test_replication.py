@@ -12,7 +12,7 @@ from logd.client import BatchProducer, Client
 from logd.errors import ErrorCode, KafkaError
 from logd.records import build_batch
 from logd.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.logd.broker.cluster.nodes import TOPIC, Node, Nodes
+from tests.logd.broker.cluster.nodes import TOPIC, TP, Node, Nodes
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
@@ -115,6 +115,27 @@ def test_min_insync_replicas(tmp_path: Path) -> None:
             with pytest.raises(KafkaError) as raised:
                 nodes.leader.partition.produce(batch("one is left"), 1000, -1)
             assert raised.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+
+    run(test)
+
+
+def test_one_that_fetches_before_it_is_heard_of_joins_all_the_same(tmp_path: Path) -> None:
+    """It has all there is, and says so once: its session names nothing that does not change."""
+
+    async def test() -> None:
+        async with Nodes(tmp_path) as nodes:
+            await nodes.create_topic({"min.insync.replicas": "2"})
+            await acknowledged(nodes.leader, "all there is")
+            for other in (nodes.nodes[2], nodes.nodes[3]):
+                await other.stop()
+            await nodes.nodes[2].start(registered=False)
+            nodes._apply([nodes.state.as_change(TP)])
+            core = nodes.leader.leading.led[TP].core
+            await nodes.until(lambda: core._followers[2].broker_epoch == nodes.nodes[2].epoch)
+            assert nodes.state.isr == (1,)
+            nodes.nodes[2].register()
+            await nodes.until(lambda: set(nodes.state.isr) == {1, 2}, seconds=10)
+            await acknowledged(nodes.leader, "more")
 
     run(test)
 
