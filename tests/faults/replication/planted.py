@@ -12,7 +12,7 @@ from logd.replication.progress import Progress
 from tests.faults.replication.checker import Kind
 from tests.faults.replication.controller import ControllerModel
 from tests.faults.replication.node import Rules
-from tests.faults.replication.simulation import Profile
+from tests.faults.replication.profile import Profile
 
 
 class TruncatesByHighWatermark(Follower):

@@ -3,7 +3,7 @@
 The brokers (`node`) go by the real rules of `logd.replication`; controller, network, disks and clients are
 models. Time is a heap of events, all chance comes from the seed, so that a seed gives its history again.
 
-Faults
+Faults (`faults`)
 - Messages are late, out of order or lost; between brokers and from clients. Sessions with the controller are
   a connection's: their messages are late, not lost, unless the broker is cut off.
 - The network parts: two brokers from each other, one from the controller, one from everybody; in one or in
@@ -34,45 +34,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from logd.errors import ErrorCode
-from logd.replication import Fetch, Follower, Leader, LeaderSettings, Proposal, Standby, Truncate
+from logd.replication import Follower, Leader, LeaderSettings
+from tests.faults.replication.brokers import Brokers
 from tests.faults.replication.checker import Checker, Kind, Violation
 from tests.faults.replication.clients import ConsumerModel, ProducerModel
-from tests.faults.replication.controller import NO_LEADER, Altered, Controller, Image
+from tests.faults.replication.controller import NO_LEADER, Controller, Image
+from tests.faults.replication.faults import Faults
 from tests.faults.replication.memory_log import EpochsFall
-from tests.faults.replication.node import Fetched, Node, Rules
-
-SESSION_MS = 600
-HEARTBEAT_MS = 120
-REGISTER_MS = 150
-TICK_MS = 60
-LAG_MS = 300
-REQUEST_MS = 200
-"""After which an answer is not waited for any more."""
-CONTROLLER = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Profile:
-    """What kind of history: how much of each fault, by weight."""
-
-    duration_ms: int = 2_500
-    storms: tuple[int, int] = (2, 6)
-    """How many there are; each is a few faults in a short time."""
-    late: tuple[float, ...] = (0.02, 0.05, 0.2)
-    """Messages that are late, by up to `late_ms`."""
-    late_ms: tuple[int, ...] = (60, 150, 400)
-    loss: tuple[float, ...] = (0.0, 0.0, 0.02, 0.1)
-    kill: int = 2
-    power_loss: int = 4
-    pause: int = 3
-    part: int = 3
-    cut_off: int = 3
-    elect: int = 4
-    reassign: int = 1
-    delete: int = 1
-    unclean: int = 0
-    brokers: tuple[int, ...] = (2, 3, 3, 3, 4)
+from tests.faults.replication.node import Node, Rules
+from tests.faults.replication.profile import Profile
+from tests.faults.replication.times import CONTROLLER, HEARTBEAT_MS, LAG_MS, REGISTER_MS, SESSION_MS, TICK_MS
 
 
 @dataclass
@@ -100,9 +71,8 @@ class Simulation:
         traced: bool = False,
         without: frozenset[int] = frozenset(),
     ) -> None:
-        self.without = without
-        """Faults that are left out, by their number."""
-        self.faults = 0
+        self.faults = Faults(self, without)
+        self.brokers = Brokers(self)
         self.rng = random.Random(seed)
         self.profile = profile or Profile()
         self.rules = rules or Rules()
@@ -152,14 +122,14 @@ class Simulation:
     def _run(self) -> None:
         profile, rng = self.profile, self.rng
         for host in self.hosts.values():
-            self._start(host)
+            self.start(host)
         for go in [one.go for one in self.producers] + [one.go for one in self.consumers]:
             self.at(rng.randrange(40), go)
         self.at(SESSION_MS // 4, self._expire)
         for _ in range(rng.randint(*profile.storms)):
             begin, length = rng.randrange(100, profile.duration_ms - 300), rng.choice((20, 80, 300))
             for _ in range(rng.choice((1, 2, 2, 3, 4))):
-                self.at(begin + rng.randrange(length), self._fault)
+                self.at(begin + rng.randrange(length), self.faults.one)
         self._play(profile.duration_ms)
         self._heal()
         limit = self.now_ms + 6_000
@@ -195,9 +165,9 @@ class Simulation:
         self.cut.clear()
         for host in self.hosts.values():
             if host.is_paused:
-                self._resume(host)
+                self.faults.resume(host)
             if not host.is_up:
-                self._start(host)
+                self.start(host)
 
     def _is_well(self) -> bool:
         partition = self.controller.image.partition
@@ -259,13 +229,13 @@ class Simulation:
 
     # Sessions
 
-    def _start(self, host: Host) -> None:
+    def start(self, host: Host) -> None:
         self.say(f"broker {host.node.id} starts")
         host.is_up = True
         host.life += 1
         self._register(host)
-        self.later(host, self.rng.randrange(TICK_MS), self._tick, host)
-        self.later(host, self.rng.randrange(TICK_MS), self._fetch, host)
+        self.later(host, self.rng.randrange(TICK_MS), self.brokers.tick, host)
+        self.later(host, self.rng.randrange(TICK_MS), self.brokers.fetch, host)
         self.later(host, self.rng.randrange(HEARTBEAT_MS), self._heartbeat, host)
 
     def _register(self, host: Host) -> None:
@@ -289,7 +259,7 @@ class Simulation:
         self.sessions[number] = epoch, self.now_ms + SESSION_MS, life
         image = self.controller.image
         self.send_surely(CONTROLLER, number, self._registered, host, epoch, sent_ms, image)
-        self._publish()
+        self.publish()
 
     def _registered(self, host: Host, epoch: int, sent_ms: int, image: Image) -> None:
         node = host.node
@@ -336,7 +306,7 @@ class Simulation:
                 self.controller.session_ended(number)
                 self._noticed(number)
                 self.say(f"broker {number}'s session has ended: {self.controller.image.partition}")
-                self._publish()
+                self.publish()
         self.at(SESSION_MS // 8, self._expire)
 
     def _noticed(self, number: int) -> None:
@@ -356,7 +326,7 @@ class Simulation:
         if isinstance(node.role, Leader) and self.checker.commit(node.role.high_watermark, node.log):
             self._look()
 
-    def _publish(self) -> None:
+    def publish(self) -> None:
         image = self.controller.image
         self._look()
         for number in image.brokers:
@@ -369,264 +339,6 @@ class Simulation:
         """Whether the controller has not ended its session, whatever the broker believes."""
         known = self.sessions.get(node.id)
         return known is not None and known[0] == node.broker_epoch
-
-    # Replication
-
-    def _tick(self, host: Host) -> None:
-        node, rng = host.node, self.rng
-        if isinstance(node.role, Leader):
-            node.role.tick(self.now_ms)
-            node.settle(self.now_ms)
-            self.settled(node)
-            self._propose(host, node.role)
-        if rng.random() < 0.1:
-            node.log.flush()
-        if rng.random() < 0.1:
-            node.checkpoint()
-        self.later(host, TICK_MS, self._tick, host)
-
-    def _propose(self, host: Host, leader: Leader) -> None:
-        proposal = leader.take_proposal()
-        if proposal is None or host.node.broker_epoch is None:
-            return
-        self.say(f"broker {host.node.id} proposes {proposal}")
-        arguments = (host, host.life, leader, proposal)
-        self.send(host.node.id, CONTROLLER, self._receive_proposal, *arguments, host.node.broker_epoch)
-        self.later(host, REQUEST_MS, self._give_up_proposal, leader, proposal)
-
-    def _receive_proposal(
-        self, host: Host, life: int, leader: Leader, proposal: Proposal, broker_epoch: int
-    ) -> None:
-        altered = self.controller.alter_partition(host.node.id, broker_epoch, proposal)
-        self.say(f"broker {host.node.id}'s proposal: {altered}")
-        if life == host.life:
-            self.send(CONTROLLER, host.node.id, self._altered, host, leader, proposal, altered)
-        if altered.error_code is ErrorCode.NONE:
-            self._publish()
-
-    def _altered(self, host: Host, leader: Leader, proposal: Proposal, altered: Altered) -> None:
-        if host.node.role is not leader:
-            return
-        if altered.error_code:
-            leader.refused(proposal, altered.error_code, self.now_ms)
-        else:
-            leader.accepted(
-                proposal,
-                altered.isr,
-                leader_epoch=altered.leader_epoch,
-                partition_epoch=altered.partition_epoch,
-                now_ms=self.now_ms,
-            )
-        host.node.settle(self.now_ms)
-        self.settled(host.node)
-
-    def _give_up_proposal(self, leader: Leader, proposal: Proposal) -> None:
-        leader.unanswered(proposal)
-
-    def _fetch(self, host: Host) -> None:
-        """Do what a follower has to do next."""
-        node, follower = host.node, host.node.role
-        if isinstance(follower, Follower) and node.broker_epoch is not None:
-            if isinstance(follower.next, Truncate):
-                self.say(f"broker {node.id} truncates: {follower.next}")
-                node.truncate(follower.next)
-                self.checker.truncated(node.id, takes_committed=node.truncated_committed)
-            if isinstance(follower.next, Fetch):
-                self._send_fetch(host, follower, follower.next)
-                return
-            if follower.next is Standby.LEADER_OFFSETS:
-                self.send(node.id, follower.leader, self._serve_offsets, host, follower)
-        self.later(host, 50, self._fetch, host)
-
-    def _send_fetch(self, host: Host, follower: Follower, asked: Fetch) -> None:
-        host.asks += 1
-        node = host.node
-        self.send(
-            node.id,
-            follower.leader,
-            self._serve_fetch,
-            host,
-            host.asks,
-            follower,
-            node.broker_epoch,
-            node.log.log_start_offset,
-            asked,
-        )
-        self.later(host, REQUEST_MS, self._give_up_fetch, host, host.asks)
-
-    def _serve_fetch(
-        self, host: Host, number: int, follower: Follower, epoch: int, start: int, asked: Fetch
-    ) -> None:
-        leader = self.hosts[follower.leader]
-        answer = leader.node.serve(host.node.id, epoch, start, asked, self.now_ms)
-        self.settled(leader.node)
-        self.send(follower.leader, host.node.id, self._fetched, host, number, asked, answer)
-
-    def _fetched(self, host: Host, number: int, asked: Fetch, answer: Fetched) -> None:
-        node = host.node
-        node.take(asked, answer, lambda batch: self.checker.wrote(node.id, batch))
-        if number == host.asks:
-            host.asks += 1
-            is_moved = isinstance(node.role, Follower) and node.role.next != asked
-            self.later(host, 0 if is_moved else 15 + int(self.rng.random() * 25), self._fetch, host)
-
-    def _give_up_fetch(self, host: Host, number: int) -> None:
-        if number == host.asks:
-            self._fetch(host)
-
-    def _serve_offsets(self, host: Host, follower: Follower) -> None:
-        node = self.hosts[follower.leader].node
-        if isinstance(node.role, Leader) and node.leader_epoch == follower.leader_epoch:
-            log = node.log
-            self.send(
-                node.id,
-                host.node.id,
-                follower.leader_offsets,
-                log.log_start_offset,
-                log.log_end_offset,
-            )
-
-    # Faults
-
-    def _fault(self) -> None:
-        """Something goes wrong, or is asked for."""
-        number, self.faults = self.faults, self.faults + 1
-        if self.is_over or number in self.without:
-            return
-        profile, rng = self.profile, self.rng
-        ways: list[tuple[Callable[[Host], None], int]] = [
-            (self._kill, profile.kill),
-            (self._lose_power, profile.power_loss),
-            (self._pause, profile.pause),
-            (self._part, profile.part),
-            (self._cut_off, profile.cut_off),
-            (self._elect, profile.elect),
-            (self._reassign, profile.reassign),
-            (self._delete, profile.delete),
-            (self._elect_uncleanly, profile.unclean),
-        ]
-        way = rng.choices([way for way, _ in ways], [weight for _, weight in ways])[0]
-        way(self.hosts[rng.choice(list(self.hosts))])
-
-    def _may_suffer(self, host: Host) -> bool:
-        return host.is_up and not host.is_paused and host.node.id != self.spared
-
-    def _kill(self, host: Host) -> None:
-        if self._may_suffer(host):
-            self.say(f"broker {host.node.id} is killed")
-            self._stop(host)
-
-    def _stop(self, host: Host) -> None:
-        host.node.die()
-        host.is_up = False
-        host.life += 1
-        host.backlog.clear()
-        self.at(self.rng.choice((20, 100, 300, 900)), self._start_again, host)
-
-    def _start_again(self, host: Host) -> None:
-        if not host.is_up:
-            self._start(host)
-
-    def _lose_power(self, host: Host) -> None:
-        """Only where another one keeps what is committed, and is known to be there."""
-        isr = self.controller.image.partition.isr
-        others = [number for number in isr if number != host.node.id and self._keeps(number)]
-        if not self._may_suffer(host) or (host.node.id in isr and (not others or self.doomed is not None)):
-            return
-        if host.node.id in isr:
-            self.doomed, self.spared = host.node.id, self.rng.choice(others)
-        log = host.node.log
-        kept = self.rng.randint(log.flushed_to, log.log_end_offset)
-        self.say(f"broker {host.node.id} loses its power: {kept} of {log.log_end_offset} are left")
-        self.lost.add(host.node.id)
-        self._stop(host)
-        log.lose_power(kept)
-        host.node.checkpointed = min(host.node.checkpointed, log.log_end_offset)
-
-    def _keeps(self, number: int) -> bool:
-        host = self.hosts[number]
-        cut = any(
-            number in pair and CONTROLLER in pair for pair, until in self.cut.items() if self.now_ms < until
-        )
-        return host.is_up and not host.is_paused and not cut and self.has_session(host.node)
-
-    def _pause(self, host: Host) -> None:
-        if self._may_suffer(host):
-            self.say(f"broker {host.node.id} stands still")
-            host.is_paused = True
-            self.at(self.rng.choice((50, 300, SESSION_MS, 2 * SESSION_MS)), self._resume, host)
-
-    def _resume(self, host: Host) -> None:
-        if not host.is_paused:
-            return
-        self.say(f"broker {host.node.id} goes on")
-        host.is_paused = False
-        backlog, host.backlog = host.backlog, []
-        # Clients are waiting in the sockets beside the controller and the other brokers.
-        self.rng.shuffle(backlog)
-        for what, arguments in backlog:
-            what(*arguments)
-
-    def _part(self, host: Host) -> None:
-        """Two brokers from each other."""
-        other = self.rng.choice(list(self.hosts))
-        self._cut(host.node.id, other)
-
-    def _cut_off(self, host: Host) -> None:
-        """A broker from the controller, or from everybody."""
-        if not self._may_suffer(host):
-            return
-        self._cut(host.node.id, CONTROLLER)
-        if self.rng.random() < 0.4:
-            for other in self.hosts:
-                self._cut(host.node.id, other)
-
-    def _cut(self, one: int, other: int) -> None:
-        until = self.now_ms + self.rng.choice((100, 400, 800, 1_500))
-        way = self.rng.random()
-        self.say(f"brokers {one} and {other} are parted until {until}")
-        if way < 0.8:
-            self.cut[one, other] = until
-        if way > 0.2:
-            self.cut[other, one] = until
-
-    def _elect(self, host: Host) -> None:
-        """Another leader, or the same again."""
-        if self.controller.elect(self.rng.choice(self.controller.image.partition.isr)):
-            self.say(f"elected: {self.controller.image.partition}")
-            self._publish()
-
-    def _elect_uncleanly(self, host: Host) -> None:
-        if host.node.id in self.controller.image.partition.isr:
-            return
-        if self.controller.elect(host.node.id, unclean=True):
-            self.checker.is_unclean = True
-            self.say(f"elected uncleanly: {self.controller.image.partition}")
-            self._publish()
-
-    def _reassign(self, host: Host) -> None:
-        """One replica more, or one less."""
-        replicas, number = self.controller.image.partition.replicas, host.node.id
-        if number not in replicas:
-            wanted = (*replicas, number)
-        elif len(replicas) > 2:
-            wanted = tuple(replica for replica in replicas if replica != number)
-        else:
-            return
-        if self.controller.reassign(wanted):
-            self.say(f"reassigned: {self.controller.image.partition}")
-            self._publish()
-
-    def _delete(self, host: Host) -> None:
-        """DeleteRecords, up to what is committed."""
-        node = host.node
-        if host.is_up and not host.is_paused and isinstance(node.role, Leader) and self.has_session(node):
-            offset = self.rng.randint(
-                node.log.log_start_offset, max(node.log.log_start_offset, node.high_watermark)
-            )
-            self.checker.deleted_before = max(self.checker.deleted_before, offset)
-            self.say(f"broker {node.id} deletes before {offset}")
-            node.log.delete_before(offset)
 
 
 def play(
@@ -650,7 +362,7 @@ def shrink(seed: int, profile: Profile | None = None, rules: Rules | None = None
     simulation = Simulation(seed, profile, rules)
     kinds = {violation.kind for violation in simulation.run().violations}
     without: frozenset[int] = frozenset()
-    for number in range(simulation.faults):
+    for number in range(simulation.faults.count):
         fewer = without | {number}
         if kinds & {violation.kind for violation in play(seed, profile, rules, without=fewer)}:
             without = fewer

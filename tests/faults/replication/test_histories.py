@@ -12,7 +12,8 @@ import pytest
 
 from tests.faults.replication.checker import Kind
 from tests.faults.replication.planted import ELECTIONS, HASTE
-from tests.faults.replication.simulation import Profile, Simulation, play
+from tests.faults.replication.profile import Profile
+from tests.faults.replication.simulation import Simulation, play
 from tests.support import depth
 
 BUNDLES = 40
