@@ -161,12 +161,16 @@ class ReplicaFetcher:
 
     async def _run(self) -> None:
         backoff = Backoff(0.05, self._settings.replica_fetch_backoff_ms / 1000)
+        said = ""
         while True:
             try:
                 await self._turn()
                 backoff.reset()
+                said = ""
             except MillstreamError as error:
-                log.info("fetching from broker %d: %s", self.leader, error)
+                if str(error) != said:  # a broker may be away for days
+                    said = str(error)
+                    log.info("fetching from broker %d: %s", self.leader, said)
                 self._session.restart()
                 await asyncio.sleep(backoff.next())
             except Exception as error:

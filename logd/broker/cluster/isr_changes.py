@@ -85,6 +85,7 @@ class IsrChanges:
 
     async def _run(self) -> None:
         backoff = Backoff(*BACKOFF_S)
+        said = ""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -98,8 +99,11 @@ class IsrChanges:
                     await asyncio.sleep(backoff.next())
                 else:
                     backoff.reset()
+                    said = ""
             except MillstreamError as error:
-                log.info("%d ISR changes are not answered: %s", len(sent), error)
+                if str(error) != said:  # once for all the time that there is no controller
+                    said = str(error)
+                    log.info("%d ISR changes are not answered: %s", len(sent), said)
                 self._unanswered(sent)
                 await asyncio.sleep(backoff.next())
             except Exception as error:

@@ -1,0 +1,123 @@
+"""Several `logd` processes that share one ZooKeeper server, in a folder, for figures of a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from benchmarks.broker import Broker
+from logd.client import Admin, Client, NewTopic
+from millstream.demo.ports import free_port
+from millstream.zookeeper.ensemble import Ensemble
+
+T = TypeVar("T")
+
+SESSION_MS = 6_000
+TICK_MS = 1_000
+
+
+class Nodes:
+    """`brokers` by their ids, those that were killed included."""
+
+    def __init__(self, folder: Path, zookeeper: str, count: int, settings: Mapping[str, object]) -> None:
+        self.brokers: dict[int, Broker] = {}
+        self._processes: dict[int, subprocess.Popen[str]] = {}
+        self._commands: dict[int, list[str]] = {}
+        port = 19093
+        for id_ in range(1, count + 1):
+            port = free_port(port + 1)
+            options: dict[str, object] = {
+                "node.id": id_,
+                "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+                "log.dirs": folder / str(id_),
+                "zookeeper.connect": zookeeper,
+                "zookeeper.session.timeout.ms": SESSION_MS,
+                "millstream.cluster.preview": "true",
+                "min.insync.replicas": 2,
+                **settings,
+            }
+            self._commands[id_] = [sys.executable, "-m", "logd"]
+            for key, value in options.items():
+                self._commands[id_] += ["--override", f"{key}={value}"]
+            self.brokers[id_] = Broker("127.0.0.1", port, 0)
+
+    @property
+    def bootstrap(self) -> str:
+        """Those that run."""
+        return ",".join(self.brokers[id_].bootstrap for id_ in self._processes)
+
+    def start(self, *ids: int) -> None:
+        """Start them, and wait until each has been told what it holds."""
+        for id_ in ids:
+            process = self._processes[id_] = subprocess.Popen(
+                self._commands[id_], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
+            before = self.brokers[id_]
+            self.brokers[id_] = Broker(before.host, before.port, process.pid)
+        for id_ in ids:
+            said = self._processes[id_].stdout
+            assert said is not None and said.readline().startswith("logd ready"), (
+                f"broker {id_} did not start"
+            )
+
+    def kill(self, id_: int) -> None:
+        """SIGKILL."""
+        process = self._processes.pop(id_)
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+    def end(self) -> None:
+        """Kill all: what they wrote is thrown away."""
+        for id_ in tuple(self._processes):
+            self.kill(id_)
+
+    def ask(self, question: Callable[[Admin], Awaitable[T]]) -> T:
+        """Ask the cluster."""
+
+        async def asked() -> T:
+            async with Client(self.bootstrap) as client:
+                return await question(Admin(client))
+
+        return asyncio.run(asked())
+
+    def create_topic(self, name: str, assignments: Mapping[int, Sequence[int]]) -> None:
+        """With its partitions on these brokers, the leader first; returns when all are in sync."""
+        self.ask(lambda admin: admin.create_topics([NewTopic(name, assignments=assignments)]))
+        self.until(lambda: self.leaders(name) == {index: ids[0] for index, ids in assignments.items()})
+
+    def leaders(self, topic: str) -> dict[int, int]:
+        """The leader of each partition; -1 for nobody."""
+
+        async def question(admin: Admin) -> dict[int, int]:
+            described = (await admin.describe_topics([topic]))[topic]
+            return {index: partition.leader for index, partition in described.partitions.items()}
+
+        return self.ask(question)
+
+    @staticmethod
+    def until(holds: Callable[[], bool]) -> None:
+        """Look again and again."""
+        while not holds():
+            time.sleep(0.01)
+
+
+@contextmanager
+def started(
+    folder: Path, settings: Mapping[str, object], *, count: int = 3, controller: int = 1
+) -> Iterator[Nodes]:
+    """A cluster, of which this broker is the controller, and its end."""
+    with ExitStack() as stack:
+        ensemble = stack.enter_context(Ensemble(folder / "zookeeper", tick_ms=TICK_MS))
+        nodes = Nodes(folder, f"{ensemble.connect_string}/bench", count, settings)
+        stack.callback(nodes.end)
+        nodes.start(controller)
+        nodes.start(*(nodes.brokers.keys() - {controller}))
+        yield nodes
