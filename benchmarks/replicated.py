@@ -1,9 +1,10 @@
-"""What replication costs: one partition with one replica and with three, acks=all, on one machine.
+"""What replication costs: partitions with one replica and with three, acks=all, on one machine.
 
     python -m benchmarks.replicated [--frames N] [--runs N]
 
-The client sends prebuilt requests, five of them unanswered at a time. With three replicas two followers copy
-and answer on the same cores: the rate is what this machine gives, the CPU what each process takes.
+The clients send prebuilt requests; each has its own partition, and five requests unanswered at a time between
+them all. With three replicas two followers copy and answer on the same cores: the rate is what this machine
+gives, the CPU what each process takes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,9 +23,23 @@ from benchmarks.report import Report
 from logd.records import build_batch
 from logd.wire.produce import encode_produce_request
 
-IN_FLIGHT = 5
-KINDS = (("1 KB records, 1 MB batches", 1000, 1), ("1 KB records, 16 KB batches", 16, 40))
-"""Records of a batch; how many times as many requests."""
+
+class Kind(NamedTuple):
+    """Of requests: records of 1 KB in a batch, how many requests to one of 1 MB, clients, unanswered each."""
+
+    name: str
+    records: int
+    times: int
+    clients: int
+    in_flight: int
+
+
+KINDS = (
+    Kind("1 MB batches, one partition", 1000, 1, 1, 5),
+    Kind("16 KB batches, one partition", 16, 16, 1, 5),
+    Kind("16 KB batches, 50 partitions", 16, 40, 50, 2),
+)
+PARTITIONS = max(kind.clients for kind in KINDS)
 
 
 class Taken(NamedTuple):
@@ -35,18 +51,34 @@ class Taken(NamedTuple):
     follower: float
 
 
-def taken(nodes: Nodes, topic: str, records: int, frames: int) -> Taken:
+def taken(nodes: Nodes, topic: str, kind: Kind, frames: int) -> Taken:
     """Write so many requests with acks=all; a run ends when followers have everything."""
-    batch = build_batch([(1_700_000_000_000, None, b"v" * 1024, ())] * records)
-    frame = b"".join(encode_produce_request([(topic, [(0, batch)])], 7, 1, "bench", acks=-1))
+    batch = build_batch([(1_700_000_000_000, None, b"v" * 1024, ())] * kind.records)
+    requests = [
+        b"".join(encode_produce_request([(topic, [(index, batch)])], 7, 1, "bench", acks=-1))
+        for index in range(kind.clients)
+    ]
     before = {id_: cpu_seconds(broker.pid) for id_, broker in nodes.brokers.items()}
-    leader = nodes.brokers[1]
-    with raw.connect(leader.host, leader.port) as connection:
-        began = time.perf_counter()
-        raw.stream(connection, frame, frames, in_flight=IN_FLIGHT)
-        seconds = time.perf_counter() - began
+    began = time.perf_counter()
+    write(nodes, requests, frames, kind.in_flight)
+    seconds = time.perf_counter() - began
     used = {id_: cpu_seconds(broker.pid) - before[id_] for id_, broker in nodes.brokers.items()}
     return Taken(len(batch) * frames / 1e6, seconds, used[1], (used[2] + used[3]) / 2)
+
+
+def write(nodes: Nodes, requests: list[bytes], frames: int, in_flight: int) -> None:
+    """Each request on a connection of its own, in turn."""
+    leader = nodes.brokers[1]
+    with ExitStack() as stack:
+        connections = [stack.enter_context(raw.connect(leader.host, leader.port)) for _ in requests]
+        drains = [raw.Drain(connection, 1 << 16) for connection in connections]
+        rounds = frames // len(requests)
+        for number in range(rounds + in_flight):
+            for connection, request, drain in zip(connections, requests, drains, strict=True):
+                if number >= in_flight:
+                    drain.frame()
+                if number < rounds:
+                    connection.sendall(request)
 
 
 def main() -> None:
@@ -57,14 +89,15 @@ def main() -> None:
     options, _ = parser.parse_known_args()
     report = Report("acks=all, one replica and three")
     with tempfile.TemporaryDirectory() as name, started(Path(name), {"min.insync.replicas": 1}) as nodes:
-        nodes.create_topic("one", {0: [1]})
-        nodes.create_topic("three", {0: [1, 2, 3]})
-        for kind, records, times in KINDS:
-            runs: list[tuple[Taken, Taken]] = []
-            for _ in range(options.runs + 1):
-                frames = options.frames * times
-                runs.append((taken(nodes, "one", records, frames), taken(nodes, "three", records, frames)))
-            show(report, kind, runs[1:])
+        nodes.create_topic("one", dict.fromkeys(range(PARTITIONS), [1]))
+        nodes.create_topic("three", dict.fromkeys(range(PARTITIONS), [1, 2, 3]))
+        for kind in KINDS:
+            frames = options.frames * kind.times
+            runs = [
+                (taken(nodes, "one", kind, frames), taken(nodes, "three", kind, frames))
+                for _ in range(options.runs + 1)
+            ]
+            show(report, kind.name, runs[1:])
     report.show()
 
 
