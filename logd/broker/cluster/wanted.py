@@ -92,7 +92,7 @@ class Wanted:
         try:
             wanted = znodes.decode_partitions(paths.PREFERRED_REPLICA_ELECTION, data)
         except BadZnode as error:
-            log.warning("nobody is elected: %s", error)
+            log.warning("nobody is elected, and the znode taken away: %s", error)
             return
         decision = await self._serving.do(
             lambda controller: controller.elect_leaders(ElectionType.PREFERRED, wanted)
@@ -117,7 +117,7 @@ class Wanted:
         try:
             wanted = znodes.decode_reassignments(data)
         except BadZnode as error:
-            log.warning("nothing is moved: %s", error)
+            log.warning("nothing is moved, and the znode taken away: %s", error)
             return
         decision = await self._serving.do(lambda controller: controller.alter_reassignments(wanted))
         _tell("moves", paths.REASSIGN_PARTITIONS, decision.answer)
@@ -139,4 +139,4 @@ def _tell(what: str, path: str, answers: Mapping[TopicPartition, KafkaError | No
     log.info("%d %s: ZooKeeper's %s wanted them", begun, what, path)
     for tp, refused in answers.items():
         if refused is not None:
-            log.warning("ZooKeeper's %s: %s: %s", path, tp, refused)
+            log.warning("ZooKeeper's %s, partition %s: %s", path, tp, refused)

@@ -118,7 +118,9 @@ def test_preferred_leaders_are_elected_and_partitions_moved(
 
     asyncio.run(test())
     told = caplog.text
-    assert "/admin/preferred_replica_election: u-7: there is no partition u-7" in told
-    assert "nobody is elected: ZooKeeper's /admin/preferred_replica_election is '?'" in told
-    assert "/admin/reassign_partitions: t-0: " in told
-    assert "nothing is moved: ZooKeeper's /admin/reassign_partitions is ''" in told
+    assert "/admin/preferred_replica_election, partition u-7: UNKNOWN_TOPIC_OR_PARTITION" in told
+    assert (
+        "nobody is elected, and the znode taken away: ZooKeeper's /admin/preferred_replica_election" in told
+    )
+    assert "/admin/reassign_partitions, partition t-0: INVALID_REPLICA_ASSIGNMENT" in told
+    assert "nothing is moved, and the znode taken away: ZooKeeper's /admin/reassign_partitions is ''" in told
