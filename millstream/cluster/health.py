@@ -28,7 +28,9 @@ T = TypeVar("T")
 
 OK, WARNING, FAILED, UNKNOWN = "ok", "warning", "failed", "unknown"
 TIMEOUT_MS = 5_000
-"""How long one question is repeated: what is not answered by then is part of what is wrong."""
+"""How long one question is repeated."""
+PATIENCE_SECONDS = 10.0
+"""How long its answer is waited for: what does not come by then is part of what is wrong."""
 SHOWN = 8
 """How many names a table's cell has; other forms have them all."""
 
@@ -71,8 +73,8 @@ async def check_cluster(session: Session) -> list[Finding]:
     )
     known = standings(
         topics,
-        {} if isinstance(configs, Exception) else configs,
-        {} if isinstance(moves, Exception) else moves,
+        {} if isinstance(configs, MillstreamError) else configs,
+        {} if isinstance(moves, MillstreamError) else moves,
         alive,
     )
     return [
@@ -87,13 +89,15 @@ async def check_cluster(session: Session) -> list[Finding]:
     ]
 
 
-async def _told(question: Awaitable[T]) -> T | Exception:
+async def _told(question: Awaitable[T]) -> T | MillstreamError:
     """The answer, or why there is none."""
     try:
-        async with asyncio.timeout(2 * TIMEOUT_MS / 1000):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             return await question
-    except (MillstreamError, TimeoutError) as error:
+    except MillstreamError as error:
         return error
+    except TimeoutError:
+        return MillstreamError(f"no answer within {PATIENCE_SECONDS:g} s")
 
 
 def _brokers(alive: set[int], topics: Mapping[str, TopicMetadata]) -> Finding:
@@ -115,10 +119,10 @@ def _controller(cluster: ClusterDescription) -> Finding:
     return Finding("controller", FAILED, "there is none", remedy=remedy)
 
 
-def _log_dirs(answers: Mapping[int, Mapping[int, Sequence[LogDir]] | Exception]) -> Finding:
+def _log_dirs(answers: Mapping[int, Mapping[int, Sequence[LogDir]] | MillstreamError]) -> Finding:
     well, failed, silent = 0, [], []
     for broker, answer in answers.items():
-        if isinstance(answer, Exception):
+        if isinstance(answer, MillstreamError):
             silent.append(f"broker {broker} ({described(answer)})")
             continue
         broken = [folder for folder in answer[broker] if folder.error is not None]
@@ -138,7 +142,7 @@ def _offline(known: Sequence[Standing]) -> Finding:
 
 
 def _under_min_isr(known: Sequence[Standing], configs: object) -> Finding:
-    if isinstance(configs, Exception):
+    if isinstance(configs, MillstreamError):
         return Finding("under-min-isr-partitions", UNKNOWN, described(configs))
     remedy = "producers with acks=all are refused: start the brokers of the other replicas"
     return _of_partitions(
@@ -178,8 +182,8 @@ def _of_partitions(
     return Finding(check, status, found, odd, remedy) if odd else Finding(check, OK, found)
 
 
-def _reassignments(moves: Mapping[TopicPartition, OngoingReassignment] | Exception) -> Finding:
-    if isinstance(moves, Exception):
+def _reassignments(moves: Mapping[TopicPartition, OngoingReassignment] | MillstreamError) -> Finding:
+    if isinstance(moves, MillstreamError):
         return Finding("reassignments", UNKNOWN, described(moves))
     if not moves:
         return Finding("reassignments", OK, "none under way")

@@ -18,6 +18,9 @@ from millstream.zookeeper.ensemble import Ensemble
 from tests.millstream.group.old_group import OldGroup
 from tests.millstream.group.test_cli import member
 from tests.millstream.invoking import On, invoke, produce
+from tests.support import java
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 _numbers = itertools.count()
@@ -267,6 +270,21 @@ def test_a_group_that_is_at_work_is_refused(on: On, connect: str, topic: str) ->
             assert "in Kafka: stop its consumers" in refused.stderr
         on.done(*execute, "--force", "--yes")
         assert committed(on, name)[topic, 0] == 2
+
+
+@deep
+@java.needs_kafka
+def test_into_apache_kafka(connect: str, tmp_path: Path) -> None:
+    with ApacheKafka(tmp_path, {"log.retention.ms": -1}) as kafka, OldGroup(connect, "g") as group:
+        on = On(kafka.bootstrap)
+        on.done("topic", "create", "t", "--partitions", 2)
+        produce(on.bootstrap, TopicPartition("t", 0), 1_000, 2_000, 3_000)
+        group.commit("t", {0: 2, 1: 1})
+        assert [row["lag"] for row in on.rows("group", "describe", "--zookeeper", connect)] == [1, 0]
+        ended = on("group", "import", "g", "--zookeeper", connect, "--execute")
+        assert (ended.exit_code, committed(on, "g")) == (Status.PARTLY, {("t", 0): 2})
+        with member(on, "g", "t"):
+            assert on("group", "import", "g", "--zookeeper", connect, "--execute").exit_code == Status.FAILED
 
 
 NOTE = "Note: This will only show information about consumers that use ZooKeeper"
