@@ -70,12 +70,10 @@ async def list_groups(
     """List groups."""
     wanted = {each.lower() for each in state or ()}
     if zookeeper is not None:
-        from millstream.group.old_consumers import find_groups, listed_row
+        from millstream.group.old_consumers import list_rows
 
-        found = await find_groups(session, zookeeper, zk_tls_config_file, None)
-        rows = [listed_row(group) for group in found.groups]
+        rows = await list_rows(zookeeper, zk_tls_config_file)
         session.show([row for row in rows if not wanted or row["state"].lower() in wanted], LISTED)
-        settle(session, found.errors, found.asked)
         return
     groups = sorted(await session.admin.list_groups(), key=lambda group: group.group_id)
     session.show(

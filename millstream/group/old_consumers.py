@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from logd.client import PartitionMetadata, TopicPartition
 from logd.errors import MillstreamError
-from logd.metadata.zookeeper.old_consumers import OldGroup, old_groups, read_old_group
+from logd.metadata.zookeeper.old_consumers import OldGroup, old_groups, old_members, read_old_group
 from logd.metadata.zookeeper.session import Session as ZooKeeper
 from millstream.terminal.ensemble import registered, zookeeper
 from millstream.terminal.output import Row
@@ -69,6 +69,17 @@ async def read_group(ensemble: ZooKeeper, name: str) -> OldGroup:
     return group
 
 
+async def list_rows(connect: str, config: Path | None) -> list[Row]:
+    """What `group list` shows: a row for each group, its state in the words of today's."""
+    async with zookeeper(connect, config) as ensemble:
+        names = await old_groups(ensemble)
+        members = await old_members(ensemble, names)
+    return [
+        {"group": name, "state": "Stable" if alive else "Empty", "type": TYPE, "protocol_type": None}
+        for name, alive in zip(names, members, strict=True)
+    ]
+
+
 # Offsets in brokers
 
 
@@ -103,16 +114,6 @@ async def known_partitions(
 
 
 # Rows
-
-
-def state_of(group: OldGroup) -> str:
-    """In the words of today's groups."""
-    return "Stable" if group.members else "Empty"
-
-
-def listed_row(group: OldGroup) -> Row:
-    """What `group list` shows."""
-    return {"group": group.name, "state": state_of(group), "type": TYPE, "protocol_type": None}
 
 
 def offset_rows(group: OldGroup, ends: Mapping[TopicPartition, int]) -> Iterator[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +14,7 @@ from millstream.terminal.status import NotAllowed, NotFound, Unreachable
 
 if TYPE_CHECKING:
     from logd.metadata.zookeeper.session import Session as ZooKeeper
+    from logd.metadata.zookeeper.znodes import Endpoint
     from millstream.terminal.servers import Servers
 
 CONNECT = "zookeeper.connect"
@@ -78,16 +79,25 @@ async def registered(session: ZooKeeper, servers: Servers) -> Servers:
     """
     if servers.is_named:
         return servers
-    from logd.metadata.zookeeper import paths, znodes
-
     protocol = servers.properties.get(SECURITY_PROTOCOL, "PLAINTEXT").upper()
-    ids = [name for name in await session.find_children(paths.BROKER_IDS) if name.isdecimal()]
-    values = await session.find_all([f"{paths.BROKER_IDS}/{name}" for name in ids])
     found = [
         f"[{endpoint.host}]:{endpoint.port}" if ":" in endpoint.host else f"{endpoint.host}:{endpoint.port}"
-        for name, value in zip(ids, values, strict=True)
-        if value is not None
-        for endpoint in znodes.decode_registration(int(name), value[0]).endpoints
+        for endpoint in await _endpoints(session)
         if endpoint.security_protocol == protocol
     ]
     return replace(servers, bootstrap=",".join(found), is_named=True) if found else servers
+
+
+async def _endpoints(session: ZooKeeper) -> list[Endpoint]:
+    """Those of all brokers; one whose registration cannot be read has none."""
+    from logd.metadata.zookeeper import paths, znodes
+    from logd.metadata.zookeeper.errors import BadZnode
+
+    ids = [name for name in await session.find_children(paths.BROKER_IDS) if name.isdecimal()]
+    values = await session.find_all([f"{paths.BROKER_IDS}/{name}" for name in ids])
+    found: list[Endpoint] = []
+    for name, value in zip(ids, values, strict=True):
+        if value is not None:
+            with suppress(BadZnode):
+                found += znodes.decode_registration(int(name), value[0]).endpoints
+    return found

@@ -8,7 +8,7 @@ and how it is taken away.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -40,6 +40,11 @@ class OldGroup:
 async def old_groups(session: Session) -> list[str]:
     """The names of all groups there."""
     return await session.find_children(paths.CONSUMERS)
+
+
+async def old_members(session: Session, groups: Sequence[str]) -> list[list[str]]:
+    """The ids of each group's members."""
+    return await session.children_of_all([f"{paths.CONSUMERS}/{name}/ids" for name in groups])
 
 
 async def read_old_group(session: Session, name: str) -> OldGroup | None:

@@ -15,6 +15,7 @@ from logd.client import TopicPartition
 from millstream.terminal import servers
 from millstream.terminal.status import Status
 from millstream.zookeeper.ensemble import Ensemble
+from tests.logd.metadata.zookeeper.test_tls import Secured, secured
 from tests.millstream.group.old_group import OldGroup
 from tests.millstream.group.test_cli import member
 from tests.millstream.invoking import On, invoke, produce
@@ -23,6 +24,7 @@ from tests.support.apache_kafka import ApacheKafka
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
+__all__ = ["secured"]  # a fixture
 _numbers = itertools.count()
 SHOWN = (
     "group",
@@ -151,6 +153,7 @@ def test_brokers_are_found_in_zookeeper(
                 }
             ),
         )
+        group.create("/brokers/ids/2", "?")
         ended = invoke("group", "describe", "--zookeeper", connect, "-o", "json")
     (row,) = json.loads(ended.stdout)
     assert row["lag"] == 2
@@ -197,6 +200,24 @@ def test_zookeeper_by_a_digest(on: On, connect: str, tmp_path: Path) -> None:
         assert refused.exit_code == Status.NOT_ALLOWED
         assert "--zk-tls-config-file" in refused.stderr
         assert [row["group"] for row in on.rows(*listing, "--zk-tls-config-file", config)] == ["g"]
+
+
+@deep
+def test_zookeeper_by_tls(on: On, secured: Secured, tmp_path: Path) -> None:
+    """As a broker's settings, and as Kafka's tools take them in such a file."""
+    secured.authority.issue("operator").write_pkcs12(tmp_path / "key.p12", "changeit")
+    config = tmp_path / "zookeeper.properties"
+    config.write_text(
+        "zookeeper.ssl.client.enable=true\n"
+        "zookeeper.clientCnxnSocket=org.apache.zookeeper.ClientCnxnSocketNetty\n"
+        f"zookeeper.ssl.truststore.location={secured.folder}/trust.pem\n"
+        "zookeeper.ssl.truststore.type=PEM\n"
+        f"zookeeper.ssl.keystore.location={tmp_path}/key.p12\n"
+        "zookeeper.ssl.keystore.password=changeit\n"
+    )
+    with OldGroup(secured.plain, "g"):
+        rows = on.rows("group", "list", "--zookeeper", secured.secure, "--zk-tls-config-file", config)
+    assert [row["group"] for row in rows] == ["g"]
 
 
 def committed(on: On, group: str) -> dict[tuple[str, int], int]:
