@@ -9,7 +9,7 @@ import typer
 from millstream.terminal.command import command
 from millstream.terminal.output import Row
 from millstream.terminal.session import Session
-from millstream.terminal.status import NotFound
+from millstream.terminal.status import NotFound, Partly, Unhealthy
 
 if TYPE_CHECKING:
     from logd.client import BrokerNode
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 BROKERS = ("id", "host", "port", "rack", "controller")
+HEALTH = ("check", "status", "found", "remedy")
 APIS = ("broker", "api", "key", "min_version", "max_version")
 
 
 @app.callback()
 def _options() -> None:
-    """The cluster: its id and controller, its brokers, and what they speak."""
+    """The cluster: its id and controller, its brokers, what they speak, and whether all is well."""
 
 
 @command(app)
@@ -55,6 +56,27 @@ async def brokers(session: Session) -> None:
         }
 
     session.show(map(row, sorted(cluster.brokers, key=lambda broker: broker.node_id)), BROKERS)
+
+
+@command(app)
+async def health(session: Session) -> None:
+    """Whether all is well: brokers, controller, log folders, partitions and their leaders.
+
+    The exit status is 7 if anything failed, and 6 if something could not be found out. Moves under way and
+    leaders that are not the preferred ones are warnings.
+    """
+    from millstream.cluster.health import FAILED, UNKNOWN, check_cluster
+
+    findings = await check_cluster(session)
+    session.show([finding.row(session.form) for finding in findings], HEALTH)
+    by_status = {
+        status: ", ".join(finding.check for finding in findings if finding.status == status)
+        for status in (FAILED, UNKNOWN)
+    }
+    if by_status[FAILED]:
+        raise Unhealthy(f"not well: {by_status[FAILED]}")
+    if by_status[UNKNOWN]:
+        raise Partly(f"could not be found out: {by_status[UNKNOWN]}")
 
 
 @command(app, "api-versions")

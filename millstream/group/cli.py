@@ -9,7 +9,8 @@ import typer
 
 from millstream.terminal.command import command
 from millstream.terminal.completion import complete_groups, complete_topics
-from millstream.terminal.session import Session
+from millstream.terminal.ensemble import SomeZooKeeper, TheZooKeeper, ZooKeeperConfigFile
+from millstream.terminal.session import Session, settle
 from millstream.terminal.status import UsageError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -29,6 +30,7 @@ OFFSETS = (
 )
 MEMBERS = ("group", "consumer_id", "host", "client_id", "group_instance_id", "partitions", "assignment")
 RESET = ("group", "topic", "partition", "new_offset")
+IMPORTED = ("group", "topic", "partition", "zookeeper_offset", "current_offset", "new_offset", "left_out")
 
 Name = Annotated[str, typer.Argument(metavar="GROUP", autocompletion=complete_groups)]
 Names = Annotated[list[str], typer.Argument(metavar="GROUP...", autocompletion=complete_groups)]
@@ -50,16 +52,29 @@ def _options() -> None:
     """Groups of consumers: list and describe them, see members and lag, set offsets, delete them."""
 
 
-@command(app, "list")
+def _check_zookeeper(*, zookeeper: str | None, zk_tls_config_file: Path | None, **_: object) -> None:
+    if zk_tls_config_file is not None and zookeeper is None:
+        raise UsageError("--zk-tls-config-file says how ZooKeeper is reached: give --zookeeper as well")
+
+
+@command(app, "list", check=_check_zookeeper, unless="zookeeper")
 async def list_groups(
     session: Session,
     *,
     state: Annotated[
         list[str] | None, typer.Option("--state", help="Only groups in this state; repeatable.")
     ] = None,
+    zookeeper: SomeZooKeeper = None,
+    zk_tls_config_file: ZooKeeperConfigFile = None,
 ) -> None:
     """List groups."""
     wanted = {each.lower() for each in state or ()}
+    if zookeeper is not None:
+        from millstream.group.old_consumers import list_rows
+
+        rows = await list_rows(zookeeper, zk_tls_config_file)
+        session.show([row for row in rows if not wanted or row["state"].lower() in wanted], LISTED)
+        return
     groups = sorted(await session.admin.list_groups(), key=lambda group: group.group_id)
     session.show(
         (
@@ -76,7 +91,15 @@ async def list_groups(
     )
 
 
-@command(app)
+def _check_describe(*, state: bool, **given: Any) -> None:
+    _check_zookeeper(**given)
+    if state and given["zookeeper"] is not None:
+        raise UsageError(
+            "--state does not go with --zookeeper: millstream group list has these groups' states"
+        )
+
+
+@command(app, check=_check_describe, unless="zookeeper")
 async def describe(
     session: Session,
     *,
@@ -84,8 +107,18 @@ async def describe(
     state: Annotated[
         bool, typer.Option("--state", help="The groups themselves instead of their offsets.")
     ] = False,
+    zookeeper: SomeZooKeeper = None,
+    zk_tls_config_file: ZooKeeperConfigFile = None,
 ) -> None:
     """Describe groups (all, if none is named): offsets, lag and who has each partition."""
+    if zookeeper is not None:
+        from millstream.group.old_consumers import find_groups, log_ends, offset_rows
+
+        found = await find_groups(session, zookeeper, zk_tls_config_file, names)
+        ends = await log_ends(session, found)
+        session.show([row for group in found.groups for row in offset_rows(group, ends)], OFFSETS)
+        settle(session, found.errors, found.asked)
+        return
     from millstream.group.describe import lag_rows, read_groups, state_rows
 
     groups = await read_groups(session, names)
@@ -95,9 +128,22 @@ async def describe(
         session.show(await lag_rows(session, groups), OFFSETS)
 
 
-@command(app)
-async def members(session: Session, *, names: SomeNames = None) -> None:
+@command(app, check=_check_zookeeper, unless="zookeeper")
+async def members(
+    session: Session,
+    *,
+    names: SomeNames = None,
+    zookeeper: SomeZooKeeper = None,
+    zk_tls_config_file: ZooKeeperConfigFile = None,
+) -> None:
     """The members of groups (of all, if none is named) and the partitions they have."""
+    if zookeeper is not None:
+        from millstream.group import old_consumers
+
+        found = await old_consumers.find_groups(session, zookeeper, zk_tls_config_file, names)
+        session.show([row for group in found.groups for row in old_consumers.member_rows(group)], MEMBERS)
+        settle(session, found.errors, found.asked)
+        return
     from millstream.group.describe import member_rows, read_groups
 
     session.show(member_rows(await read_groups(session, names)), MEMBERS)
@@ -154,6 +200,43 @@ async def reset_offsets(
     session.show(reset_rows(name, planned), RESET)
     if not execute:
         session.tell("nothing was set: give --execute")
+
+
+def _check_import(*, dry_run: bool, execute: bool, **_: object) -> None:
+    if dry_run and execute:
+        raise UsageError("--dry-run and --execute exclude each other")
+
+
+@command(app, "import", check=_check_import, unless="zookeeper")
+async def import_offsets(
+    session: Session,
+    *,
+    name: Annotated[str, typer.Argument(metavar="GROUP")],
+    zookeeper: TheZooKeeper,
+    zk_tls_config_file: ZooKeeperConfigFile = None,
+    topic: Topics = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the offsets and set none.")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Set the offsets.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also while the group has members in ZooKeeper.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before offsets are replaced.")] = False,
+) -> None:
+    """Commit the offsets that a group of consumers before Kafka 0.9 has in ZooKeeper. Without --execute they
+    are shown and nothing is set.
+
+    Brokers that nobody names are found in ZooKeeper. What is not in the log is left out, and the exit status
+    is 6 then.
+    """
+    from millstream.group import importing
+
+    planned = await importing.import_offsets(
+        session, name, zookeeper, zk_tls_config_file, topic or [], execute=execute, force=force, yes=yes
+    )
+    session.show(importing.import_rows(name, planned), IMPORTED)
+    if not execute:
+        session.tell("nothing was set: give --execute")
+    importing.tell_left_out(session, planned, executed=execute)
 
 
 @command(app)

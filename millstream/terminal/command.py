@@ -29,7 +29,7 @@ from millstream.terminal.completion import complete_profiles
 from millstream.terminal.output import Format
 from millstream.terminal.servers import find_servers
 from millstream.terminal.session import Local, Session, described
-from millstream.terminal.status import REMEDIES, Status, status_of
+from millstream.terminal.status import Status, remedy_of, status_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -76,12 +76,14 @@ def command(
     *,
     effective: tuple[str, ...] = (),
     check: Callable[..., None] | None = None,
+    unless: str | None = None,
     **settings: Any,
 ) -> Callable[[Work[P]], Work[P]]:
     """Register a coroutine function at `app`; `settings` are those of `typer.Typer.command`.
 
     `effective`: keys of `--command-config` that the command acts on besides those of `Client`. `check`: is
-    given the command's own options before anything is connected to, and raises UsageError.
+    given the command's own options before anything is connected to, and raises UsageError. `unless`: an
+    option with which the client is handed over unconnected, since brokers are not all that is asked then.
     """
 
     def register(work: Work[P]) -> Work[P]:
@@ -99,8 +101,13 @@ def command(
                 if check is not None:
                     check(**given)
                 found = find_servers(servers, file, profile, *effective)
-                async with found.client() as client:
+                client = found.client()
+                try:
+                    if unless is None or given[unless] is None:
+                        await client.connect()
                     await work(Session(form, client, found), **given)  # type: ignore[call-arg]
+                finally:
+                    await client.close()
 
             run_to_end(main(), context.command_path)
 
@@ -183,7 +190,7 @@ def told(name: str) -> Iterator[None]:
             raise typer.Exit(Status.OK) from None
         status = status_of(error)
         typer.echo(f"{name}: {described(error)}", err=True)
-        if (remedy := REMEDIES.get(status)) is not None:
+        if (remedy := remedy_of(error)) is not None:
             typer.echo(f"{name}: {remedy}", err=True)
         raise typer.Exit(status) from None
     except KeyboardInterrupt:

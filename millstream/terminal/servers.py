@@ -32,6 +32,8 @@ class Servers:
 
     bootstrap: str
     properties: Mapping[str, str]
+    is_named: bool = True
+    """Whether somebody has said which; else it is `DEFAULT_SERVERS`."""
 
     def client(self, **arguments: Any) -> Client:
         """A client, not connected yet; ConfigError for a property that cannot be used."""
@@ -61,9 +63,6 @@ def find_servers(
     named = profile or default_profile()
     properties = {**(read_profile(named) if named else {}), **file}
     bootstrap = (
-        bootstrap_server
-        or properties.get(SERVERS)
-        or os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
-        or DEFAULT_SERVERS
+        bootstrap_server or properties.get(SERVERS) or os.environ.get("KAFKA_BOOTSTRAP_SERVERS") or None
     )
-    return Servers(bootstrap, properties)
+    return Servers(bootstrap or DEFAULT_SERVERS, properties, is_named=bootstrap is not None)

@@ -46,6 +46,14 @@ class Unhealthy(MillstreamError):
     """What was looked at is there, and is not as it should be."""
 
 
+class Unreachable(MillstreamError):
+    """What is no broker does not answer: the text says how it is named."""
+
+
+class NotAllowed(MillstreamError):
+    """What is no broker does not let us in: the text says where credentials are given."""
+
+
 class Declined(MillstreamError):
     """The person who was asked said no, or nobody could be asked."""
 
@@ -79,15 +87,20 @@ _CLASSES: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Sta
     (NotFound, Status.NOT_FOUND),
     (Partly, Status.PARTLY),
     (Unhealthy, Status.UNHEALTHY),
-    (AuthenticationFailed, Status.NOT_ALLOWED),
-    ((ConnectionClosed, RequestTimedOut, TimeoutError, ConnectionError), Status.UNREACHABLE),
+    ((AuthenticationFailed, NotAllowed), Status.NOT_ALLOWED),
+    ((Unreachable, ConnectionClosed, RequestTimedOut, TimeoutError, ConnectionError), Status.UNREACHABLE),
 )
 
 REMEDIES = {
     Status.UNREACHABLE: "brokers are named by --bootstrap-server, --profile or KAFKA_BOOTSTRAP_SERVERS",
     Status.NOT_ALLOWED: "credentials are given by --command-config or --profile",
 }
-"""What to do after errors that have nothing to say of it."""
+"""What to do after errors of brokers, which have nothing to say of it."""
+
+
+def remedy_of(error: BaseException) -> str | None:
+    """What to do about it, where the error itself does not say."""
+    return None if isinstance(error, (Unreachable, NotAllowed)) else REMEDIES.get(status_of(error))
 
 
 def status_of(error: BaseException) -> Status:

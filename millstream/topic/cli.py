@@ -106,8 +106,24 @@ async def describe(
         bool,
         typer.Option("--under-replicated-partitions", help="Only partitions that lack in-sync replicas."),
     ] = False,
+    under_min_isr_partitions: Annotated[
+        bool,
+        typer.Option(
+            "--under-min-isr-partitions",
+            help="Only partitions with less in-sync replicas than min.insync.replicas.",
+        ),
+    ] = False,
+    at_min_isr_partitions: Annotated[
+        bool,
+        typer.Option(
+            "--at-min-isr-partitions", help="Only partitions with just as many as min.insync.replicas."
+        ),
+    ] = False,
     unavailable_partitions: Annotated[
-        bool, typer.Option("--unavailable-partitions", help="Only partitions without a leader.")
+        bool,
+        typer.Option(
+            "--unavailable-partitions", help="Only partitions without a leader, or whose leader is away."
+        ),
     ] = False,
     exclude_internal: Annotated[
         bool, typer.Option("--exclude-internal", help="Without those that the brokers keep for themselves.")
@@ -116,7 +132,12 @@ async def describe(
     """Describe topics (all, if none is named): id, settings of their own, leaders and replicas."""
     from millstream.topic.describe import Only, describe_topics, show_topics
 
-    only = Only(under_replicated_partitions, unavailable_partitions)
+    only = Only(
+        under_replicated=under_replicated_partitions,
+        under_min_isr=under_min_isr_partitions,
+        at_min_isr=at_min_isr_partitions,
+        unavailable=unavailable_partitions,
+    )
     show_topics(session, await describe_topics(session, names or None, only, exclude_internal), only)
 
 

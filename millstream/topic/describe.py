@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from logd.client import PartitionMetadata, TopicMetadata
+from logd.client import PartitionMetadata, TopicMetadata, TopicPartition
 from millstream.config.keys import own_settings
+from millstream.partition.standing import Standing, read_standings
 from millstream.terminal.output import Format
 from millstream.terminal.session import Session
 
@@ -16,24 +17,27 @@ TOPIC = ("topic", "topic_id", "partition_count", "replication_factor", "internal
 PARTITION = ("topic", "partition", "leader", "leader_epoch", "replicas", "isr", "offline")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Only:
     """Which partitions are looked for; those that are any of it."""
 
-    under_replicated: bool
-    unavailable: bool
+    under_replicated: bool = False
+    under_min_isr: bool = False
+    at_min_isr: bool = False
+    unavailable: bool = False
 
     @property
     def everything(self) -> bool:
         """Whether nothing in particular is looked for."""
-        return not (self.under_replicated or self.unavailable)
+        return not (self.under_replicated or self.under_min_isr or self.at_min_isr or self.unavailable)
 
-    def admits(self, partition: PartitionMetadata) -> bool:
+    def admits(self, standing: Standing) -> bool:
         """Whether the partition is looked for."""
         return (
-            self.everything
-            or (self.under_replicated and len(partition.isr) < len(partition.replicas))
-            or (self.unavailable and partition.leader < 0)
+            (self.under_replicated and standing.is_under_replicated)
+            or (self.under_min_isr and standing.is_under_min_isr)
+            or (self.at_min_isr and standing.is_at_min_isr)
+            or (self.unavailable and not standing.is_led)
         )
 
 
@@ -46,15 +50,20 @@ async def describe_topics(
     else:
         topics = await session.admin.describe_topics(names)
     chosen = {
-        name: topic
-        for name, topic in sorted(topics.items())
-        if not (exclude_internal and topic.is_internal) and any(map(only.admits, topic.partitions.values()))
+        name: topic for name, topic in sorted(topics.items()) if not (exclude_internal and topic.is_internal)
     }
+    shown = {TopicPartition(name, index) for name, topic in chosen.items() for index in topic.partitions}
+    if not only.everything:
+        shown = {each.tp for each in await read_standings(session, chosen) if only.admits(each)}
+    named = {tp.topic for tp in shown}
+    chosen = {name: topic for name, topic in chosen.items() if name in named}
     configs = await session.admin.describe_topics_configs(chosen)
-    return [_described(topic, own_settings(configs.get(name)), only) for name, topic in chosen.items()]
+    return [_described(topic, own_settings(configs.get(name)), shown) for name, topic in chosen.items()]
 
 
-def _described(topic: TopicMetadata, configs: Mapping[str, str | None], only: Only) -> dict[str, Any]:
+def _described(
+    topic: TopicMetadata, configs: Mapping[str, str | None], shown: Collection[TopicPartition]
+) -> dict[str, Any]:
     return {
         "topic": topic.name,
         "topic_id": str(UUID(bytes=topic.topic_id)) if any(topic.topic_id) else None,
@@ -64,8 +73,8 @@ def _described(topic: TopicMetadata, configs: Mapping[str, str | None], only: On
         "configs": configs,
         "partitions": [
             _partition(topic.name, partition)
-            for _, partition in sorted(topic.partitions.items())
-            if only.admits(partition)
+            for index, partition in sorted(topic.partitions.items())
+            if (topic.name, index) in shown
         ],
     }
 

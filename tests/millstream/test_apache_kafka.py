@@ -48,6 +48,17 @@ def test_topics(on: On, topic: str) -> None:
     assert on("topic", "describe", "passing").exit_code == Status.NOT_FOUND
 
 
+def test_health(on: On, topic: str) -> None:
+    assert {row["status"] for row in on.rows("cluster", "health")} == {"ok"}
+    on.done("topic", "create", "needy", "--config", "min.insync.replicas=2")
+    ended = on("cluster", "health", "-o", "json")
+    assert ended.exit_code == Status.UNHEALTHY
+    names = {row["check"]: row["names"] for row in json.loads(ended.stdout)}
+    assert names["under-min-isr-partitions"] == ["needy-0"]
+    assert [row["topic"] for row in on.rows("topic", "describe", "--under-min-isr-partitions")] == ["needy"]
+    on.done("topic", "delete", "needy", "--yes")
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_groups(on: On, topic: str, protocol: str) -> None:
     group = f"readers-{protocol}"

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
 
 from logd.broker.cluster.publisher import Asking, Publisher
+from logd.broker.cluster.wanted import Wanted
 from logd.broker.rounds import report
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, MillstreamError
@@ -57,7 +58,7 @@ class Controlling:
 
     def start(self) -> None:
         """Load, and begin deciding behind it."""
-        self._spawn(self._run(), "controller")
+        self._spawn(self._to_its_end(self._serve, "controller"), "controller")
         self._spawn(self._until_gone(), "controller's end")
 
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
@@ -113,36 +114,42 @@ class Controlling:
         except MillstreamError as error:
             log.warning("controller of epoch %d keeps its settings: %s", self.elected.epoch, error)
 
-    async def _run(self) -> None:
+    async def _to_its_end(self, work: Callable[[], Awaitable[None]], name: str) -> None:
+        """What fails ends the controller, and another one is elected."""
         try:
-            image = self.image = ClusterImage.of(await self._store.load())
-            controller = Controller(image, epoch=self.elected.epoch, settings=settings_of(self._config()))
-            publisher = self._publisher = Publisher(
-                self.elected.broker_id, self.elected.epoch, image, self._peers, self._gone
-            )
-            serving = ServingController(
-                controller, self._store, publish=publisher.publish, resigned=self._gone.set
-            )
-            restarted = self._store.restarted(image)
-            await serving.do(lambda controller: controller.take_over(restarted))
-            publisher.publish(())  # brokers that are there are told even if nothing has changed
-            log.info(
-                "controller of epoch %d: %d partitions, brokers %s",
-                self.elected.epoch,
-                len(image.partitions),
-                ", ".join(map(str, sorted(image.brokers))) or "none",
-            )
-            self._serving.set_result(serving)
-            self._spawn(self._rebalance(serving), "preferred replicas")
-            async for live in each_brokers(self._session):
-                alive = [image_of(broker, found) for broker, found in live.items()]
-                await serving.do(lambda controller, alive=alive: controller.see_brokers(alive))  # type: ignore[misc]
+            await work()
         except MillstreamError as error:
             log.warning("controller of epoch %d ends: %s", self.elected.epoch, error)
             self._gone.set()
         except Exception as error:
-            report(f"controller of epoch {self.elected.epoch}", error)
+            report(f"{name}, of the controller of epoch {self.elected.epoch}", error)
             self._gone.set()
+
+    async def _serve(self) -> None:
+        image = self.image = ClusterImage.of(await self._store.load())
+        controller = Controller(image, epoch=self.elected.epoch, settings=settings_of(self._config()))
+        publisher = self._publisher = Publisher(
+            self.elected.broker_id, self.elected.epoch, image, self._peers, self._gone
+        )
+        serving = ServingController(
+            controller, self._store, publish=publisher.publish, resigned=self._gone.set
+        )
+        restarted = self._store.restarted(image)
+        await serving.do(lambda controller: controller.take_over(restarted))
+        publisher.publish(())  # brokers that are there are told even if nothing has changed
+        log.info(
+            "controller of epoch %d: %d partitions, brokers %s",
+            self.elected.epoch,
+            len(image.partitions),
+            ", ".join(map(str, sorted(image.brokers))) or "none",
+        )
+        self._serving.set_result(serving)
+        self._spawn(self._rebalance(serving), "preferred replicas")
+        for name, work in Wanted(self._session, self.elected, serving, self._config).work().items():
+            self._spawn(self._to_its_end(work, name), name)
+        async for live in each_brokers(self._session):
+            alive = [image_of(broker, found) for broker, found in live.items()]
+            await serving.do(lambda controller, alive=alive: controller.see_brokers(alive))  # type: ignore[misc]
 
     async def _rebalance(self, serving: ServingController) -> None:
         while True:

@@ -1,4 +1,5 @@
-"""The consumers of Kafka before 0.9, which kept their groups in ZooKeeper themselves: what is there of them.
+"""The consumers of Kafka before 0.9, which kept their groups in ZooKeeper themselves: what is there of them,
+and how it is taken away.
 
 /consumers/G/ids/C           a member and what it subscribes to; ephemeral
 /consumers/G/owners/T/P      the member's thread that reads a partition; ephemeral
@@ -7,12 +8,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from logd.metadata.zookeeper import paths, znodes
+from logd.metadata.zookeeper.errors import NoNode
 from logd.metadata.zookeeper.session import Session
 from logd.topic_partition import TopicPartition
 
@@ -40,6 +42,11 @@ async def old_groups(session: Session) -> list[str]:
     return await session.find_children(paths.CONSUMERS)
 
 
+async def old_members(session: Session, groups: Sequence[str]) -> list[list[str]]:
+    """The ids of each group's members."""
+    return await session.children_of_all([f"{paths.CONSUMERS}/{name}/ids" for name in groups])
+
+
 async def read_old_group(session: Session, name: str) -> OldGroup | None:
     """All there is of a group; None if there is nothing. BadZnode for an offset that is no number."""
     root = f"{paths.CONSUMERS}/{name}"
@@ -53,6 +60,40 @@ async def read_old_group(session: Session, name: str) -> OldGroup | None:
         {tp: data.decode("utf-8", "replace") for tp, (_, data) in owners.items()},
         {tp: znodes.decode_number(path, data) for tp, (path, data) in offsets.items()},
     )
+
+
+async def old_topics(session: Session, name: str) -> list[str]:
+    """The topics a group has read, in order; also those of which nothing is known but that."""
+    owned = await session.find_children(f"{paths.CONSUMERS}/{name}/owners")
+    return sorted({*owned, *await session.find_children(f"{paths.CONSUMERS}/{name}/offsets")})
+
+
+async def delete_old_group(session: Session, name: str, topic: str | None = None) -> bool:
+    """Delete a group, or what it has of a topic, and the group with its last one; False while it has members.
+
+    NoNode where there is no such group.
+    """
+    root = f"{paths.CONSUMERS}/{name}"
+    if await session.exists(root) is None:
+        raise NoNode(root)
+    if await session.find_children(f"{root}/ids"):
+        return False
+    if topic is None or await old_topics(session, name) == [topic]:
+        await _delete_below(session, root)
+    else:
+        for registry in ("owners", "offsets"):
+            await _delete_below(session, f"{root}/{registry}/{topic}")
+    return True
+
+
+async def _delete_below(session: Session, path: str) -> None:
+    """A znode with all below it, if it is there."""
+    for child in await session.find_children(path):
+        await _delete_below(session, f"{path}/{child}")
+    try:
+        await session.delete(path)
+    except NoNode:
+        return
 
 
 async def _members(session: Session, root: str) -> dict[str, OldMember]:

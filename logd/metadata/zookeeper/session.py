@@ -46,8 +46,9 @@ class Session:
         self.clock = clock
         self._connection = Connection(settings, clock)
 
-    async def open(self) -> Session:
-        """Have a session, and the chroot created if it is missing, as Kafka does at its start.
+    async def open(self, *, create_chroot: bool = True) -> Session:
+        """Have a session, and the chroot created if it is missing, as Kafka does at its start; not where
+        somebody only looks.
 
         Unreachable after `zookeeper.connection.timeout.ms`; NotAllowed.
         """
@@ -56,7 +57,8 @@ class Session:
         try:
             async with asyncio.timeout(seconds):
                 await self._connection.wait()
-                await self._ensure_chroot()
+                if create_chroot:
+                    await self._ensure_chroot()
         except TimeoutError:
             client = self._connection.client
             why = f" ({client.last_error})" if client is not None and client.last_error else ""

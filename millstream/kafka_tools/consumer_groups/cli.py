@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from millstream.kafka_tools.arguments import ZOOKEEPER, Ended, Given, Old, Option, Options
+from millstream.kafka_tools.arguments import Ended, Given, Old, Option, Options
 from millstream.kafka_tools.consumer_groups.terms import SCENARIOS, options_order, print_error
 from millstream.kafka_tools.java_errors import JavaError
 from millstream.kafka_tools.running import (
@@ -79,7 +79,6 @@ OPTIONS = Options(
         VERSION,
     ],
     old={
-        "zookeeper": ZOOKEEPER,
         "broker-list": Old("--bootstrap-server", "bootstrap-server"),
         "new-consumer": Old("there are no other ones", is_ignored=True, has_value=False),
     },
@@ -109,6 +108,10 @@ NO_ACTION = (
 
 def main(arguments: Sequence[str]) -> int:
     """Read the arguments and carry out the one action among them."""
+    if any(argument.partition("=")[0] in ("-zookeeper", "--zookeeper") for argument in arguments):
+        from millstream.kafka_tools.consumer_groups import old_consumers
+
+        return old_consumers.main(arguments)
     given = read_arguments(OPTIONS, arguments)
     _check(given)
     if given.count(*ACTIONS) != 1:

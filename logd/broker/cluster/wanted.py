@@ -1,0 +1,142 @@
+"""What operators and older tools want of the controller by znodes, carried out as Kafka 3's controller does.
+
+/admin/delete_topics/T                a topic is deleted; where delete.topic.enable is false only the znode is
+/admin/preferred_replica_election     partitions are given to their preferred leaders
+/admin/reassign_partitions            partitions move; the znode goes when they have, by which tools see it
+
+What was wanted while there was no controller is found by the next one. A znode is taken away when it is done
+with, also where nothing could be done: the log says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from logd.config.broker import BrokerConfig
+from logd.errors import KafkaError
+from logd.metadata.controller.core import Controller
+from logd.metadata.controller.decision import Decision
+from logd.metadata.controller.election import ElectionType
+from logd.metadata.serving import ServingController
+from logd.metadata.zookeeper import paths, znodes
+from logd.metadata.zookeeper.election import Elected
+from logd.metadata.zookeeper.errors import BadZnode
+from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.triggers import answered
+from logd.metadata.zookeeper.watches import each_children, each_value
+from logd.topic_partition import TopicPartition
+
+MOVES_LOOK_S: Final = 1.0
+"""Between two looks at whether what was to be moved has been."""
+
+log = logging.getLogger("logd.cluster")
+
+
+class Wanted:
+    """Of one election. Each of `work` runs until it is cancelled; a MillstreamError ends the controller."""
+
+    def __init__(
+        self,
+        session: Session,
+        elected: Elected,
+        serving: ServingController,
+        config: Callable[[], BrokerConfig],
+    ) -> None:
+        self._session = session
+        self._elected = elected
+        self._serving = serving
+        self._config = config
+
+    def work(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+        """What is to be run, each in a task of its name."""
+        return {
+            "deletions by znode": self._deletions,
+            "elections by znode": self._elections,
+            "reassignments by znode": self._reassignments,
+        }
+
+    # Deletions
+
+    async def _deletions(self) -> None:
+        async for names in each_children(self._session, paths.DELETE_TOPICS):
+            for name in names:
+                await self._delete(name)
+
+    async def _delete(self, name: str) -> None:
+        path = paths.deletion(name)
+        if self._config().delete_topic_enable:
+            if (await self._serving.do(lambda controller: _deletion(controller, name))).answer:
+                log.info("topic %s is deleted: ZooKeeper's %s wanted it", name, path)
+                return
+            why = "there is no such topic"
+        else:
+            why = "topics are not deleted here: delete.topic.enable is false"
+        # A deletion by request has such a znode as well while it is under way.
+        if await self._session.exists(path) is not None:
+            log.warning("ZooKeeper's %s is taken away: %s", path, why)
+            await answered(self._session, self._elected, path)
+
+    # Elections
+
+    async def _elections(self) -> None:
+        path = paths.PREFERRED_REPLICA_ELECTION
+        async for found in each_value(self._session, path):
+            if found is not None:
+                await self._elect(found[0])
+                await answered(self._session, self._elected, path)
+
+    async def _elect(self, data: bytes) -> None:
+        try:
+            wanted = znodes.decode_partitions(paths.PREFERRED_REPLICA_ELECTION, data)
+        except BadZnode as error:
+            log.warning("nobody is elected, and the znode taken away: %s", error)
+            return
+        decision = await self._serving.do(
+            lambda controller: controller.elect_leaders(ElectionType.PREFERRED, wanted)
+        )
+        _tell("elections", paths.PREFERRED_REPLICA_ELECTION, decision.answer)
+
+    # Reassignments
+
+    async def _reassignments(self) -> None:
+        path = paths.REASSIGN_PARTITIONS
+        async for found in each_value(self._session, path):
+            if found is None:
+                continue
+            await self._reassign(found[0])
+            now = await self._session.find(path)
+            # What was written there meanwhile is read next.
+            if now is not None and now[1].mzxid == found[1].mzxid:
+                await answered(self._session, self._elected, path)
+
+    async def _reassign(self, data: bytes) -> None:
+        """Begin, and wait until all that could begin has ended."""
+        try:
+            wanted = znodes.decode_reassignments(data)
+        except BadZnode as error:
+            log.warning("nothing is moved, and the znode taken away: %s", error)
+            return
+        decision = await self._serving.do(lambda controller: controller.alter_reassignments(wanted))
+        _tell("moves", paths.REASSIGN_PARTITIONS, decision.answer)
+        image = self._serving.controller.image
+        while image.holdings.reassigning & wanted.keys():  # noqa: ASYNC110 (an image tells nobody)
+            await asyncio.sleep(MOVES_LOOK_S)
+
+
+def _deletion(controller: Controller, name: str) -> Decision[bool]:
+    """Whether there is such a topic, once it is this deletion's turn."""
+    topic = controller.image.topics.get(name)
+    if topic is None:
+        return Decision([], False)
+    return Decision(controller.delete_topic(name, topic.topic_id).changes, True)
+
+
+def _tell(what: str, path: str, answers: Mapping[TopicPartition, KafkaError | None]) -> None:
+    begun = sum(refused is None for refused in answers.values())
+    log.info("%d %s: ZooKeeper's %s wanted them", begun, what, path)
+    for tp, refused in answers.items():
+        if refused is not None:
+            log.warning("ZooKeeper's %s, partition %s: %s", path, tp, refused)

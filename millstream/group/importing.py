@@ -1,0 +1,162 @@
+"""`group import`: offsets of a group before Kafka 0.9, which are in ZooKeeper, become committed offsets.
+
+What is not in the log any more, or not yet, is left out and told: a consumer that found such an offset would
+begin wherever its `auto.offset.reset` says, and nobody would hear of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from logd.client import OffsetAndMetadata, TopicPartition
+from logd.errors import MillstreamError
+from logd.metadata.zookeeper.old_consumers import OldGroup
+from millstream.group.old_consumers import known_partitions, read_group
+from millstream.group.reset import INACTIVE
+from millstream.terminal.ensemble import registered, zookeeper
+from millstream.terminal.output import Row
+from millstream.terminal.partitions import parse_partitions
+from millstream.terminal.session import Session
+from millstream.terminal.status import NotFound, Partly
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """An offset of ZooKeeper's. `committed`: what the group has; `why_not`: why it is left out, if it is."""
+
+    tp: TopicPartition
+    offset: int
+    committed: int | None = None
+    why_not: str | None = None
+
+
+async def import_offsets(
+    session: Session,
+    name: str,
+    connect: str,
+    config: Path | None,
+    topics: Sequence[str],
+    *,
+    execute: bool,
+    force: bool,
+    yes: bool,
+) -> list[Planned]:
+    """What was imported, or would be; MillstreamError for a group that is at work."""
+    async with zookeeper(connect, config) as ensemble:
+        group = await read_group(ensemble, name)
+        servers = await registered(ensemble, session.servers)
+    wanted = _wanted(group, topics)
+    async with servers.client() as client:
+        asking = Session(session.form, client, servers)
+        await _check_idle(asking, group, execute=execute, force=force)
+        planned = await _plan(asking, name, wanted)
+        if execute:
+            await _commit(asking, name, planned, yes=yes)
+    return planned
+
+
+def _wanted(group: OldGroup, topics: Sequence[str]) -> dict[TopicPartition, int]:
+    """The offsets asked for; NotFound where the group has none of it."""
+    if not topics:
+        found = dict(group.offsets)
+    else:
+        found = {}
+        for text in topics:
+            topic, partitions = parse_partitions(text)
+            some = {
+                tp: offset
+                for tp, offset in group.offsets.items()
+                if tp.topic == topic and (partitions is None or tp.partition in partitions)
+            }
+            if len(some) < (1 if partitions is None else len(set(partitions))):
+                raise NotFound(f"group {group.name!r} has no offset in ZooKeeper of all of {text}")
+            found |= some
+    if not found:
+        raise NotFound(f"group {group.name!r} has no offsets in ZooKeeper")
+    return found
+
+
+async def _check_idle(session: Session, group: OldGroup, *, execute: bool, force: bool) -> None:
+    """A group that goes on behind the copy would read again, or lose, what its members commit meanwhile."""
+    state = (await session.admin.describe_groups([group.name]))[group.name].state
+    why = None
+    if state not in INACTIVE:
+        why = f"group {group.name!r} is {state} in Kafka: stop its consumers"
+    elif group.members and not force:
+        members = ", ".join(sorted(group.members))
+        why = f"group {group.name!r} has members in ZooKeeper ({members}): stop them, or give --force"
+    if why is None:
+        return
+    if execute:
+        raise MillstreamError(f"{why}. Nothing was imported")
+    session.tell(why)
+
+
+async def _plan(session: Session, group: str, wanted: Mapping[TopicPartition, int]) -> list[Planned]:
+    known = await known_partitions(session, wanted.keys())
+    led = [tp for tp, partition in known.items() if partition.leader >= 0]
+    earliest, latest, committed = await asyncio.gather(
+        session.admin.list_offsets(dict.fromkeys(led, "earliest")),
+        session.admin.list_offsets(dict.fromkeys(led, "latest")),
+        session.admin.list_group_offsets(group),
+    )
+
+    def why_not(tp: TopicPartition, offset: int) -> str | None:
+        if tp not in known:
+            return "there is no such topic or partition"
+        if tp not in earliest or tp not in latest:
+            return "it has no leader"
+        first, end = earliest[tp].offset, latest[tp].offset
+        return None if first <= offset <= end else f"its log goes from {first} to {end}"
+
+    return [
+        Planned(tp, offset, _offset(committed.get(tp)), why_not(tp, offset))
+        for tp, offset in sorted(wanted.items())
+    ]
+
+
+def _offset(committed: OffsetAndMetadata | None) -> int | None:
+    return None if committed is None else committed.offset
+
+
+async def _commit(session: Session, group: str, planned: Sequence[Planned], *, yes: bool) -> None:
+    offsets = {each.tp: each.offset for each in planned if each.why_not is None}
+    if not offsets:
+        return
+    replaced = [
+        f"{each.tp} ({each.committed})"
+        for each in planned
+        if each.tp in offsets and each.committed not in (None, each.offset)
+    ]
+    if replaced:
+        session.confirm(f"Replace offsets that {group} has already, of {', '.join(replaced)}?", yes=yes)
+    await session.admin.alter_group_offsets(group, offsets)
+
+
+def import_rows(group: str, planned: Sequence[Planned]) -> Iterator[Row]:
+    """A row for each partition."""
+    for each in planned:
+        yield {
+            "group": group,
+            "topic": each.tp.topic,
+            "partition": each.tp.partition,
+            "zookeeper_offset": each.offset,
+            "current_offset": each.committed,
+            "new_offset": each.offset if each.why_not is None else None,
+            "left_out": each.why_not,
+        }
+
+
+def tell_left_out(session: Session, planned: Sequence[Planned], *, executed: bool) -> None:
+    """Say what was left out: as Partly, and MillstreamError where it was everything."""
+    left_out = [f"{each.tp} at {each.offset}: {each.why_not}" for each in planned if each.why_not is not None]
+    if not left_out:
+        return
+    text = f"{len(left_out)} of {len(planned)} left out: {'; '.join(left_out)}"
+    if not executed:
+        session.tell(text)
+        return
+    raise Partly(text) if len(left_out) < len(planned) else MillstreamError(text)

@@ -1,0 +1,239 @@
+"""`kafka-consumer-groups --zookeeper`: groups of consumers before Kafka 0.9, as Kafka 1.0's tool had them.
+
+The tools of today refuse `--zookeeper`. Whoever still has such groups gets the lines and the exit status (0,
+whatever comes) that the last tool that knew them had. Offsets are Kafka's where the group has committed there
+as well, by `dual.commit.enabled`, and ZooKeeper's else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from millstream.kafka_tools.arguments import Given, Old, Option, Options
+from millstream.kafka_tools.running import COMMAND_CONFIG, HELP, VERSION, read_arguments, tell
+
+if TYPE_CHECKING:
+    from logd.metadata.zookeeper.old_consumers import OldGroup
+    from logd.metadata.zookeeper.session import Session as ZooKeeper
+    from logd.topic_partition import TopicPartition
+    from millstream.terminal.servers import Servers
+
+IMPORT = "millstream group import --zookeeper, and then --reset-offsets with --bootstrap-server"
+OPTIONS = Options(
+    "This tool helps to list the groups of consumers in ZooKeeper, to describe and to delete them.",
+    [
+        Option("zookeeper", "Where the groups of consumers before Kafka 0.9 are.", "urls"),
+        Option("bootstrap-server", "Not with --zookeeper: brokers are found there.", "server to connect to"),
+        Option("group", "The group to act on; for --delete, again and again.", "consumer group"),
+        Option("topic", "The topic of which groups' offsets and owners are to be deleted.", "topic"),
+        Option("list", "List all groups of consumers."),
+        Option("describe", "Describe a group, with the records that are not read yet."),
+        Option("delete", "Delete groups without members, or what they have of a topic."),
+        Option("new-consumer", "Not with --zookeeper."),
+        Option("timeout", "Has no effect here.", "timeout (ms)"),
+        COMMAND_CONFIG,
+        HELP,
+        VERSION,
+    ],
+    old={"reset-offsets": Old(IMPORT)},
+)
+ACTIONS = ("list", "describe", "delete")
+NOTE = (
+    "Note: This will only show information about consumers that use ZooKeeper (not those using the Java "
+    "consumer API).\n"
+)
+MISSING = "-"
+WIDTHS = {
+    "TOPIC": 30,
+    "PARTITION": 10,
+    "CURRENT-OFFSET": 15,
+    "LOG-END-OFFSET": 15,
+    "LAG": 10,
+    "CONSUMER-ID": 50,
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Read the arguments and carry out the one action among them."""
+    given = read_arguments(OPTIONS, arguments)
+    _check(given)
+    tell(NOTE)
+    from logd.errors import MillstreamError
+    from millstream.terminal.command import run_loop
+
+    try:
+        run_loop(_execute(given))
+    except (MillstreamError, TimeoutError, OSError) as error:
+        _print_error(f"Executing consumer group command failed due to {error}")
+    return 0
+
+
+def _check(given: Given) -> None:
+    if given.count(*ACTIONS) != 1:
+        given.usage("Command must include exactly one action: --list, --describe, --delete, --reset-offset")
+    for option in ("bootstrap-server", "new-consumer"):
+        if given.has(option):
+            given.usage(f"Option '[{option}]' is not valid with '[zookeeper]'.")
+    if given.has("describe"):
+        given.required("group")
+    if given.has("delete") and not given.has("group", "topic"):
+        given.usage("Option [delete] either takes [group], [topic], or both")
+    given.excluded("group", "list")
+    given.excluded("topic", "list", "describe")
+
+
+def _print_error(message: str) -> None:
+    print(f"Error: {message}")
+
+
+async def _execute(given: Given) -> None:
+    from logd.metadata.zookeeper.old_consumers import old_groups
+    from millstream.terminal.ensemble import zookeeper
+
+    async with zookeeper(given.text("zookeeper") or "", None) as ensemble:
+        if given.has("list"):
+            for name in await old_groups(ensemble):
+                print(name)
+        elif given.has("describe"):
+            await _describe(ensemble, given)
+        else:
+            await _delete(ensemble, given)
+
+
+# Describing
+
+
+async def _describe(ensemble: ZooKeeper, given: Given) -> None:
+    from logd.metadata.zookeeper.old_consumers import old_topics, read_old_group
+
+    name = given.texts("group")[0]
+    group = await read_old_group(ensemble, name)
+    if group is None:
+        _print_error(f"The consumer group '{name}' does not exist.")
+        return
+    tps = await _partitions(ensemble, await old_topics(ensemble, name))
+    committed, ends = await _in_kafka(await _servers(ensemble, given), name, tps)
+    offsets = {**group.offsets, **committed}
+    for tp in tps:
+        if tp not in offsets:
+            _print_error(
+                f"Could not fetch offset from zookeeper for group '{name}' partition '{tp}' due to missing "
+                "offset data in zookeeper."
+            )
+    print()
+    _print_row(WIDTHS)
+    for tp in tps:
+        _print_row(_row(tp, offsets.get(tp), ends.get(tp), group.owners.get(tp)))
+    for member in _idle(group):
+        _print_row((*[MISSING] * 5, member))
+
+
+async def _partitions(ensemble: ZooKeeper, topics: Sequence[str]) -> list[TopicPartition]:
+    """All partitions of the topics, as ZooKeeper has them."""
+    from logd.metadata.zookeeper import paths, topic_znodes
+    from logd.topic_partition import TopicPartition
+
+    values = await ensemble.find_all([paths.topic(name) for name in topics])
+    return [
+        TopicPartition(name, index)
+        for name, value in zip(topics, values, strict=True)
+        if value is not None
+        for index in sorted(topic_znodes.decode_topic(name, value[0]).assignments)
+    ]
+
+
+async def _servers(ensemble: ZooKeeper, given: Given) -> Servers:
+    """The brokers that are registered in ZooKeeper."""
+    from millstream.kafka_tools.running import read_client_properties
+    from millstream.terminal.ensemble import registered
+    from millstream.terminal.servers import DEFAULT_SERVERS, Servers
+
+    properties = read_client_properties(given.text("command-config"))
+    return await registered(ensemble, Servers(DEFAULT_SERVERS, properties, is_named=False))
+
+
+async def _in_kafka(
+    servers: Servers, group: str, tps: Sequence[TopicPartition]
+) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]:
+    """What the group has committed in Kafka, and the ends of the logs; nothing where no broker answers."""
+    from logd.client import Admin
+    from logd.errors import MillstreamError
+    from millstream.group.old_consumers import known_partitions
+    from millstream.terminal.output import Format
+    from millstream.terminal.session import Session
+
+    if not tps:
+        return {}, {}
+    try:
+        async with servers.client() as client:
+            known = await known_partitions(Session(Format.TABLE, client, servers), tps)
+            led = [tp for tp, partition in known.items() if partition.leader >= 0]
+            committed, ends = await asyncio.gather(
+                Admin(client).list_group_offsets(group, tps),
+                Admin(client).list_offsets(dict.fromkeys(led, "latest")),
+            )
+    except (MillstreamError, TimeoutError, OSError) as error:
+        _print_error(f"Could not ask brokers due to {error}")
+        return {}, {}
+    return (
+        {tp: found.offset for tp, found in committed.items()},
+        {tp: found.offset for tp, found in ends.items()},
+    )
+
+
+def _row(tp: TopicPartition, offset: int | None, end: int | None, owner: str | None) -> Iterable[object]:
+    from millstream.group.old_consumers import consumer_of
+
+    lag = None if end is None or offset is None or offset == -1 else end - offset
+    return (*tp, offset, end, lag, None if owner is None else consumer_of(owner))
+
+
+def _idle(group: OldGroup) -> list[str]:
+    """Members without a partition, once for each topic that they subscribe to."""
+    from millstream.group.old_consumers import consumer_of
+
+    busy = set(map(consumer_of, group.owners.values()))
+    return [name for name, of in sorted(group.members.items()) if name not in busy for _ in of.subscription]
+
+
+def _print_row(cells: Iterable[Any]) -> None:
+    shown = zip(cells, WIDTHS.values(), strict=True)
+    print(" ".join(f"{MISSING if cell is None else cell!s:<{width}}" for cell, width in shown))
+
+
+# Deleting
+
+
+async def _delete(ensemble: ZooKeeper, given: Given) -> None:
+    from logd.metadata.zookeeper.old_consumers import delete_old_group, old_groups, old_topics
+
+    groups, topic = given.texts("group"), given.text("topic")
+    if not groups:
+        for name in await old_groups(ensemble):
+            if topic in await old_topics(ensemble, name):
+                await delete_old_group(ensemble, name, topic)
+        print(
+            "Deleted consumer group information for all inactive consumer groups for topic "
+            f"'{topic}' in zookeeper."
+        )
+    for name in groups:
+        await _delete_group(ensemble, name, topic)
+
+
+async def _delete_group(ensemble: ZooKeeper, name: str, topic: str | None) -> None:
+    from logd.metadata.zookeeper.errors import NoNode
+    from logd.metadata.zookeeper.old_consumers import delete_old_group
+
+    what = f"group '{name}'" + (f" topic '{topic}'" if topic is not None else "")
+    try:
+        is_deleted = await delete_old_group(ensemble, name, topic)
+    except NoNode:
+        _print_error(f"Delete for {what} failed because group does not exist.")
+        return
+    if not is_deleted:
+        _print_error(f"Delete for {what} failed because its consumers are still active.")
+        return
+    all_of = "" if topic is not None else "all "
+    print(f"Deleted {all_of}consumer group information for {what} in zookeeper.")

@@ -1,0 +1,103 @@
+"""ZooKeeper as a command asks it: `--zookeeper`, its settings, and which brokers are registered there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from millstream.terminal.status import NotAllowed, NotFound, Unreachable
+
+if TYPE_CHECKING:
+    from logd.metadata.zookeeper.session import Session as ZooKeeper
+    from logd.metadata.zookeeper.znodes import Endpoint
+    from millstream.terminal.servers import Servers
+
+CONNECT = "zookeeper.connect"
+PATIENCE = {"zookeeper.connection.timeout.ms": "5000"}
+"""As for brokers: a person waits for the answer."""
+SECURITY_PROTOCOL = "security.protocol"
+
+SomeZooKeeper = Annotated[
+    str | None,
+    typer.Option(
+        "--zookeeper",
+        metavar="HOST:PORT[,HOST:PORT][/CHROOT]",
+        help="Groups of consumers before Kafka 0.9, which are kept there.",
+    ),
+]
+TheZooKeeper = Annotated[
+    str,
+    typer.Option(
+        "--zookeeper", metavar="HOST:PORT[,HOST:PORT][/CHROOT]", help="Where the group's offsets are."
+    ),
+]
+ZooKeeperConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--zk-tls-config-file",
+        metavar="FILE",
+        help="zookeeper.* settings, as of a broker: zookeeper.ssl.*, millstream.zookeeper.digest.",
+    ),
+]
+
+
+@asynccontextmanager
+async def zookeeper(connect: str, file: Path | None) -> AsyncIterator[ZooKeeper]:
+    """A session, ended in the end. ConfigError, Unreachable, NotAllowed; NotFound without the chroot, which
+    is not created here.
+    """
+    from logd.broker.zookeeper_settings import zookeeper_settings
+    from logd.config.properties import read_properties
+    from logd.config.zookeeper import ZooKeeperConfig
+    from logd.metadata.zookeeper import errors
+    from logd.metadata.zookeeper.session import Session
+
+    given = {} if file is None else read_properties(file, "--zk-tls-config-file")
+    settings = zookeeper_settings(ZooKeeperConfig.of({**PATIENCE, **given, CONNECT: connect}))
+    try:
+        session = await Session(settings).open(create_chroot=False)
+        try:
+            if await session.exists("/") is None:
+                raise NotFound(f"ZooKeeper at {settings.connect}: there is no path {settings.chroot}")
+            yield session
+        finally:
+            await session.close()
+    except (errors.Unreachable, errors.ConnectionLost) as error:
+        raise Unreachable(str(error)) from error
+    except errors.NotAllowed as error:
+        raise NotAllowed(f"{error} (--zk-tls-config-file)") from error
+
+
+async def registered(session: ZooKeeper, servers: Servers) -> Servers:
+    """The brokers that are named; if none are, those registered in ZooKeeper that listen by the client's
+    `security.protocol`.
+    """
+    if servers.is_named:
+        return servers
+    protocol = servers.properties.get(SECURITY_PROTOCOL, "PLAINTEXT").upper()
+    found = [
+        f"[{endpoint.host}]:{endpoint.port}" if ":" in endpoint.host else f"{endpoint.host}:{endpoint.port}"
+        for endpoint in await _endpoints(session)
+        if endpoint.security_protocol == protocol
+    ]
+    return replace(servers, bootstrap=",".join(found), is_named=True) if found else servers
+
+
+async def _endpoints(session: ZooKeeper) -> list[Endpoint]:
+    """Those of all brokers; one whose registration cannot be read has none."""
+    from logd.metadata.zookeeper import paths, znodes
+    from logd.metadata.zookeeper.errors import BadZnode
+
+    ids = [name for name in await session.find_children(paths.BROKER_IDS) if name.isdecimal()]
+    values = await session.find_all([f"{paths.BROKER_IDS}/{name}" for name in ids])
+    found: list[Endpoint] = []
+    for name, value in zip(ids, values, strict=True):
+        if value is not None:
+            with suppress(BadZnode):
+                found += znodes.decode_registration(int(name), value[0]).endpoints
+    return found

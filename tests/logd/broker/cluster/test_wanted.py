@@ -1,0 +1,128 @@
+"""What operators and older tools ask the controller for by znodes, written as these write them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from logd.client import Admin, Client, NewTopic
+from logd.metadata.zookeeper import paths
+from logd.metadata.zookeeper.session import Session
+from logd.topic_partition import TopicPartition
+from tests.logd.broker.cluster.brokers import Brokers
+from tests.logd.metadata.zookeeper.sessions import gone, opened
+
+T0 = TopicPartition("t", 0)
+
+
+async def _create(brokers: Brokers, name: str, *replicas: int) -> None:
+    """A topic of one partition on these brokers, all of them in sync."""
+    async with Client(brokers.bootstrap) as client:
+        await Admin(client).create_topics([NewTopic(name, -1, -1, {}, {0: list(replicas)})])
+    await _led(brokers, TopicPartition(name, 0), replicas[0], *replicas)
+
+
+async def _led(brokers: Brokers, tp: TopicPartition, leader: int, *replicas: int) -> None:
+    def holds() -> bool:
+        state = brokers.state(tp)
+        return state is not None and state.leader == leader and set(state.isr) == set(replicas)
+
+    await brokers.until(holds)
+
+
+def _knows(brokers: Brokers, name: str) -> bool:
+    return any(name in each.broker.catalog.topics for each in brokers.up.values())
+
+
+async def _want_deletion(session: Session, name: str) -> None:
+    """As TopicCommand did: a persistent znode without a value."""
+    await session.create(paths.deletion(name))
+
+
+def test_topics_are_deleted(zookeeper: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "logd.cluster")
+
+    async def test() -> None:
+        async with opened(zookeeper) as session:
+            async with Brokers(zookeeper, tmp_path, 2) as brokers:
+                for name in ("t", "late", "stays"):
+                    await _create(brokers, name, 1, 2)
+                await _want_deletion(session, "t")
+                await _want_deletion(session, "unknown")
+                await brokers.until(lambda: not _knows(brokers, "t"))
+                for name in ("t", "unknown"):
+                    await gone(session, paths.deletion(name))
+                assert await session.exists(paths.topic("t")) is None
+                await brokers.until(lambda: not [*tmp_path.glob("*/t-0")])
+                await _create(brokers, "t", 2)
+            await _want_deletion(session, "late")
+            # A controller that ended in the midst of it has got so far.
+            await session.delete(paths.state("late", 0))
+            async with Brokers(zookeeper, tmp_path, 2) as brokers:
+                await brokers.until(lambda: not _knows(brokers, "late"))
+                await gone(session, paths.deletion("late"))
+                assert _knows(brokers, "stays")
+
+    asyncio.run(test())
+    told = caplog.text
+    assert "topic t is deleted: ZooKeeper's /admin/delete_topics/t wanted it" in told
+    assert "/admin/delete_topics/unknown is taken away: there is no such topic" in told
+
+
+def test_topics_are_not_deleted_where_that_is_not_allowed(
+    zookeeper: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        async with opened(zookeeper) as session:
+            async with Brokers(zookeeper, tmp_path, 1, delete_topic_enable="false") as brokers:
+                await _create(brokers, "t", 1)
+                await _want_deletion(session, "t")
+                await gone(session, paths.deletion("t"))
+                assert _knows(brokers, "t")
+
+    asyncio.run(test())
+    assert "/admin/delete_topics/t is taken away: topics are not deleted here: delete.topic.enable" in (
+        caplog.text
+    )
+
+
+def test_preferred_leaders_are_elected_and_partitions_moved(
+    zookeeper: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        async with opened(zookeeper) as session:
+            settings = {"auto.leader.rebalance.enable": "false"}
+            async with Brokers(zookeeper, tmp_path, 3, **settings) as brokers:
+                await _create(brokers, "t", 1, 2)
+                await brokers.stop(1)
+                await _led(brokers, T0, 2, 2)
+                await brokers.start(1)
+                await _led(brokers, T0, 2, 1, 2)
+                for value in (
+                    b'{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"u","partition":7}]}',
+                    b"?",
+                ):
+                    await session.create(paths.PREFERRED_REPLICA_ELECTION, value)
+                    await gone(session, paths.PREFERRED_REPLICA_ELECTION)
+                await _led(brokers, T0, 1, 1, 2)
+                for value in (
+                    b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[3,1]}]}',
+                    b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[9]}]}',
+                    b"",
+                ):
+                    await session.create(paths.REASSIGN_PARTITIONS, value)
+                    await gone(session, paths.REASSIGN_PARTITIONS)
+                    state = brokers.controller.broker.image.partitions[T0]
+                    assert (set(state.replicas), state.is_reassigning) == ({1, 3}, False)
+
+    asyncio.run(test())
+    told = caplog.text
+    assert "/admin/preferred_replica_election, partition u-7: UNKNOWN_TOPIC_OR_PARTITION" in told
+    assert (
+        "nobody is elected, and the znode taken away: ZooKeeper's /admin/preferred_replica_election" in told
+    )
+    assert "/admin/reassign_partitions, partition t-0: INVALID_REPLICA_ASSIGNMENT" in told
+    assert "nothing is moved, and the znode taken away: ZooKeeper's /admin/reassign_partitions is ''" in told
