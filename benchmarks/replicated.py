@@ -89,8 +89,8 @@ def main() -> None:
     options, _ = parser.parse_known_args()
     report = Report("acks=all, one replica and three")
     with tempfile.TemporaryDirectory() as name, started(Path(name), {"min.insync.replicas": 1}) as nodes:
-        nodes.create_topic("one", dict.fromkeys(range(PARTITIONS), [1]))
-        nodes.create_topic("three", dict.fromkeys(range(PARTITIONS), [1, 2, 3]))
+        nodes.create_topic("one", dict.fromkeys(range(PARTITIONS), (1,)))
+        nodes.create_topic("three", dict.fromkeys(range(PARTITIONS), (1, 2, 3)))
         for kind in KINDS:
             frames = options.frames * kind.times
             runs = [

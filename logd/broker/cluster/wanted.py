@@ -5,7 +5,8 @@
 /admin/reassign_partitions            partitions move; the znode goes when they have, by which tools see it
 
 What was wanted while there was no controller is found by the next one. A znode is taken away when it is done
-with, also where nothing could be done: the log says why.
+with, also where nothing could be done: the log says why. Those by which Kafka's brokers tell each other
+(/isr_change_notification, /log_dir_event_notification) are left alone: ours ask the controller by requests.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.election import ElectionType
 from logd.metadata.serving import ServingController
 from logd.metadata.zookeeper import paths, znodes
+from logd.metadata.zookeeper.batches import write_all
 from logd.metadata.zookeeper.election import Elected
-from logd.metadata.zookeeper.errors import BadZnode
+from logd.metadata.zookeeper.errors import BadZnode, NoNode
+from logd.metadata.zookeeper.operations import Delete
 from logd.metadata.zookeeper.session import Session
-from logd.metadata.zookeeper.triggers import answered
 from logd.metadata.zookeeper.watches import each_children, each_value
 from logd.topic_partition import TopicPartition
 
@@ -124,6 +126,15 @@ class Wanted:
         image = self._serving.controller.image
         while image.holdings.reassigning & wanted.keys():  # noqa: ASYNC110 (an image tells nobody)
             await asyncio.sleep(MOVES_LOOK_S)
+
+
+async def answered(session: Session, elected: Elected, path: str) -> None:
+    """What was asked for by this znode is done, or refused: take it away. ControllerMoved."""
+    try:
+        await write_all(session, elected, [Delete(path)])
+    except NoNode:
+        # Whoever asked has taken it back.
+        return
 
 
 def _deletion(controller: Controller, name: str) -> Decision[bool]:

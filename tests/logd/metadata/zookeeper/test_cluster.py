@@ -1,4 +1,4 @@
-"""The cluster's id, producer ids, what tools ask for by znodes, and the groups of old consumers."""
+"""The cluster's id, producer ids, what tools asked for by znodes, and the groups of old consumers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from logd.metadata.zookeeper import paths, triggers, znodes
+from logd.broker.cluster.wanted import answered
+from logd.metadata.zookeeper import paths, znodes
 from logd.metadata.zookeeper.cluster import cluster_id, next_producer_ids
 from logd.metadata.zookeeper.election import elect
 from logd.metadata.zookeeper.errors import BadZnode, ControllerMoved
@@ -51,32 +52,19 @@ def test_producer_ids_are_given_once(connect: str, ensemble: Ensemble) -> None:
     asyncio.run(main())
 
 
-def test_what_tools_ask_for(connect: str) -> None:
+def test_what_tools_asked_for_is_taken_away_by_the_controller(connect: str) -> None:
     async def main() -> None:
         async with opened(connect) as session, opened(connect) as other:
-            assert await triggers.wanted_deletions(session) == []
-            assert await triggers.wanted_reassignments(session) == {}
-            assert await triggers.wanted_preferred_elections(session) == set()
-            assert await triggers.changed_configs(session) == []
-            await session.ensure([paths.deletion("t"), paths.CONFIG_CHANGES])
-            await session.create(paths.REASSIGN_PARTITIONS, znodes.encode_reassignments({T0: (2, 3)}))
-            await session.create(paths.PREFERRED_REPLICA_ELECTION, znodes.encode_partitions([T0, T1]))
-            for entity in ("topics/t", "brokers/1"):
-                told = znodes.encode_config_change(entity)
-                await session.create(paths.CONFIG_CHANGE_PREFIX, told, sequential=True)
-            assert await triggers.wanted_deletions(session) == ["t"]
-            assert await triggers.wanted_reassignments(session) == {T0: (2, 3)}
-            assert await triggers.wanted_preferred_elections(session) == {T0, T1}
-            assert await triggers.changed_configs(session) == ["topics/t", "brokers/1"]
+            await session.ensure([paths.deletion("t"), paths.REASSIGN_PARTITIONS])
             elected = await elect(session, 1, 0)
             assert elected is not None
             for _ in range(2):
-                await triggers.answered(session, elected, paths.deletion("t"))
-            assert await triggers.wanted_deletions(session) == []
+                await answered(session, elected, paths.deletion("t"))
+            assert await session.find_children(paths.DELETE_TOPICS) == []
             await session.delete(paths.CONTROLLER)
             assert await elect(other, 2, 0) is not None
             with pytest.raises(ControllerMoved):
-                await triggers.answered(session, elected, paths.REASSIGN_PARTITIONS)
+                await answered(session, elected, paths.REASSIGN_PARTITIONS)
 
     asyncio.run(main())
 

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from logd.metadata.zookeeper import paths, triggers
+from logd.metadata.zookeeper import paths, znodes
 from logd.metadata.zookeeper.cluster import cluster_id, prepare
 from logd.metadata.zookeeper.election import elect, resign
 from logd.metadata.zookeeper.errors import ControllerMoved
@@ -94,9 +94,14 @@ def test_we_read_what_kafka_writes(connect: str) -> None:
                 producer_ids(0),
             ]
             first = TopicPartition("theirs", 0)
-            assert await triggers.wanted_deletions(session) == ["theirs"]
-            assert await triggers.wanted_reassignments(session) == {first: (7,)}
-            assert await triggers.wanted_preferred_elections(session) == {first}
-            assert await triggers.changed_configs(session) == ["brokers/<default>"]
+            assert await session.find_children(paths.DELETE_TOPICS) == ["theirs"]
+            wanted, _ = await session.get(paths.REASSIGN_PARTITIONS)
+            assert znodes.decode_reassignments(wanted) == {first: (7,)}
+            path = paths.PREFERRED_REPLICA_ELECTION
+            assert znodes.decode_partitions(path, (await session.get(path))[0]) == {first}
+            (told,) = await session.find_children(paths.CONFIG_CHANGES)
+            path = f"{paths.CONFIG_CHANGES}/{told}"
+            changed = znodes.decode_config_change(path, (await session.get(path))[0])
+            assert changed == "brokers/<default>"
 
     asyncio.run(main())
