@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,6 +22,9 @@ from millstream.testing.zookeeper import ZooKeeper
 
 WAIT_S = 30.0
 """A failover takes a session with ZooKeeper (2 s), and longer on a busy machine."""
+
+TIMES_ANEW = "times-anew"
+"""The file, in a folder that is given, that says which place in ZooKeeper is the cluster's."""
 
 
 class Cluster(Kafka):
@@ -46,7 +50,7 @@ class Cluster(Kafka):
         self._home = None if folder is None else Path(folder).resolve()
         self._zookeeper = zookeeper
         self._own_zookeeper: ZooKeeper | None = None
-        self._times_anew = 0
+        self._times_anew = _times_anew(self._home)
         super().__init__()
         self._config = cluster_settings(config or {}, nodes)
         self.brokers: Mapping[int, ClusterBroker] = {id: self._made(id) for id in range(1, nodes + 1)}
@@ -59,16 +63,10 @@ class Cluster(Kafka):
     # Life
 
     def start(self) -> Self:
-        """Start all brokers, and wait until each serves and knows of the others."""
-        if self._zookeeper is None and self._own_zookeeper is None:
-            place = None if self._home is None else self._home / "zookeeper"
-            self._own_zookeeper = ZooKeeper(place).start()
-        self._start_all()
-        return self
-
-    def _start_all(self) -> None:
+        """Start all brokers that do not run, and wait until each serves and knows of the others."""
         waiting = [broker for broker in self.brokers.values() if not broker.is_running]
         try:
+            self._start_zookeeper()
             for broker in waiting:
                 broker.spawn(self._path())
             for broker in waiting:
@@ -77,6 +75,12 @@ class Cluster(Kafka):
         except BaseException:
             self.stop()
             raise
+        return self
+
+    def _start_zookeeper(self) -> None:
+        if self._zookeeper is None and self._own_zookeeper is None:
+            place = None if self._home is None else self._home / "zookeeper"
+            self._own_zookeeper = ZooKeeper(place).start()
 
     def _know_of_each_other(self, views: Mapping[int, View]) -> bool:
         return all(view.alive == self.brokers.keys() for view in views.values())
@@ -112,12 +116,9 @@ class Cluster(Kafka):
         Clients stay connected, unless a broker was killed or paused, a disk had a fault, or brokers' settings
         were changed: then the cluster begins anew, at the same addresses.
         """
-        if self._is_unharmed():
-            try:
+        with suppress(MillstreamError, AssertionError):  # whatever it is: a new one has none of it
+            if self._is_unharmed():
                 self._delete_all_topics()
-            except (MillstreamError, AssertionError):
-                pass  # of whatever reason: a new one has none of it
-            else:
                 return
         self._begin_anew()
 
@@ -143,7 +144,9 @@ class Cluster(Kafka):
             broker.was_harmed = False
             shutil.rmtree(broker.folder / "data", ignore_errors=True)
         self._times_anew += 1
-        self._start_all()
+        if self._home is not None:
+            (self._home / TIMES_ANEW).write_text(str(self._times_anew))
+        self.start()
 
     @property
     def bootstrap_servers(self) -> str:
@@ -266,6 +269,14 @@ class Cluster(Kafka):
                 said = "\n".join(f"broker {id}: {told(view)}" for id, view in views.items())
                 raise AssertionError(f"after {seconds:g} s\n{said}")
             time.sleep(LOOK_AGAIN_S)
+
+
+def _times_anew(home: Path | None) -> int:
+    """How often the cluster in a folder has begun anew."""
+    try:
+        return 0 if home is None else int((home / TIMES_ANEW).read_text())
+    except FileNotFoundError:
+        return 0
 
 
 def _alive(view: View) -> str:

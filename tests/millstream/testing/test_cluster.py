@@ -228,10 +228,12 @@ def test_coordinators_that_are_killed_have_followers(cluster: Cluster) -> None:
 def test_a_given_folder_stays(tmp_path: Path) -> None:
     with Cluster(1, folder=tmp_path) as cluster:
         cluster.produce("orders", ["a"])
-        temporary = cluster.brokers[1].folder
-        assert temporary.is_relative_to(tmp_path)
+        cluster.brokers[1].kill()
+        cluster.clean()
+        cluster.produce("orders", ["b"])
+        assert cluster.brokers[1].folder.is_relative_to(tmp_path)
     with Cluster(1, folder=tmp_path) as cluster:
-        assert texts(cluster) == ["a"]
+        assert texts(cluster) == ["b"]
 
 
 @deep
@@ -264,8 +266,10 @@ def test_settings_that_are_each_brokers_own_are_refused() -> None:
 
 def test_without_java_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
+    cluster = Cluster(3)
     with pytest.raises(BrokerError, match=r"ZooKeeper needs Java.*: install a JRE"):
-        Cluster(3).start()
+        cluster.start()
+    assert not any(broker.folder.exists() for broker in cluster.brokers.values())
 
 
 def test_without_pyspark_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
