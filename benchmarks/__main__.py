@@ -12,6 +12,7 @@ ALL = (
     "sessions",
     "assigned",
     "startup",
+    "in_process",
     "recovery",
     "partitions",
     "compaction",

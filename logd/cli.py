@@ -16,7 +16,6 @@ import typer
 
 if TYPE_CHECKING:
     from logd.broker.broker import Broker
-    from logd.broker.cluster.shared import Shared
     from logd.config.load import Loaded
     from logd.embedded import EmbeddedBroker
     from logd.errors import MillstreamError
@@ -80,7 +79,7 @@ def run(path: Path | None, overrides: list[str]) -> int:
 
 
 async def _serve(loaded: Loaded, started: float) -> int:
-    from logd.embedded import EmbeddedBroker
+    from logd.embedded import EmbeddedBroker, shared_of
     from logd.errors import ConfigError, MillstreamError
 
     gc.set_threshold(*COLLECTED_AFTER)
@@ -97,8 +96,12 @@ async def _serve(loaded: Loaded, started: float) -> int:
         dead = True
         stop.set()
 
+    def failed(error: MillstreamError) -> None:
+        log.critical("%s: stopping", error)
+        on_dead()
+
     try:
-        shared = _shared(loaded, on_dead)
+        shared = shared_of(loaded.config, failed)
         embedded = EmbeddedBroker(loaded.config, on_dead=on_dead, shared=shared)
         if shared is None:
             await embedded.start()
@@ -136,23 +139,6 @@ async def _started(embedded: EmbeddedBroker, stop: asyncio.Event) -> bool:
     finally:
         stopping.cancel()
     return True
-
-
-def _shared(loaded: Loaded, on_dead: Callable[[], None]) -> Shared | None:
-    """The cluster to join; None: the broker coordinates itself. ConfigError."""
-    from logd.config.zookeeper import ZooKeeperConfig
-
-    zookeeper = ZooKeeperConfig.of(loaded.config.given)
-    if not zookeeper.millstream_cluster_preview:
-        return None
-    from logd.broker.cluster.shared import Shared
-    from logd.broker.zookeeper_settings import zookeeper_settings
-
-    def failed(error: MillstreamError) -> None:
-        log.critical("%s: stopping", error)
-        on_dead()
-
-    return Shared(zookeeper_settings(zookeeper), failed=failed)
 
 
 def _ready_line(broker: Broker, started: float) -> str:

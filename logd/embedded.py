@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from logd.api.dispatch import Serving, serve
 from logd.broker.broker import Broker, wall_clock_ms
 from logd.config.broker import BrokerConfig
-from logd.errors import ErrorCode, KafkaError
+from logd.config.zookeeper import ZooKeeperConfig
+from logd.errors import ErrorCode, KafkaError, MillstreamError
 from logd.server.server import Server
 from logd.storage.disk import Disk
 
@@ -31,6 +32,30 @@ class PartitionEnds(NamedTuple):
     log_start_offset: int
     high_watermark: int
     last_stable_offset: int
+
+
+class PartitionState(NamedTuple):
+    """Who leads a partition (-1: nobody), who holds it, and who is in sync, as a broker has been told."""
+
+    topic: str
+    partition: int
+    leader: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+def shared_of(config: BrokerConfig, failed: Callable[[MillstreamError], None]) -> Shared | None:
+    """The cluster that a broker with these settings joins; None: it coordinates itself. ConfigError.
+
+    `failed` is called when the broker may not go on among the others, with why.
+    """
+    zookeeper = ZooKeeperConfig.of(config.given)
+    if not zookeeper.millstream_cluster_preview:
+        return None
+    from logd.broker.cluster.shared import Shared
+    from logd.broker.zookeeper_settings import zookeeper_settings
+
+    return Shared(zookeeper_settings(zookeeper), failed=failed)
 
 
 class EmbeddedBroker:
@@ -104,6 +129,28 @@ class EmbeddedBroker:
             )
             for key, partition in sorted(self.broker.catalog.partitions.items())
         ]
+
+    def states(self) -> list[PartitionState]:
+        """Every partition of a cluster of several brokers; a broker by itself has nothing to say here."""
+        return [
+            PartitionState(*tp, state.leader, state.replicas, state.isr)
+            for tp, state in sorted(self.broker.image.partitions.items())
+        ]
+
+    @property
+    def topics(self) -> list[str]:
+        """Every topic, internal ones included."""
+        return list(self.broker.image.topics)
+
+    @property
+    def alive(self) -> list[int]:
+        """The brokers of a cluster of several that are alive."""
+        return list(self.broker.image.brokers)
+
+    @property
+    def controller_id(self) -> int:
+        """The broker that is the controller, -1 where nobody is known to be."""
+        return self.broker.cluster.controller_id
 
     @property
     def has_own_settings(self) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from logd.api.context import RequestContext
 from logd.api.transaction_codes import code_for
+from logd.broker.coordinator import partition_for
 from logd.broker.topic import GROUP_OFFSETS
 from logd.errors import KafkaError
-from logd.groups import partition_for
 from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity
 from logd.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

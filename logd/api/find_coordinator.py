@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Final
 
 from logd.api.context import RequestContext
+from logd.broker.coordinator import partition_for
 from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE, Topic
 from logd.errors import ErrorCode, KafkaError
-from logd.groups import partition_for
 from logd.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 REQUEST = FindCoordinatorRequest

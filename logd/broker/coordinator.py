@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator
 from typing import ClassVar, Generic, Protocol, TypeVar
@@ -23,6 +24,21 @@ from logd.storage import Log
 from logd.topic_partition import TopicPartition
 
 log = logging.getLogger("logd.broker")
+
+
+def partition_for(key: str, partition_count: int) -> int:
+    """The partition of an internal topic that a group or a transactional id lives in: Java's
+    `abs(hashCode) % count`.
+
+    Java hashes UTF-16 code units, and `Utils.abs` gives 0 for the smallest int.
+    """
+    units = key.encode("utf-16-be", "surrogatepass")
+    code = 0
+    for (unit,) in struct.iter_unpack(">H", units):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    if code >= 0x80000000:
+        code -= 0x100000000
+    return (0 if code == -0x80000000 else abs(code)) % partition_count
 
 
 class CoordinatorPartition(Protocol):

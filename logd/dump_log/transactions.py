@@ -6,10 +6,9 @@ import struct
 from pathlib import Path
 from typing import Final, TextIO
 
-import crc32c
-
 from logd.dump_log.findings import Findings
 from logd.dump_log.segments import optional_long
+from logd.records.crc import crc32c
 
 _SNAPSHOT_HEAD: Final = struct.Struct(">hIi")
 _SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
@@ -31,7 +30,7 @@ def dump_snapshot(path: Path, out: TextIO, findings: Findings) -> None:
     if version != _SNAPSHOT_VERSION:
         findings.complain(path, f"Snapshot contained an unknown file version {version}")
         return
-    if crc32c.crc32c(data[_CRC_START:]) != crc:
+    if crc32c(data[_CRC_START:]) != crc:
         findings.complain(path, "Snapshot is corrupt (CRC is no longer valid). Stored crc: " + str(crc))
         return
     end = _SNAPSHOT_HEAD.size + count * _SNAPSHOT_ENTRY.size

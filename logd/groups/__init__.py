@@ -13,7 +13,6 @@ from logd.groups.records import (
     CoordinatorRecord,
     decode_record,
     encode_record,
-    partition_for,
 )
 from logd.groups.settings import GroupSettings
 from logd.groups.shard import GroupShard
@@ -35,5 +34,4 @@ __all__ = [
     "TransactionEnd",
     "decode_record",
     "encode_record",
-    "partition_for",
 ]

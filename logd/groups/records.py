@@ -12,7 +12,6 @@ of its own), groups in version 3; every version is read.
 
 from __future__ import annotations
 
-import struct
 from typing import Annotated, ClassVar, Final, NamedTuple
 
 from logd.wire import decode_versioned, encode_versioned
@@ -130,17 +129,3 @@ def decode_record(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
         group = None if value is None else decode_versioned(GroupMetadataValue, value)
         return GroupRecord(decode_versioned(GroupMetadataKey, key), group)
     return None
-
-
-def partition_for(group_id: str, partition_count: int) -> int:
-    """The partition of `__consumer_offsets` a group lives in: Java's `abs(hashCode) % count`.
-
-    Java hashes UTF-16 code units, and `Utils.abs` gives 0 for the smallest int.
-    """
-    units = group_id.encode("utf-16-be", "surrogatepass")
-    code = 0
-    for (unit,) in struct.iter_unpack(">H", units):
-        code = (31 * code + unit) & 0xFFFFFFFF
-    if code >= 0x80000000:
-        code -= 0x100000000
-    return (0 if code == -0x80000000 else abs(code)) % partition_count

@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-import crc32c
-
 from logd.records.compression import Codec, compress
+from logd.records.crc import crc32c
 from logd.records.header import (
     APPEND_TIME_BIT,
     CODEC_MASK,
@@ -166,7 +165,7 @@ def estimate_size(record: NewRecord) -> int:
 def seal(header: BatchHeader, body: Buffer) -> bytes:
     """Header and body as one batch with its CRC, the body copied once."""
     packed = bytearray(HEADER.pack(*header))
-    crc = crc32c.crc32c(body, crc32c.crc32c(memoryview(packed)[CRC_START:]))
+    crc = crc32c(body, crc32c(memoryview(packed)[CRC_START:]))
     packed[17:21] = crc.to_bytes(4, "big")
     return b"".join((packed, body))
 

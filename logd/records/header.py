@@ -27,10 +27,9 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-import crc32c
-
 from logd.errors import CorruptRecordBatch
 from logd.records.compression import Codec
+from logd.records.crc import crc32c
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Where batches are read from. A memoryview has to be one of bytes (format B)."""
@@ -185,7 +184,7 @@ def whole_batches_size(buffer: Buffer, pos: int = 0) -> int:
 
 def compute_crc(buffer: Buffer, pos: int, size: int) -> int:
     """CRC-32C of the batch of `size` bytes at `pos`: everything from the attributes on."""
-    return crc32c.crc32c(memoryview(buffer)[pos + CRC_START : pos + size])
+    return crc32c(memoryview(buffer)[pos + CRC_START : pos + size])
 
 
 def check_crc(buffer: Buffer, pos: int, header: BatchHeader) -> None:
@@ -193,7 +192,7 @@ def check_crc(buffer: Buffer, pos: int, header: BatchHeader) -> None:
     size = LOG_OVERHEAD + header.batch_length
     if len(buffer) - pos < size:
         raise CorruptRecordBatch(f"batch of {size} bytes cut off after {len(buffer) - pos}")
-    found = crc32c.crc32c(memoryview(buffer)[pos + CRC_START : pos + size])
+    found = crc32c(memoryview(buffer)[pos + CRC_START : pos + size])
     if found != header.crc:
         raise CorruptRecordBatch(f"batch CRC is {found:#010x}, its header says {header.crc:#010x}")
 

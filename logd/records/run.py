@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import crc32c
-
 from logd.errors import CorruptRecordBatch
 from logd.records.control import Marker, parse_marker
+from logd.records.crc import crc32c
 from logd.records.header import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -61,7 +60,7 @@ def check_run(
     epochs: list[tuple[int, int]] = []
     of_producers: list[int] = []
     markers: dict[int, Marker] = {}
-    unpack, make, crc32 = HEADER.unpack_from, BatchHeader._make, crc32c.crc32c
+    unpack, make, crc32 = HEADER.unpack_from, BatchHeader._make, crc32c
     pos, end = 0, len(view)
     while end - pos >= HEADER_SIZE:
         header = make(unpack(view, pos))

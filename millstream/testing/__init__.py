@@ -1,4 +1,4 @@
-"""A Kafka for tests: a broker in a process or a thread of its own, faults, assertions, pytest fixtures.
+"""A Kafka for tests: a broker in a process or a thread of its own, clusters, faults, assertions, fixtures.
 
     from millstream.testing import Broker
 
@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from millstream.testing.broker import Broker
+    from millstream.testing.cluster import Cluster
     from millstream.testing.container import KafkaContainer
     from millstream.testing.errors import BrokerError
     from millstream.testing.records import ReadRecord
     from millstream.testing.request import Request
 
-__all__ = ["Broker", "BrokerError", "KafkaContainer", "ReadRecord", "Request"]
+__all__ = ["Broker", "BrokerError", "Cluster", "KafkaContainer", "ReadRecord", "Request"]
 
 _HOMES = {
     "Broker": "broker",
     "BrokerError": "errors",
+    "Cluster": "cluster",
     "KafkaContainer": "container",
     "ReadRecord": "records",
     "Request": "request",

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
-import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from logd.errors import ErrorCode, KafkaError
-from millstream.testing.assertions import Key, exactly_once, lag_told
 from millstream.testing.faults import Faults
-from millstream.testing.process import ProcessHost
-from millstream.testing.records import ReadRecord, Text, new_record
-from millstream.testing.report import report
+from millstream.testing.kafka import Kafka
 from millstream.testing.request import Request
 
 if TYPE_CHECKING:
-    from millstream.testing.client import SyncClient
     from millstream.testing.host import Host
 
-LOOK_AGAIN_S = 0.02
-WAIT_S = 10.0
 
-
-class Broker:
+class Broker(Kafka):
     """Kafka for a test, as a context manager or by `start` and `stop`.
 
     `config`: Kafka's keys, on top of `settings.DEFAULTS`. `in_process`: a thread of this process instead of a
@@ -43,8 +36,8 @@ class Broker:
         in_process: bool = False,
         folder: Path | str | None = None,
     ) -> None:
+        super().__init__()
         self._host = _host(dict(config or {}), in_process, folder)
-        self._client: SyncClient | None = None
         self.faults = Faults(self._host)
 
     # Life
@@ -57,9 +50,7 @@ class Broker:
 
     def stop(self) -> None:
         """End it. A temporary folder goes with it."""
-        if self._client is not None:
-            client, self._client = self._client, None
-            client.close()
+        self._close_client()
         self._host.stop()
 
     def __enter__(self) -> Self:
@@ -137,7 +128,7 @@ class Broker:
             raise ValueError(f"the clock cannot be put back ({seconds} s): clean() brings back the real time")
         self._host.ask("advance", seconds=seconds)
 
-    # Topics and records
+    # Contents
 
     def topic(self, name: str, partitions: int = 1, config: Mapping[str, object] | None = None) -> str:
         """Create a topic, with Kafka's topic keys; its name."""
@@ -145,94 +136,27 @@ class Broker:
         self._host.ask("create_topic", name=name, partitions=partitions, configs=configs)
         return name
 
-    def produce(
-        self,
-        topic: str,
-        values: Iterable[Text | tuple[Text, Text]],
-        *,
-        partition: int | None = None,
-        headers: Mapping[str, Text] | None = None,
-        timestamp: int | None = None,
-    ) -> None:
-        """Write records: values, or pairs of key and value, and wait until they are acknowledged.
-
-        A topic that is not there is created. Records go where Kafka's default partitioner has them, unless
-        `partition` says. `timestamp` is in milliseconds since 1970. KafkaError.
-        """
-        from millstream.testing import client
-
-        records = [new_record(value, headers, timestamp) for value in values]
-        self._ask_client().run(
-            lambda asked: client.produce(asked, topic, records, partition), creates_topics=True
-        )
-
-    def records(self, topic: str) -> list[ReadRecord]:
-        """All committed records of a topic, by partition and offset. KafkaError where there is none."""
-        from millstream.testing import client
-
-        return self._ask_client().run(lambda asked: client.read(asked, topic))
-
-    def wait_for_records(self, topic: str, count: int, *, seconds: float = WAIT_S) -> list[ReadRecord]:
-        """`records`, as soon as there are so many; AssertionError when there are not in time. The topic need
-        not be there yet.
-        """
-        deadline = time.monotonic() + seconds
-        while len(found := self._records_so_far(topic)) < count:
-            if time.monotonic() > deadline:
-                raise AssertionError(f"{len(found)} records in {topic!r} after {seconds:g} s, not {count}")
-            time.sleep(LOOK_AGAIN_S)
-        return found
-
-    def _records_so_far(self, topic: str) -> list[ReadRecord]:
-        try:
-            return self.records(topic)
-        except KafkaError as error:
-            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            return []
-
-    # Assertions
-
-    def wait_lag_zero(self, group: str, topics: Collection[str] = (), *, seconds: float = WAIT_S) -> None:
-        """Wait until a group has committed all records of the partitions it has committed offsets for, and of
-        all partitions of `topics`; AssertionError, saying what is left, when it has not in time.
-        """
-        from millstream.testing import client
-
-        names = [topics] if isinstance(topics, str) else list(topics)
-        deadline = time.monotonic() + seconds
-        while True:
-            unread = self._ask_client().run(lambda asked: client.unread(asked, group, names))
-            if unread and not any(unread.values()):
-                return
-            if time.monotonic() > deadline:
-                raise AssertionError(f"after {seconds:g} s {lag_told(group, unread)}")
-            time.sleep(LOOK_AGAIN_S)
-
-    def assert_exactly_once(
-        self, topic: str, *, key: Key | None = None, expected: Iterable[object] | None = None
-    ) -> None:
-        """Have each key once among a topic's committed records; with `expected`, all of these and no other.
-
-        `key` makes it of a record (`key=lambda record: record.value`); without it it is the record's key, in
-        bytes. AssertionError with offsets.
-        """
-        exactly_once(self.records(topic), key, expected)
-
     def requests(self) -> list[Request]:
         """The last requests (`requests.KEPT` at most) since the start or `clean`, the oldest first."""
         return [Request(*request) for request in self._host.ask("requests")]
 
     def report(self) -> str:
         """Where topics end, and the last requests: what a failed test prints."""
+        from millstream.testing.report import report
+
         return report(self._host)
 
-    def _ask_client(self) -> SyncClient:
-        if self._client is None:
-            from millstream.testing.client import SyncClient
 
-            self._client = SyncClient(lambda: self.bootstrap_servers)
-        return self._client
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """What imports make stays: looking for garbage in it again and again takes a tenth of their time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _host(config: Mapping[str, object], in_process: bool, folder: Path | str | None) -> Host:
@@ -240,7 +164,9 @@ def _host(config: Mapping[str, object], in_process: bool, folder: Path | str | N
     # Resolved: on macOS the temporary folder is a link, and a broker tells of real names.
     home = Path(folder if folder is not None else tempfile.mkdtemp(prefix="millstream-")).resolve()
     if in_process:
-        from millstream.testing.in_process import ThreadHost
-
+        with _no_garbage_collection():
+            from millstream.testing.in_process import ThreadHost
         return ThreadHost(home, config, keeps=keeps)
+    from millstream.testing.process import ProcessHost
+
     return ProcessHost(home, config, keeps=keeps)

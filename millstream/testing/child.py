@@ -10,13 +10,14 @@ It ends with its input: no broker outlives the test run that started it, however
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import logging
 import os
 import shutil
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def main() -> None:
     begun = json.loads(sys.stdin.buffer.readline())
     folder = Path(begun["folder"])
     served = Served(loop, folder, begun["config"])
-    loop.run_until_complete(_serve(loop, served))
+    loop.run_until_complete(_until_input_ends(loop, served))
     if begun["keeps"]:
         loop.run_until_complete(served.stop())
     else:
@@ -45,9 +46,26 @@ def main() -> None:
     os._exit(0)  # threads and clients are not waited for
 
 
-async def _serve(loop: ClockedLoop, served: Served) -> None:
+async def _until_input_ends(loop: ClockedLoop, served: Served) -> None:
     commands = asyncio.StreamReader(limit=LINE_BYTES_MAX)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
+    serving = loop.create_task(_serve(commands, served))
+    # Also amid a command: a start among other brokers waits for them, who may have ended as well.
+    await loop.connect_read_pipe(lambda: _Input(commands, serving.cancel), sys.stdin)
+    with contextlib.suppress(asyncio.CancelledError):
+        await serving
+
+
+class _Input(asyncio.StreamReaderProtocol):
+    def __init__(self, reader: asyncio.StreamReader, ended: Callable[[], object]) -> None:
+        super().__init__(reader)
+        self._ended = ended
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._ended()
+
+
+async def _serve(commands: asyncio.StreamReader, served: Served) -> None:
     await _answer(served.start())
     while line := await commands.readline():
         command = json.loads(line)

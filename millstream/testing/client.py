@@ -8,11 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
-from logd.client import Admin, BatchFetcher, BatchProducer, Client, OffsetSpec, TopicPartition
+from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, OffsetSpec, TopicPartition
 from logd.records import NewRecord
 from millstream.testing.records import ReadRecord, in_order
 
 T = TypeVar("T")
+
+GROUP, TRANSACTION = 0, 1
+"""Kinds of coordinators, for `Client.coordinator`."""
 
 TIMEOUT_MS = 30_000
 MISSING_TOPIC_WAIT_MS = 200
@@ -68,6 +71,18 @@ async def produce(
         for ack in acks:
             ack.result()
     return [TopicPartition(topic, place) for place in places]
+
+
+async def create_topic(
+    client: Client, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+) -> None:
+    """Create a topic, which has leaders then."""
+    await Admin(client).create_topics([NewTopic(name, partitions, replication_factor, configs)])
+
+
+async def delete_topics(client: Client, names: Collection[str]) -> None:
+    """Delete topics, internal ones too; those that are not there are fine."""
+    await Admin(client).delete_topics(names, missing_ok=True)
 
 
 async def read(client: Client, topic: str) -> list[ReadRecord]:

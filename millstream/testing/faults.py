@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from millstream.testing.host import Host
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from millstream.testing.host import Host
 
 
-class Faults:
-    """Each takes effect on return. `Broker.clean`, which the fixtures call, takes back what still waits."""
+class NodeFaults:
+    """What can befall any broker, also one of several.
+
+    Each takes effect on return. `clean`, which the fixtures call, takes back what still waits.
+    """
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -22,6 +28,24 @@ class Faults:
         acknowledgement), "OffsetCommit", "EndTxn", "CreateTopics" ... BrokerError for one that is none.
         """
         self._host.ask("lose_answers", api=api, count=count)
+
+    def slow_disk(self, seconds: float) -> None:
+        """Have each write and each fsync take so much longer, until `heal_disk`; everything waits for it."""
+        self._host.ask("slow_disk", seconds=seconds)
+
+    def full_disk(self, room: int = 0) -> None:
+        """Let `room` bytes more be written. A write that does not fit fails; the log folder goes offline and,
+        as it is the only one, the broker stops. `Broker.restart` brings it back, with room.
+        """
+        self._host.ask("full_disk", room=room)
+
+    def heal_disk(self) -> None:
+        """Take the disk's faults back."""
+        self._host.ask("heal_disk")
+
+
+class Faults(NodeFaults):
+    """And what can befall one that is all there is: it coordinates every group and every transaction."""
 
     def move_coordinators(self) -> None:
         """Take the groups and the transactions away from this broker, until a client looks for them.
@@ -39,17 +63,3 @@ class Faults:
         """
         epoch: int = self._host.ask("fence", transactional_id=transactional_id)
         return epoch
-
-    def slow_disk(self, seconds: float) -> None:
-        """Have each write and each fsync take so much longer, until `heal_disk`; everything waits for it."""
-        self._host.ask("slow_disk", seconds=seconds)
-
-    def full_disk(self, room: int = 0) -> None:
-        """Let `room` bytes more be written. A write that does not fit fails; the log folder goes offline and,
-        as it is the only one, the broker stops. `Broker.restart` brings it back, with room.
-        """
-        self._host.ask("full_disk", room=room)
-
-    def heal_disk(self) -> None:
-        """Take the disk's faults back."""
-        self._host.ask("heal_disk")

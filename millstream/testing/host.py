@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
+SECONDS_MAX = 100.0
+"""How long a start or a command may take; on a busy machine too only a hang comes so far."""
+
 
 class Host(Protocol):
     """`process.ProcessHost` or `in_process.ThreadHost`. Every method may raise BrokerError."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from logd.errors import ConfigError, MillstreamError
 from millstream.testing.clock import ClockedLoop
 from millstream.testing.errors import BrokerError
-from millstream.testing.process import SECONDS_MAX
+from millstream.testing.host import SECONDS_MAX
 from millstream.testing.served import Served
 
 T = TypeVar("T")

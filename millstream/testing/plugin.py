@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from millstream.testing.broker import Broker
     from millstream.testing.connect_worker import ConnectWorkers
+    from millstream.testing.kafka import Kafka
+    from millstream.testing.shared_clusters import ClusterLoans, SharedClusters
 
 MARKER = (
     "millstream(config=None, in_process=None, own=False): the test's broker. config: Kafka's keys for a "
@@ -24,7 +26,8 @@ MARKER = (
 PACKAGES = frozenset({"connect", "logd", "millstream", "mirror", "plugins", "pyspark_millstream", "streams"})
 """Those of Millstream's distribution."""
 _WISHES = ("config", "in_process", "own")
-_broker: pytest.StashKey[Broker] = pytest.StashKey()
+_used: pytest.StashKey[list[Kafka]] = pytest.StashKey()
+"""By a test: brokers and clusters."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -113,14 +116,39 @@ def millstream(request: pytest.FixtureRequest, _millstream_shared: SharedBrokers
     config = wishes.get("config")
     if config is None and not wishes.get("own"):
         broker = _millstream_shared.lend(in_process)
-        request.node.stash[_broker] = broker
+        _use(request.node, broker)
         yield broker
         return
     from millstream.testing.broker import Broker
 
     with Broker({**_configured(request.config), **(config or {})}, in_process=in_process) as broker:
-        request.node.stash[_broker] = broker
+        _use(request.node, broker)
         yield broker
+
+
+@pytest.fixture(scope="session")
+def _millstream_clusters(pytestconfig: pytest.Config) -> Iterator[SharedClusters]:
+    from millstream.testing.shared_clusters import SharedClusters
+
+    shared = SharedClusters(_configured(pytestconfig))
+    yield shared
+    shared.stop()
+
+
+@pytest.fixture
+def millstream_cluster(
+    request: pytest.FixtureRequest, _millstream_clusters: SharedClusters
+) -> Iterator[ClusterLoans]:
+    """Clusters: `millstream_cluster(3)` is one of three brokers with nothing in it: `.bootstrap_servers`,
+    `.topic(name)`, `.leader(topic)`, `.brokers[1].kill()`, ... Tests share them, cleaned in between.
+
+    It takes Java and the extra `spark`, whose jars have ZooKeeper.
+    """
+    from millstream.testing.shared_clusters import ClusterLoans
+
+    loans = ClusterLoans(_millstream_clusters, lambda cluster: _use(request.node, cluster))
+    yield loans
+    loans.give_back()
 
 
 @pytest.fixture
@@ -140,9 +168,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     """Add to a failed test where its topics end and what was asked last."""
     outcome = yield
     report = outcome.get_result()
-    broker = item.stash.get(_broker, None)
-    if report.when != "teardown" and report.failed and broker is not None:
-        report.sections.append((f"Millstream at {broker.bootstrap_servers}", broker.report()))
+    if report.when != "teardown" and report.failed:
+        for kafka in item.stash.get(_used, ()):
+            report.sections.append((f"Millstream at {kafka.bootstrap_servers}", kafka.report()))
+
+
+def _use(node: pytest.Item, kafka: Kafka) -> None:
+    """The test's report tells of it, if it fails."""
+    node.stash.setdefault(_used, []).append(kafka)
 
 
 def _wishes(node: pytest.Item) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ LOG_LINES = 10
 def report(host: Host) -> str:
     """The topics' ends and the last requests; of a broker that has ended, its last words."""
     try:
-        return "\n".join([*_ends(host.ask("ends")), "", *_requests(host.ask("requests"))])
+        return "\n".join([*_ends(host.ask("ends")), "", *requests_told(host.ask("requests"))])
     except BrokerError as error:
         return "\n".join([f"the broker cannot be asked: {error}", *host.log.splitlines()[-LOG_LINES:]])
 
@@ -26,11 +26,17 @@ def _ends(ends: Sequence[Sequence[Any]]) -> list[str]:
         return ["no topics"]
     lines = ["partition: first offset to end (last stable offset where it is another)"]
     for topic, partition, first, end, stable in ends:
-        lines.append(f"  {topic}-{partition}: {first} to {end}" + (f" ({stable})" if stable != end else ""))
+        lines.append(f"  {topic}-{partition}: {ends_told(first, end, stable)}")
     return lines
 
 
-def _requests(requests: Sequence[Sequence[Any]]) -> list[str]:
+def ends_told(first: int, end: int, stable: int) -> str:
+    """From where to where a partition has records."""
+    return f"{first} to {end}" + (f" ({stable})" if stable != end else "")
+
+
+def requests_told(requests: Sequence[Sequence[Any]]) -> list[str]:
+    """The last of these, a line each."""
     told = requests[-REQUESTS_TOLD:]
     if not told:
         return ["no requests"]

@@ -16,6 +16,8 @@ from millstream.testing.request import Request
 
 KEPT = 200
 """So many of the last requests are remembered."""
+_BROKERS = b"broker-"
+"""How the client ids begin by which brokers ask each other."""
 _HEAD = struct.Struct(">hhih")  # API key, version, correlation id, length of the client id
 
 
@@ -28,6 +30,8 @@ class Requests:
         self._now_ms = now_ms
         self._seen: deque[tuple[int, bytes, int, int]] = deque(maxlen=KEPT)
         self._to_lose: dict[int, int] = {}
+        self.omits_brokers = False
+        """Whether what other brokers ask, followers without an end, is not noted."""
         self.coordinator_found: Callable[[], None] = _nothing
 
     def seen(self) -> list[Request]:
@@ -54,7 +58,8 @@ class Requests:
                 return serve(view, pos, end, context)
             key, version, _, length = _HEAD.unpack_from(view, pos)
             name = view[pos + _HEAD.size : min(pos + _HEAD.size + max(length, 0), end)]
-            self._seen.append((self._now_ms(), bytes(name), key, version))
+            if not (self.omits_brokers and bytes(name[: len(_BROKERS)]) == _BROKERS):
+                self._seen.append((self._now_ms(), bytes(name), key, version))
             if key == ApiKey.FIND_COORDINATOR:
                 self.coordinator_found()
             if not self._to_lose.get(key):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from logd.config.load import from_properties
-from logd.embedded import EmbeddedBroker
+from logd.embedded import EmbeddedBroker, shared_of
 from logd.server.errors import CannotListen
 from millstream.testing.clock import ClockedLoop
 from millstream.testing.disk import TroubledDisk
@@ -22,6 +22,7 @@ from millstream.testing.ports import candidates
 from millstream.testing.requests import Requests
 from millstream.testing.settings import broker_settings
 
+FOLDER_FAILED = "its log folder failed"
 TURNS = 10
 """Turns of the loop after which whatever a timer does without waiting is done."""
 
@@ -40,6 +41,7 @@ class Served:
         self._disk = TroubledDisk()
         self._requests = Requests(loop.now_ms)
         self._broker: EmbeddedBroker | None = None
+        self._why_died = "it was not started"
         self._ending: asyncio.Task[None] | None = None
         self.port = 0
 
@@ -58,16 +60,20 @@ class Served:
         return self.port
 
     async def _started(self, port: int) -> EmbeddedBroker:
-        settings = broker_settings(self._config, self._folder / "data", port)
+        config = from_properties(broker_settings(self._config, self._folder / "data", port)).config
+        shared = shared_of(config, lambda error: self._died(broker, str(error)))
         broker = EmbeddedBroker(
-            from_properties(settings).config,
-            on_dead=lambda: self._died(broker),
+            config,
+            on_dead=lambda: self._died(broker, FOLDER_FAILED),
             now_ms=self._loop.now_ms,
             disk=self._disk,
+            shared=shared,
         )
         await broker.start()
         broker.intercept(self._requests.wrap)
-        self._requests.coordinator_found = broker.elected
+        self._requests.omits_brokers = shared is not None
+        if shared is None:  # else the controller says who coordinates
+            self._requests.coordinator_found = broker.elected
         return broker
 
     async def stop(self) -> None:
@@ -79,9 +85,9 @@ class Served:
             await self._ending
             self._ending = None
 
-    def _died(self, broker: EmbeddedBroker) -> None:
+    def _died(self, broker: EmbeddedBroker, why: str) -> None:
         if broker is self._broker:  # else it is being stopped
-            self._broker = None
+            self._broker, self._why_died = None, why
             self._ending = self._loop.create_task(broker.stop())
 
     async def do(self, command: str, arguments: Mapping[str, Any]) -> Any:
@@ -91,7 +97,7 @@ class Served:
     @property
     def _running(self) -> EmbeddedBroker:
         if self._broker is None:
-            raise BrokerError("the broker has stopped, since its log folder failed: restart() brings it back")
+            raise BrokerError(f"the broker has stopped, since {self._why_died}: restart() brings it back")
         return self._broker
 
     # Commands
@@ -103,6 +109,23 @@ class Served:
     async def do_ends(self) -> list[list[Any]]:
         """Of each partition: topic, index, first offset, high watermark, last stable offset."""
         return [list(ends) for ends in self._running.ends()]
+
+    async def do_view(self) -> dict[str, Any] | None:
+        """What a broker among others has been told of them; see `view.View`. None: it has stopped."""
+        broker = self._broker
+        if broker is None:
+            return None
+        return {
+            "alive": broker.alive,
+            "controller": broker.controller_id,
+            "topics": broker.topics,
+            "states": [list(state) for state in broker.states()],
+            "is_harmed": broker.has_own_settings or self._disk.was_used,
+        }
+
+    async def do_forget(self) -> None:
+        """Know of no requests, and lose no answers."""
+        self._requests.forget()
 
     async def do_requests(self) -> list[list[Any]]:
         """The last requests: milliseconds since 1970, client id, API, version."""

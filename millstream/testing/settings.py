@@ -24,6 +24,36 @@ DEFAULTS: Mapping[str, str] = {
     "connections.max.idle.ms": "-1",
 }
 OWN = ("log.dir", "log.dirs", "metadata.log.dir")
+REPLICAS_MAX = 3
+OF_EACH = ("node.id", "broker.id", "listeners", "advertised.listeners", "zookeeper.connect")
+"""What brokers of a cluster cannot have in common, or must."""
+
+
+def cluster_settings(config: Mapping[str, object], nodes: int) -> dict[str, object]:
+    """What all brokers of a cluster have: by these values it notices at once what befalls one of them, and a
+    topic has a replica on each of three. `config` on top; BrokerError for what is not for it to say.
+    """
+    for key in config:
+        if key in OF_EACH:
+            raise BrokerError(f"{key}={config[key]} is not for a test to say: each broker is given its own")
+    replicas = str(min(REPLICAS_MAX, nodes))
+    return {
+        "millstream.cluster.preview": "true",
+        "zookeeper.session.timeout.ms": "2000",
+        # A start among others is not to fail because the machine is busy.
+        "zookeeper.connection.timeout.ms": "60000",
+        "default.replication.factor": replicas,
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        # As with Kafka's 2 of 3, one broker may be away.
+        "transaction.state.log.min.isr": str(max(1, int(replicas) - 1)),
+        # Coordinators are on all of them.
+        "offsets.topic.num.partitions": str(nodes),
+        "transaction.state.log.num.partitions": str(nodes),
+        "replica.fetch.wait.max.ms": "100",
+        "replica.fetch.backoff.ms": "50",
+        **config,
+    }
 
 
 def broker_settings(config: Mapping[str, object], data: Path, port: int) -> dict[str, str]:

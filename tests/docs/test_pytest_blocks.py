@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from shutil import which
+
 import pytest
 
-from tests.docs.pages import all_blocks
+from tests.docs.pages import Block, all_blocks
+from tests.support.depth import deep
 
 pytest_plugins = ["pytester"]
+
+CLUSTER = "millstream_cluster"
 
 # The application that README's test is about.
 APPLICATION = """
@@ -32,8 +38,23 @@ def run_my_application(bootstrap_servers):
 
 
 def test_they_pass(pytester: pytest.Pytester) -> None:
-    blocks = [block for block in all_blocks("python") if block.is_for_pytest]
+    blocks = [block for block in all_blocks("python") if block.is_for_pytest and CLUSTER not in block.text]
     assert len(blocks) >= 4
+    run(pytester, blocks)
+
+
+@deep
+@pytest.mark.skipif(
+    which("java") is None or find_spec("pyspark") is None,
+    reason="ZooKeeper needs Java and PySpark's jars",
+)
+def test_those_with_clusters_pass(pytester: pytest.Pytester) -> None:
+    blocks = [block for block in all_blocks("python") if block.is_for_pytest and CLUSTER in block.text]
+    assert blocks
+    run(pytester, blocks)
+
+
+def run(pytester: pytest.Pytester, blocks: list[Block]) -> None:
     for number, block in enumerate(blocks):
         pytester.makepyfile(**{f"test_{block.page.stem.lower()}_{number}": f"{APPLICATION}\n\n{block.text}"})
     tests = sum(block.text.count("\ndef test_") + block.text.startswith("def test_") for block in blocks)

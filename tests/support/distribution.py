@@ -73,6 +73,8 @@ SECONDS = {
     "logd/wire/test_messages.py": 10,
     "mirror/test_link.py": 10,
     "mirror/test_links.py": 10,
+    "millstream/testing/test_cluster.py": 50,
+    "millstream/testing/test_cluster_fixture.py": 30,
     "millstream/testing/test_faults.py": 10,
     "millstream/testing/test_plugin.py": 10,
     "millstream/zookeeper/test_zookeeper.py": 10,

@@ -13,23 +13,22 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
 from logd.broker.catalog import TopicCatalog
-from logd.broker.coordinator import Coordinator
+from logd.broker.coordinator import Coordinator, partition_for
 from logd.broker.groups.clock import GroupClock
-from logd.broker.groups.log import GroupLog
-from logd.broker.groups.partition import GroupPartition
 from logd.broker.partition import Partition
 from logd.broker.topic import GROUP_OFFSETS, Topic
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError
-from logd.groups import GroupSettings, partition_for
 from logd.records import Codec
 from logd.storage import Log
 from logd.topic_partition import TopicPartition
-from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from logd.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
 if TYPE_CHECKING:
+    from logd.broker.groups.partition import GroupPartition
+    from logd.groups import GroupSettings
     from logd.storage import Appended
+    from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+    from logd.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
 MEMBER_NAME_LENGTH_MAX = 1_000
 """How much of a client's name goes into its member ids, which have to fit into records."""
@@ -37,7 +36,7 @@ MEMBER_NAME_LENGTH_MAX = 1_000
 log = logging.getLogger("logd.broker")
 
 
-class Groups(Coordinator[GroupPartition]):
+class Groups(Coordinator["GroupPartition"]):
     """All groups of this broker.
 
     Handlers ask for the `partition` of a group and talk to it; KafkaError(COORDINATOR_LOAD_IN_PROGRESS) while
@@ -59,7 +58,6 @@ class Groups(Coordinator[GroupPartition]):
         super().__init__(catalog, create_topic, read_in)
         self._config = config
         self._now_ms = now_ms
-        self._settings = _settings(config)
         self._clock = GroupClock(now_ms, asyncio.get_running_loop().time, self._clock_set)
 
     def start(self) -> None:
@@ -158,10 +156,13 @@ class Groups(Coordinator[GroupPartition]):
         partition = self._catalog.partitions.get(TopicPartition(GROUP_OFFSETS, index))
         if partition is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{GROUP_OFFSETS}-{index} is offline")
+        from logd.broker.groups.log import GroupLog  # a broker is ready before there is a group
+        from logd.broker.groups.partition import GroupPartition
+
         codec = Codec(self._config.offsets_topic_compression_codec)
         group_log = GroupLog(partition, codec, self._now_ms)
         return GroupPartition(
-            index, group_log, self._settings, self._clock.now_ms, self._reload, self._deposed
+            index, group_log, _settings(self._config), self._clock.now_ms, self._reload, self._deposed
         )
 
     def _close_partitions(self) -> None:
@@ -172,6 +173,8 @@ class Groups(Coordinator[GroupPartition]):
 
 
 def _settings(config: BrokerConfig) -> GroupSettings:
+    from logd.groups import GroupSettings
+
     return GroupSettings(
         group_min_session_timeout_ms=config.group_min_session_timeout_ms,
         group_max_session_timeout_ms=config.group_max_session_timeout_ms,

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from logd.broker.catalog import TopicCatalog
-from logd.broker.coordinator import Coordinator
+from logd.broker.coordinator import Coordinator, partition_for
 from logd.broker.groups.groups import Groups
 from logd.broker.partition import Partition
 from logd.broker.peers import Cluster
@@ -23,7 +23,6 @@ from logd.broker.transactions.partition import TxnPartition
 from logd.broker.transactions.remote_admission import RemoteAdmission
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, error_for
-from logd.groups import partition_for
 from logd.storage import Log
 from logd.topic_partition import TopicPartition
 from logd.transactions import (

@@ -19,8 +19,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 
-import crc32c
-
+from logd.records.crc import crc32c
 from logd.records.header import NO_SEQUENCE
 from logd.storage.producers.producer import REMEMBERED_BATCHES, SEQUENCE_MASK, BatchMemo, Producer
 from logd.storage.producers.row import MEMO, ROW, unpack_memos
@@ -49,7 +48,7 @@ def encode_snapshot(rows: Sequence[bytes]) -> bytes:
     if more:
         entries += MORE + more
     count = struct.pack(">i", len(rows))
-    crc = crc32c.crc32c(entries, crc32c.crc32c(count))
+    crc = crc32c(entries, crc32c(count))
     return _HEAD.pack(SNAPSHOT_VERSION, crc, len(rows)) + entries
 
 
@@ -62,7 +61,7 @@ def decode_snapshot(data: bytes) -> ProducerState:
     if version != SNAPSHOT_VERSION:
         raise ValueError(f"producer snapshot of version {version}")
     end = size + count * ROW.size
-    if count < 0 or len(data) < end or crc32c.crc32c(data[_ENTRIES_START:]) != crc:
+    if count < 0 or len(data) < end or crc32c(data[_ENTRIES_START:]) != crc:
         raise ValueError("producer snapshot is damaged")
     producers = {row[0]: _producer(*row[1:]) for row in ROW.iter_unpack(data[size:end])}
     earlier = dict(_earlier(data, end))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from logd.broker.coordinator import partition_for
 from logd.broker.groups.clock import GroupClock
 from logd.broker.groups.groups import Groups
 from logd.broker.groups.log import GroupLog
@@ -22,7 +23,6 @@ from logd.groups import (
     Stored,
     TransactionEnd,
     encode_record,
-    partition_for,
 )
 from logd.groups.records import OffsetCommitKey, OffsetCommitValue, OffsetRecord
 from logd.records import ABORT, COMMIT, Codec, build_batch, build_end_marker, read_header

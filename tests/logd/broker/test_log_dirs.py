@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from logd.broker.coordinator import partition_for
 from logd.errors import ErrorCode
-from logd.groups import partition_for
 from logd.storage.names import CLEAN_SHUTDOWN
 from logd.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from logd.wire.messages.delete_topics import DeleteTopicsRequest

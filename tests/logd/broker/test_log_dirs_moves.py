@@ -384,7 +384,7 @@ def test_acknowledgements_that_wait_for_the_disk_go_on(tmp_path: Path) -> None:
 
 @deep
 def test_groups_do_not_notice(tmp_path: Path) -> None:
-    from logd.groups import partition_for
+    from logd.broker.coordinator import partition_for
     from tests.logd.broker.test_log_dirs import commit, coordinator_code
 
     logd = logd_in(tmp_path, "a", "b")

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logd.broker.coordinator import partition_for
 from logd.errors import MalformedMessage
-from logd.groups import decode_record, encode_record, partition_for
+from logd.groups import decode_record, encode_record
 from logd.groups.records import (
     CoordinatorRecord,
     GroupMetadataKey,

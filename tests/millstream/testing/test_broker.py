@@ -221,6 +221,20 @@ def test_what_only_linux_has_is_not_needed() -> None:
     assert done.stdout == "[100000, 1]\n", done.stderr
 
 
+def test_what_a_broker_needs_later_is_imported_later() -> None:
+    """Its first start in a test's process is nearly all imports."""
+    code = (
+        "import sys\n"
+        "from millstream.testing import Broker\n"
+        "with Broker(in_process=True):\n"
+        "    print(*sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    packages = {name for name in done.stdout.split() if not name.startswith("millstream.testing")}
+    later = {"logd.groups", "logd.client", "logd.broker.cluster", "kazoo", "rich", "typer", "argparse"}
+    assert not packages & (later | {"importlib.metadata", "prometheus_client", "re2", "pytest"})
+
+
 def test_every_name_offered_is_there() -> None:
     for name in testing.__all__:
         assert getattr(testing, name).__name__ == name
