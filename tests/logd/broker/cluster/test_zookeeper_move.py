@@ -207,7 +207,7 @@ def test_the_role_that_a_killed_run_holds_is_waited_for(zookeeper: str, folder: 
         await killed.create(paths.CONTROLLER, encode_controller(NODE, 0), ephemeral=True)
         moving_on = asyncio.ensure_future(moved(folder, zookeeper))
         session = await opened(zookeeper)
-        while await session.find(paths.CONTROLLER_EPOCH) is None:
+        while await session.find(paths.CONTROLLER_EPOCH) is None:  # noqa: ASYNC110 (nothing tells)
             await asyncio.sleep(0.005)  # until it stands for election
         assert not moving_on.done()
         await killed.close()

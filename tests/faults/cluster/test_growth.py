@@ -1,0 +1,185 @@
+"""A broker by itself is moved to ZooKeeper, grows to three, and is lost: what it had is there.
+
+A producer, a group and a transaction are in the middle of their work all the time.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.cluster.audit import assert_kept
+from tests.faults.cluster.cluster import REPLICAS, Cluster
+from tests.faults.cluster.test_coordinators import QUIET, RECORDS_BETWEEN, Reader, committed_records
+from tests.faults.cluster.writers import PARTITIONS, ConfluentWriter
+from tests.millstream.invoking import invoke
+from tests.support import depth
+from tests.support.topics import create_topic
+from tests.support.waiting import wait_for
+
+pytest.importorskip("confluent_kafka")
+
+OF_A_CLUSTER = (
+    "millstream.cluster.preview",
+    "zookeeper.connect",
+    "zookeeper.session.timeout.ms",
+    "default.replication.factor",
+    "offsets.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+)
+
+
+class OpenTransaction:
+    """One that stays open, with a record in each partition before and after whatever happens meanwhile."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        from confluent_kafka import Producer
+
+        self._topic = topic
+        self._producer: Any = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "transactional.id": "open",
+                "transaction.timeout.ms": 800_000,
+                **QUIET,
+            }
+        )
+        self._producer.init_transactions(100)
+
+    def commit_one(self, number: int) -> None:
+        self._producer.begin_transaction()
+        self.write(number)
+        self._producer.commit_transaction(100)
+
+    def abort_one(self, number: int) -> None:
+        self._producer.begin_transaction()
+        self.write(number)
+        self._producer.abort_transaction(100)
+
+    def begin(self, number: int) -> None:
+        self._producer.begin_transaction()
+        self.write(number)
+
+    def write(self, number: int) -> None:
+        for partition in range(PARTITIONS):
+            self._producer.produce(self._topic, b"%d" % number, partition=partition)
+        assert self._producer.flush(100) == 0
+
+    def commit(self) -> None:
+        self._producer.commit_transaction(100)
+
+
+class Growing:
+    """The first broker by itself, then `cluster` with it as one of three."""
+
+    def __init__(self, folder: Path, zookeeper: str) -> None:
+        self.zookeeper = zookeeper
+        self.cluster = Cluster(folder, zookeeper, min_insync_replicas=1)
+        self.first = self.cluster.brokers[1]
+        self._later = {key: self.first.overrides.pop(key) for key in OF_A_CLUSTER}
+
+    def move(self) -> None:
+        """Stop it, and move it; from then on it starts among others."""
+        assert self.first.stop() == 0
+        data = self.first.overrides["log.dirs"]
+        where = ("--log-dirs", data, "--node-id", 1, "--zookeeper", self.zookeeper)
+        planned = json.loads(_done("cluster", "move-to-zookeeper", *where, "--dry-run", "-o", "json"))
+        assert planned["state"] == "to be moved"
+        moved = json.loads(_done("cluster", "move-to-zookeeper", *where, "--yes", "-o", "json"))
+        assert moved == {**planned, "state": "moved"}
+        self.first.overrides |= self._later
+
+    def grow(self, folder: Path) -> None:
+        """Have three replicas of every partition there is."""
+        topics = self.cluster.metadata().topics
+        plan = [
+            {
+                "topic": topic.name,
+                "partition": state.partition_index,
+                "replicas": [1 + (state.partition_index + n) % REPLICAS for n in range(REPLICAS)],
+            }
+            for topic in topics
+            for state in topic.partitions
+        ]
+        file = folder / "grow.json"
+        file.write_text(json.dumps({"version": 1, "partitions": plan}))
+        _done(
+            *("partition", "reassign", "--reassignment-json-file", file, "--wait"),
+            *("-b", self.cluster.bootstrap),
+        )
+        for topic in topics:
+            assert topic.name is not None
+            states = self.cluster.states(topic.name).values()
+            assert all(len(state.replica_nodes) == REPLICAS for state in states)
+            assert self.cluster.is_in_sync(topic.name)
+
+
+def _done(*arguments: object) -> str:
+    result = invoke(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def described(cluster: Cluster) -> dict[str, tuple[bytes, int]]:
+    """Of each topic its id and how many partitions it has."""
+    return {topic.name: (topic.topic_id, len(topic.partitions)) for topic in cluster.metadata().topics}
+
+
+@depth.deep
+def test_a_broker_becomes_three_and_is_lost(tmp_path: Path, zookeeper: str) -> None:
+    growing = Growing(tmp_path, zookeeper)
+    cluster = growing.cluster
+    try:
+        growing.first.start()
+        create_topic(growing.first, "t", {"retention.ms": "-1"}, partitions=PARTITIONS)
+        create_topic(growing.first, "x", partitions=PARTITIONS)
+        create_topic(growing.first, "gone", partitions=2)
+        _done("topic", "delete", "gone", "--yes", "-b", growing.first.bootstrap)
+        with ConfluentWriter(cluster.bootstrap, "t") as writer:
+            reader = Reader(cluster.bootstrap, "t", "g")
+            reader.read_more(RECORDS_BETWEEN)
+            transaction = OpenTransaction(cluster.bootstrap, "x")
+            transaction.commit_one(1)
+            transaction.abort_one(2)
+            transaction.begin(3)
+            before = described(cluster)
+            assert before.keys() == {"t", "x", "__consumer_offsets", "__transaction_state"}
+
+            growing.move()
+            cluster.start(1)
+            assert described(cluster) == before
+            writer.goes_on(RECORDS_BETWEEN)
+            reader.read_more(RECORDS_BETWEEN)
+
+            cluster.start(2, 3)
+            growing.grow(tmp_path)
+            writer.goes_on(RECORDS_BETWEEN)
+            reader.read_more(RECORDS_BETWEEN)
+            transaction.write(3)
+
+            cluster.kill(1)
+            assert described(cluster) == before
+            writer.goes_on(RECORDS_BETWEEN)
+            reader.reopen()
+            reader.read_more(RECORDS_BETWEEN)
+            transaction.write(3)
+            transaction.commit()
+            assert committed_records(cluster.bootstrap, "x") == [[1, 3, 3, 3]] * PARTITIONS
+            configs = _done("config", "describe", "topic", "t", "-b", cluster.bootstrap, "-o", "json")
+            assert {each["key"]: each["value"] for each in json.loads(configs)}["retention.ms"] == "-1"
+
+            cluster.start(1)
+            wait_for(lambda: cluster.is_in_sync("__consumer_offsets"))
+            writer.finish()
+            wait_for(lambda: reader._read_some() == writer.sent)
+            reader.close()
+            wait_for(lambda: cluster.is_in_sync("x"))
+            print(f"{assert_kept(cluster, writer)} records, {sum(reader.committed.values())} committed")
+    except BaseException:
+        cluster.tell()
+        raise
+    finally:
+        cluster._end()
