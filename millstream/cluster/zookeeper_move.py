@@ -39,9 +39,9 @@ def run(local: Local, file: Path | None, overrides: Sequence[str], *, dry_run: b
                 f"{zookeeper.connect}? From then on it starts with zookeeper.connect only.",
                 yes=yes,
             )
-        row = _row(node, zookeeper.connect, "moved")
         came = run_loop(move(node, zookeeper, lambda: time.time_ns() // 1_000_000))
-        local.show_one(row | {"state": _IN_TIME[came]} if came is Standing.DONE else row, COLUMNS)
+        state = _IN_TIME[came] if came is Standing.DONE else "moved"
+        local.show_one(_row(node, zookeeper.connect, state), COLUMNS)
         local.tell(
             f"Start broker {node.node_id} with zookeeper.connect={zookeeper.connect} and "
             "millstream.cluster.preview=true from now on."
