@@ -36,6 +36,7 @@ from tests.logd.broker.cluster.single_node import (
     single,
 )
 from tests.support.depth import deep
+from tests.support.metadata_folder import as_apache_kafka_leaves_it
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
@@ -124,6 +125,42 @@ def test_leader_epochs_go_on(zookeeper: str, folder: Path) -> None:
         partition = broker.broker.catalog.partitions[TopicPartition("t", 1)]
         assert partition.leader_epoch > 7
         await broker.stop()
+
+    run(test)
+
+
+def test_an_epoch_that_recovery_began_counts(zookeeper: str, folder: Path) -> None:
+    """After an unclean stop the broker by itself begins one: what is moved is not older."""
+    for name in ("a", "b"):
+        (folder / name / CLEAN_SHUTDOWN).unlink()
+
+    async def test() -> None:
+        broker = alone(folder)
+        await broker.start()
+        await broker.stop()
+        await moved(folder, zookeeper)
+        there = await image_in(zookeeper)
+        assert {state.leader_epoch for state in there.partitions.values()} == {1}
+
+    run(test)
+
+
+def test_topics_that_were_found_on_disk_are_moved(zookeeper: str, folder: Path) -> None:
+    """As of a folder that Apache Kafka wrote, once a broker by itself has taken them in."""
+    as_apache_kafka_leaves_it(folder / "a", folder / "b")
+
+    async def test() -> None:
+        with pytest.raises(StorageError, match="nothing to move"):
+            single(folder).__enter__()
+        broker = alone(folder)
+        await broker.start()
+        await broker.stop()
+        await moved(folder, zookeeper)
+        assert (await image_in(zookeeper)).topics.keys() == {"t", "u"}
+        joined = among_others(folder, zookeeper)
+        await joined.start()
+        assert [each.high_watermark for each in joined.ends() if each.topic == "t"] == [RECORDS] * 3
+        await joined.stop()
 
     run(test)
 
