@@ -5,20 +5,28 @@ A producer, a group and a transaction are in the middle of their work all the ti
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.faults.cluster.audit import assert_kept
-from tests.faults.cluster.cluster import REPLICAS, Cluster
+from logd.metadata.embedded import FILE_NAME
+from logd.metadata.zookeeper import paths
+from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from tests.faults.cluster.audit import assert_kept, log_of, values
+from tests.faults.cluster.cluster import REPLICAS, SESSION_MS, Cluster
 from tests.faults.cluster.test_coordinators import QUIET, RECORDS_BETWEEN, Reader, committed_records
 from tests.faults.cluster.writers import PARTITIONS, ConfluentWriter
 from tests.millstream.invoking import invoke
 from tests.support import depth
+from tests.support.logd_process import LogdProcess
+from tests.support.millstream_command import started
+from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
-from tests.support.waiting import wait_for
+from tests.support.waiting import SECONDS, wait_for
 
 pytest.importorskip("confluent_kafka")
 
@@ -30,6 +38,9 @@ OF_A_CLUSTER = (
     "offsets.topic.replication.factor",
     "transaction.state.log.replication.factor",
 )
+
+MANY = 1500
+"""Partitions whose znodes are written in several batches."""
 
 
 class OpenTransaction:
@@ -81,16 +92,37 @@ class Growing:
         self.first = self.cluster.brokers[1]
         self._later = {key: self.first.overrides.pop(key) for key in OF_A_CLUSTER}
 
-    def move(self) -> None:
+    @property
+    def command(self) -> tuple[object, ...]:
+        """What moves it."""
+        where = ("--log-dirs", self.first.overrides["log.dirs"], "--node-id", 1)
+        session = ("--override", f"zookeeper.session.timeout.ms={SESSION_MS}")
+        return ("cluster", "move-to-zookeeper", *where, "--zookeeper", self.zookeeper, *session)
+
+    def move(self, *, state: str = "to be moved") -> None:
         """Stop it, and move it; from then on it starts among others."""
         assert self.first.stop() == 0
-        data = self.first.overrides["log.dirs"]
-        where = ("--log-dirs", data, "--node-id", 1, "--zookeeper", self.zookeeper)
-        planned = json.loads(_done("cluster", "move-to-zookeeper", *where, "--dry-run", "-o", "json"))
-        assert planned["state"] == "to be moved"
-        moved = json.loads(_done("cluster", "move-to-zookeeper", *where, "--yes", "-o", "json"))
+        planned = json.loads(_done(*self.command, "--dry-run", "-o", "json"))
+        assert planned["state"] == state
+        moved = json.loads(_done(*self.command, "--yes", "-o", "json"))
         assert moved == {**planned, "state": "moved"}
         self.first.overrides |= self._later
+
+    def move_killed(self, when: str) -> bool:
+        """Stop it, and have the move killed as soon as a znode is there; it starts by itself again.
+
+        False: the move was faster, and is done.
+        """
+        assert self.first.stop() == 0
+        with started(*self.command, "--yes") as process:
+            asyncio.run(_there(self.zookeeper, when))
+            process.kill()
+            process.wait()
+        if not (Path(str(self.first.overrides["log.dirs"])) / FILE_NAME).exists():
+            self.first.overrides |= self._later
+            return False
+        self.first.start()
+        return True
 
     def grow(self, folder: Path) -> None:
         """Have three replicas of every partition there is."""
@@ -123,9 +155,55 @@ def _done(*arguments: object) -> str:
     return result.stdout
 
 
+async def _there(zookeeper: str, path: str) -> None:
+    """Wait until there is such a znode."""
+    session = await Session(ZooKeeperSettings.of(zookeeper)).open()
+    async with asyncio.timeout(SECONDS):
+        while await session.exists(path) is None:
+            pass
+    await session.close()
+
+
 def described(cluster: Cluster) -> dict[str, tuple[bytes, int]]:
     """Of each topic its id and how many partitions it has."""
     return {topic.name: (topic.topic_id, len(topic.partitions)) for topic in cluster.metadata().topics}
+
+
+def write(broker: LogdProcess, topic: str, number: int) -> None:
+    with RawClient(broker.port) as client:
+        assert client.produce(topic, [(0, None, b"%d" % number, ())]).error_code == 0
+
+
+@depth.deep
+def test_a_move_is_killed_again_and_again(tmp_path: Path, zookeeper: str) -> None:
+    """In between the broker goes on by itself. What a killed run has of its session is waited out."""
+    growing = Growing(tmp_path, zookeeper)
+    cluster = growing.cluster
+    try:
+        growing.first.start()
+        create_topic(growing.first, "many", partitions=MANY)
+        written, before = [], {}
+        for number, when in enumerate(
+            (paths.TOPICS, paths.CLUSTER_ID, paths.CONTROLLER, paths.topic("many"))
+        ):
+            create_topic(growing.first, f"t{number}")
+            write(growing.first, "many", number)
+            written.append(b"%d" % number)
+            before = described(cluster)
+            if not growing.move_killed(when):
+                break
+        else:
+            growing.move(state="to be gone on with")
+        cluster.start(1)
+        assert described(cluster) == before
+        assert before.keys() == {"many", *(f"t{number}" for number in range(len(written)))}
+        write(growing.first, "many", len(written))
+        assert growing.first.stop() == 0
+        found = [value for _, value in values(log_of(growing.first, "many", 0))]
+        assert found == [*written, b"%d" % len(written)]
+        cluster.assert_no_tracebacks()
+    finally:
+        cluster._end()
 
 
 @depth.deep
