@@ -19,6 +19,7 @@ from typing import Final
 from logd.config.load import load_config
 from logd.processes.shares import shares
 
+PACKAGE_FOLDER: Final = Path(__file__).parents[2]
 LINE_MAX: Final = 64 * 1024
 """Of what a broker prints, which is one short line."""
 _READY: Final = re.compile(r"logd ready at (?P<address>\S+) \(node \d+, cluster (?P<cluster>[^,]+),")
@@ -89,7 +90,7 @@ class _Brokers:
         for ended, node_id in ends.items():
             if not ended.done():
                 self._terminate(node_id)
-                if await ended:
+                if await ended not in (0, -signal.SIGTERM):  # which ends one that has hardly begun
                     status = status or _told(node_id, ended.result(), "it was told to stop")
         return status
 
@@ -106,13 +107,19 @@ class _Brokers:
             process.terminate()
 
     async def _start(self, arguments: Sequence[str]) -> asyncio.subprocess.Process:
+        paths = [str(PACKAGE_FOLDER), os.environ.get("PYTHONPATH", "")]
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "logd", *arguments),
+            # Modules come from where ours do, not from the working folder.
+            *(sys.executable, "-P", "-m", "logd", *arguments),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             limit=LINE_MAX,
             pass_fds=(self._pipe,),
-            env={**os.environ, self._pipe_variable: str(self._pipe), "PYTHONUNBUFFERED": "1"},
+            env={
+                **os.environ,
+                self._pipe_variable: str(self._pipe),
+                "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            },
             start_new_session=True,  # Ctrl-C is for this process, which stops them in turn
         )
 
