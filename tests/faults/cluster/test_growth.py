@@ -125,28 +125,34 @@ class Growing:
         return True
 
     def grow(self, folder: Path) -> None:
-        """Have three replicas of every partition there is."""
-        topics = self.cluster.metadata().topics
-        plan = [
-            {
-                "topic": topic.name,
-                "partition": state.partition_index,
-                "replicas": [1 + (state.partition_index + n) % REPLICAS for n in range(REPLICAS)],
-            }
-            for topic in topics
-            for state in topic.partitions
-        ]
-        file = folder / "grow.json"
-        file.write_text(json.dumps({"version": 1, "partitions": plan}))
-        _done(
-            *("partition", "reassign", "--reassignment-json-file", file, "--wait"),
-            *("-b", self.cluster.bootstrap),
+        """Have three replicas of every partition there is: of internal topics by Kafka's tool."""
+        topics = {topic.name: topic for topic in self.cluster.metadata().topics if topic.name is not None}
+        for is_internal in (False, True):
+            plan = [
+                {
+                    "topic": name,
+                    "partition": state.partition_index,
+                    "replicas": [1 + (state.partition_index + n) % REPLICAS for n in range(REPLICAS)],
+                }
+                for name, topic in topics.items()
+                for state in topic.partitions
+                if topic.is_internal is is_internal
+            ]
+            file = folder / "grow.json"
+            file.write_text(json.dumps({"version": 1, "partitions": plan}))
+            where = ("--reassignment-json-file", file, "--bootstrap-server", self.cluster.bootstrap)
+            if is_internal:
+                _done("kafka-reassign-partitions", *where, "--execute")
+            else:
+                _done("partition", "reassign", *where, "--wait")
+        for name in topics:
+            wait_for(lambda name=name: self._has_grown(name))  # type: ignore[misc]
+
+    def _has_grown(self, topic: str) -> bool:
+        states = self.cluster.states(topic).values()
+        return all(len(state.replica_nodes) == REPLICAS for state in states) and self.cluster.is_in_sync(
+            topic
         )
-        for topic in topics:
-            assert topic.name is not None
-            states = self.cluster.states(topic.name).values()
-            assert all(len(state.replica_nodes) == REPLICAS for state in states)
-            assert self.cluster.is_in_sync(topic.name)
 
 
 def _done(*arguments: object) -> str:
