@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from logd.broker.broker import Broker
     from logd.config.load import Loaded
     from logd.embedded import EmbeddedBroker
-    from logd.errors import MillstreamError
+    from logd.errors import ConfigError, MillstreamError
 
 app = typer.Typer(add_completion=False, help="The log daemon: a broker every Kafka client can talk to.")
 
@@ -29,6 +31,10 @@ Nearly all of a broker is freed by its reference count. By Python's default a to
 50,000 containers, has everything there is looked at once more, 10 ms per 1,000 partitions on the event loop.
 """
 
+PARENT = "MILLSTREAM_LOGD_PARENT"
+"""The variable by which a broker among several on a host is given its end of the pipe that tells it when the
+process is gone that runs them: the number of a descriptor.
+"""
 _BOOT_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """What `/proc` counts a process's start by; macOS has neither."""
 
@@ -44,12 +50,40 @@ def logd(
         list[str] | None, typer.Option("--override", help="key=value on top of the file; repeatable.")
     ] = None,
     node_id: Annotated[int | None, typer.Option("--node-id", help="Short for --override node.id=N.")] = None,
+    processes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Run so many brokers, a process each: of a cluster, with node ids, ports and subfolders of "
+            "log.dirs from those given on.",
+        ),
+    ] = 1,
 ) -> None:
-    """Run a broker until SIGTERM, SIGINT or SIGHUP."""
+    """Run a broker, or several, until SIGTERM, SIGINT or SIGHUP."""
     overrides = list(override or ())
     if node_id is not None:
         overrides.append(f"node.id={node_id}")
-    sys.exit(run(config, overrides))
+    sys.exit(run(config, overrides) if processes == 1 else run_several(config, overrides, processes))
+
+
+def run_several(path: Path | None, overrides: list[str], count: int) -> int:
+    """Run brokers in processes of their own; the exit status is `run`'s."""
+    started = _process_age()
+    from logd.errors import ConfigError
+    from logd.processes.running import run
+
+    def age() -> float:
+        return time.clock_gettime(_BOOT_CLOCK) - started
+
+    try:
+        return run(path, overrides, count, pipe_variable=PARENT, age=age)
+    except ConfigError as error:
+        return _refused(error)
+
+
+def _refused(error: ConfigError) -> int:
+    print(f"logd: {error.key}={error.value!s} is not allowed: {error.allowed}", file=sys.stderr)
+    return 2
 
 
 def run(path: Path | None, overrides: list[str]) -> int:
@@ -58,14 +92,17 @@ def run(path: Path | None, overrides: list[str]) -> int:
     from logd.config.load import load_config
     from logd.errors import ConfigError
 
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
     try:
         loaded = load_config(path, overrides)
     except ConfigError as error:
-        print(f"logd: {error.key}={error.value!s} is not allowed: {error.allowed}", file=sys.stderr)
-        return 2
+        return _refused(error)
+    parent = os.environ.pop(PARENT, None)
+    whose = "" if parent is None else f" [{loaded.config.node_id}]"
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO,
+        format=f"%(asctime)s %(levelname)s{whose} %(name)s: %(message)s",
+    )
     for note in loaded.notes:
         log.info("%s", note)
     for warning in loaded.warnings:
@@ -75,10 +112,13 @@ def run(path: Path | None, overrides: list[str]) -> int:
     if loop_factory is None:
         log.info("without uvloop each request costs more: pip install 'millstream[uvloop]'")
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        return runner.run(_serve(loaded, started))
+        return runner.run(_serve(loaded, started, None if parent is None else int(parent)))
 
 
-async def _serve(loaded: Loaded, started: float) -> int:
+async def _serve(loaded: Loaded, started: float, parent: int | None) -> int:
+    """``parent``: the descriptor that is closed at its other end when the process is gone that runs this
+    broker among several.
+    """
     from logd.embedded import EmbeddedBroker, shared_of
     from logd.errors import ConfigError, MillstreamError
 
@@ -89,6 +129,8 @@ async def _serve(loaded: Loaded, started: float) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores it
             loop.add_signal_handler(number, stop.set)
+    if parent is not None:
+        loop.add_reader(parent, _orphaned, loop, parent, stop)
     dead = False
 
     def on_dead() -> None:
@@ -109,18 +151,24 @@ async def _serve(loaded: Loaded, started: float) -> int:
             log.info("stopped before it had joined the cluster")
             return 1 if dead else 0
     except ConfigError as error:
-        print(f"logd: {error.key}={error.value!s} is not allowed: {error.allowed}", file=sys.stderr)
-        return 2
+        return _refused(error)
     except (MillstreamError, OSError) as error:
         print(f"logd: {error}", file=sys.stderr)
         return 1
     try:
-        print(_ready_line(embedded.broker, started), flush=True)
+        with suppress(BrokenPipeError):  # who is told is gone
+            print(_ready_line(embedded.broker, started), flush=True)
         await stop.wait()
     finally:
         await embedded.stop()
     log.info("stopped")
     return 1 if dead else 0
+
+
+def _orphaned(loop: asyncio.AbstractEventLoop, parent: int, stop: asyncio.Event) -> None:
+    loop.remove_reader(parent)
+    log.warning("the process that runs this broker among others is gone: stopping")
+    stop.set()
 
 
 async def _started(embedded: EmbeddedBroker, stop: asyncio.Event) -> bool:
@@ -154,8 +202,6 @@ def _process_age() -> float:
     """When this process began, on the boot clock: the start that is reported includes the interpreter's."""
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-        import os
-
         return int(fields[19]) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
         return time.clock_gettime(_BOOT_CLOCK)

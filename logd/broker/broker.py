@@ -178,12 +178,13 @@ class Broker:
 
     async def _open_among_others(self, shared: Shared) -> None:
         """The same where the metadata is shared: what is held here is told later, after `Shared.join`."""
+        LogDirsOpening.refuse_journals(map(Path, self.config.log_dirs))
         self.cluster_id = await shared.open(self)
         opening = LogDirsOpening(self.log_dirs)
         try:
             for error in self._locked(opening):
                 self.log_dirs.leave_out(error)
-            opening.identify_in(self.cluster_id)
+            opening.identify_in(self.cluster_id, shared.connect)
             opening.open_replicas(self.config.topic_defaults, self.now_ms())
             self._store = shared.store
             replicas = self._make_keepers()

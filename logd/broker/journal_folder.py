@@ -4,7 +4,7 @@ It is found wherever it is: the order of log.dirs decides nothing. A folder of o
 journal in its ``meta.properties`` (``logd.storage.identity``), one that Apache Kafka wrote does not. So where
 no journal is found, a new one is begun only over folders that never had one; else every topic would be taken
 in with the default settings, and a topic meant to be kept for good would lose its records to the default
-retention.
+retention. The same goes for folders of a broker whose metadata is in ZooKeeper: they say so.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ def journal_folder(
         raise StorageError(holders[1].path, _two(holders))
     if holders:
         return holders[0]
+    shared = next((folder for folder in folders if folder.identity.zookeeper is not None), None)
+    if shared is not None and not adopt:
+        raise StorageError(shared.path, _elsewhere(shared))
     if unusable:
         first = unusable[0]
         raise StorageError(
@@ -67,6 +70,15 @@ def _time(ns: int) -> str:
 
     written = datetime.datetime.fromtimestamp(ns / 1e9, datetime.UTC)
     return written.isoformat(" ", "seconds")
+
+
+def _elsewhere(folder: LogFolder) -> str:
+    identity = folder.identity
+    return (
+        f"belongs to cluster {identity.cluster_id}, whose metadata is in ZooKeeper: start the broker with "
+        f"zookeeper.connect={identity.zookeeper} and millstream.cluster.preview=true. If that is lost, start "
+        f"once with --override {ADOPT}=true: all topics found are taken in then, with default settings"
+    )
 
 
 def _missing(folder: LogFolder) -> str:

@@ -77,22 +77,30 @@ class LogDirsOpening:
                 self._leave_out(folder, error)
         return home.cluster_id
 
-    def identify_in(self, cluster_id: str) -> None:
-        """Have all folders say that they are of a cluster that keeps its metadata elsewhere. Blocks.
+    @staticmethod
+    def refuse_journals(paths: Iterable[Path]) -> None:
+        """FolderMismatch where one of these folders holds a journal: its broker is by itself. Comes first:
+        a chroot that it is to be moved to must not have got a cluster's id from its start.
+        """
+        for path in paths:
+            if (path / FILE_NAME).exists():
+                raise FolderMismatch(
+                    path,
+                    f"holds {FILE_NAME}, the metadata of a broker by itself, with which it cannot join a "
+                    "cluster: move that to ZooKeeper with `millstream cluster move-to-zookeeper`, start it "
+                    "with millstream.cluster.preview=false, or give it other log.dirs",
+                )
 
-        FolderMismatch where one is another node's or another cluster's, or holds a journal of its own.
+    def identify_in(self, cluster_id: str, zookeeper: str) -> None:
+        """Have all folders say that they are of a cluster that keeps its metadata in ZooKeeper. Blocks.
+
+        FolderMismatch where one is another node's or another cluster's.
         """
         for folder in self._dirs.folders:
             folder.identity.check(folder.path, node_id=folder.node_id, cluster_id=cluster_id)
-            if (folder.path / FILE_NAME).exists():
-                raise FolderMismatch(
-                    folder.path,
-                    f"holds {FILE_NAME}, the metadata of a broker by itself, with which it cannot join a "
-                    "cluster: start it without zookeeper.connect, or give it other log.dirs",
-                )
         for folder in tuple(self._dirs.folders):
             try:
-                folder.identify(cluster_id)
+                folder.identify(cluster_id, zookeeper=zookeeper)
             except FolderMismatch:
                 raise
             except StorageError as error:

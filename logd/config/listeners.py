@@ -63,6 +63,15 @@ def advertised_endpoints(config: BrokerConfig, bound: Sequence[Endpoint]) -> lis
     return [_advertised(endpoint, given.get(endpoint.listener)) for endpoint in bound]
 
 
+def shifted(key: str, texts: Iterable[str], by: int) -> str:
+    """The same listeners on ports that are higher; 0, any free one, stays. ConfigError."""
+    found = [endpoint._replace(port=endpoint.port and endpoint.port + by) for endpoint in _parse(key, texts)]
+    for endpoint in found:
+        if endpoint.port > 65535:
+            raise ConfigError(key, f"{endpoint.listener}://{endpoint}", "a port up to 65535")
+    return ",".join(f"{endpoint.listener}://{endpoint}" for endpoint in found)
+
+
 def _advertised(bound: Endpoint, given: Endpoint | None) -> Endpoint:
     host, port = (given.host, given.port) if given is not None else (bound.host, bound.port)
     if host in _WILDCARDS:

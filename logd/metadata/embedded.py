@@ -22,6 +22,8 @@ import msgspec
 from logd.metadata.image import Change, ClusterImage
 
 FILE_NAME = "metadata.journal"
+MOVED_NAME = FILE_NAME + ".moved"
+"""What a journal is called once all that is in it is in ZooKeeper."""
 COMPACT_AT_LINES = 200
 """A journal shorter than this is left as it is."""
 

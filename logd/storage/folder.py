@@ -177,8 +177,11 @@ class LogFolder:
             raise
         return cls(path, lock, disk or PosixDisk(), on_offline, replace(known, node_id=node_id))
 
-    def identify(self, cluster_id: str | None, *, journal_id: bytes | None = None) -> None:
-        """Have the folder say whose it is, and which folder of its cluster keeps the journal.
+    def identify(
+        self, cluster_id: str | None, *, journal_id: bytes | None = None, zookeeper: str | None = None
+    ) -> None:
+        """Have the folder say whose it is, and which folder of its cluster keeps the journal, or by which
+        `zookeeper.connect` its metadata is found.
 
         Without a `cluster_id` it takes the one that the folder knows, or makes one up. Blocks. Raises
         FolderMismatch, StorageError.
@@ -189,6 +192,7 @@ class LogFolder:
             cluster_id=cluster_id or known.cluster_id or encode_uuid(uuid.uuid4().bytes),
             directory_id=self.directory_id,
             journal_id=journal_id,
+            zookeeper=zookeeper,
         )
         known.check(self.path, node_id=self.node_id, cluster_id=self.cluster_id)
         try:

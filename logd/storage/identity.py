@@ -4,10 +4,12 @@
     cluster.id=…
     node.id=…
     directory.id=<base64url>
-    metadata.journal.directory.id=<base64url>
+    metadata.journal.directory.id=<base64url>       of a broker by itself
+    metadata.zookeeper.connect=host:port/chroot     of one among others
 
-The last line is ours: the directory.id of the folder that keeps the journal of this cluster's metadata.
-Apache Kafka reads past it. A folder without it has never been in the log.dirs of a logd that was started.
+The last line is ours, one of the two: the directory.id of the folder that keeps the journal of this cluster's
+metadata, or where in ZooKeeper that metadata was at the last start. Apache Kafka reads past them. A folder
+with neither has never been in the log.dirs of a logd that was started.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from logd.storage.errors import FolderMismatch
 from logd.storage.names import META_PROPERTIES
 
 JOURNAL_KEY = "metadata.journal.directory.id"
+ZOOKEEPER_KEY = "metadata.zookeeper.connect"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,8 @@ class FolderIdentity:
     directory_id: bytes | None = None
     journal_id: bytes | None = None
     """The directory id of the folder with the journal."""
+    zookeeper: str | None = None
+    """The `zookeeper.connect` of a broker whose metadata is not in a journal, as it was last."""
 
     @classmethod
     def read(cls, folder: Path) -> FolderIdentity:
@@ -52,6 +57,7 @@ class FolderIdentity:
                 node_id=None if node_id is None else int(node_id),
                 directory_id=_uuid(properties.get("directory.id")),
                 journal_id=_uuid(properties.get(JOURNAL_KEY)),
+                zookeeper=properties.get(ZOOKEEPER_KEY),
             )
         except ValueError as error:
             raise FolderMismatch(folder, f"meta.properties cannot be read: {error}") from None
@@ -64,15 +70,23 @@ class FolderIdentity:
             raise FolderMismatch(folder, f"belongs to cluster {self.cluster_id}, not to cluster {cluster_id}")
 
     def completed(
-        self, *, node_id: int, cluster_id: str, directory_id: bytes, journal_id: bytes | None
+        self,
+        *,
+        node_id: int,
+        cluster_id: str,
+        directory_id: bytes,
+        journal_id: bytes | None,
+        zookeeper: str | None = None,
     ) -> FolderIdentity:
-        """With what is not known yet; `journal_id` None leaves it."""
+        """With what is not known yet; of `journal_id` and `zookeeper` the one that is given replaces both."""
+        is_said_anew = journal_id is not None or zookeeper is not None
         return replace(
             self,
             node_id=node_id,
             cluster_id=cluster_id,
             directory_id=self.directory_id or directory_id,
-            journal_id=journal_id or self.journal_id,
+            journal_id=journal_id if is_said_anew else self.journal_id,
+            zookeeper=zookeeper if is_said_anew else self.zookeeper,
         )
 
     def write(self, folder: Path, disk: Disk) -> None:
@@ -86,6 +100,8 @@ class FolderIdentity:
         }
         if self.journal_id is not None:
             wanted[JOURNAL_KEY] = encode_uuid(self.journal_id)
+        if self.zookeeper is not None:
+            wanted[ZOOKEEPER_KEY] = self.zookeeper
         path = folder / META_PROPERTIES
         if read_properties(path) != wanted:
             write_atomically(disk, path, encode_properties(wanted))

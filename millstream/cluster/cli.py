@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from millstream.terminal.command import command
+from millstream.terminal.command import command, local_command
 from millstream.terminal.output import Row
-from millstream.terminal.session import Session
+from millstream.terminal.session import Local, Session
 from millstream.terminal.status import NotFound, Partly, Unhealthy
 
 if TYPE_CHECKING:
@@ -99,6 +100,44 @@ async def api_versions(
         for key, (lowest, highest) in sorted(connection.versions.items())
     ]
     session.show(rows, APIS)
+
+
+@local_command(app, "move-to-zookeeper")
+def move_to_zookeeper(
+    local: Local,
+    *,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="The broker's server.properties.")
+    ] = None,
+    override: Annotated[
+        list[str] | None, typer.Option("--override", help="key=value on top of the file; repeatable.")
+    ] = None,
+    log_dirs: Annotated[
+        str | None, typer.Option(metavar="DIR,DIR", help="Short for --override log.dirs=DIR,DIR.")
+    ] = None,
+    node_id: Annotated[int | None, typer.Option(help="Short for --override node.id=N.")] = None,
+    zookeeper: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT,HOST:PORT/CHROOT",
+            help="Short for --override zookeeper.connect=…; an empty chroot.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Look at the log folders and the chroot, and say what there is.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Move a single broker's metadata to ZooKeeper, where others can join it. The broker must be stopped.
+
+    Topics, settings and producer ids are written to an empty chroot as Kafka's znodes, and the log folders
+    say then that they are there; no log is touched. Killed at any point, run it again.
+    """
+    from millstream.cluster.zookeeper_move import run
+
+    short = {"log.dirs": log_dirs, "node.id": node_id, "zookeeper.connect": zookeeper}
+    overrides = [*(override or ()), *(f"{key}={value}" for key, value in short.items() if value is not None)]
+    run(local, config, overrides, dry_run=dry_run, yes=yes)
 
 
 def _api_name(key: int) -> str:

@@ -29,6 +29,7 @@ from logd.metadata.zookeeper.election import Candidate, Elected
 from logd.metadata.zookeeper.election import Controller as Seen
 from logd.metadata.zookeeper.errors import ZooKeeperError
 from logd.metadata.zookeeper.lease import Lease
+from logd.metadata.zookeeper.moving import refuse_unfinished
 from logd.metadata.zookeeper.paths import BROKER_IDS
 from logd.metadata.zookeeper.registration import Registered, Registrar
 from logd.metadata.zookeeper.session import Session
@@ -93,9 +94,13 @@ class Member:
     # Life
 
     async def start(self) -> None:
-        """Register, and stand for election. Raises DuplicateBrokerId, and what else ZooKeeper says."""
+        """Register, and stand for election. Raises DuplicateBrokerId, UnfinishedMove, and what else ZooKeeper
+        says.
+        """
         await prepare(self.session)
         await self._registrar.start()
+        # Once more: a move that has begun since then either is seen here, or sees this registration.
+        await refuse_unfinished(self.session)
         self._candidate.start()
 
     async def told(self) -> None:

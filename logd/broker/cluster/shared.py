@@ -26,7 +26,7 @@ from logd.broker.producer_ids import ProducerIds
 from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE
 from logd.errors import ConfigError, ErrorCode, KafkaError, MillstreamError, error_for
 from logd.metadata.image import BrokerImage, Change, ClusterImage
-from logd.metadata.zookeeper import cluster
+from logd.metadata.zookeeper import cluster, moving
 from logd.metadata.zookeeper.clock import boottime
 from logd.metadata.zookeeper.session import Session
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
@@ -66,11 +66,12 @@ class Shared:
 
     async def open(self, broker: Broker) -> str:
         """Reach ZooKeeper; the id of the cluster that is kept there. ConfigError, Unreachable, NotAllowed,
-        BadZnode.
+        BadZnode, UnfinishedMove.
         """
         listener_of(broker)
         self._session = await Session(self._zookeeper, clock=self._clock).open()
         try:
+            await moving.refuse_unfinished(self._session)
             return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
         except BaseException:
             await self.close()
@@ -81,6 +82,11 @@ class Shared:
         if self._member is not None:
             await self._member.unregister()
         await self._session.close()
+
+    @property
+    def connect(self) -> str:
+        """The `zookeeper.connect` it is reached by."""
+        return self._zookeeper.connect
 
     @property
     def member(self) -> Member:

@@ -11,6 +11,8 @@ ZooKeeperError
 ├── BadVersion          somebody else has changed it: read again
 ├── ControllerMoved     a newer controller has been elected: stop deciding, nothing was written
 ├── DuplicateBrokerId   another broker is registered under the id: stop
+├── ChrootTaken         a single node cannot be moved there: take another chroot, or do as it says
+├── UnfinishedMove      a single node is on its way there: finish its move first
 ├── BadZnode            what is written there cannot be acted on: names path, value and remedy
 └── Refused             ZooKeeper refuses for another reason, which the text names
 """
@@ -105,6 +107,33 @@ class DuplicateBrokerId(ZooKeeperError):
         return (
             f"broker.id={self.broker_id}: a broker with this id is registered already ({self.registered}); "
             "give this one another id, or stop that one"
+        )
+
+
+class ChrootTaken(ZooKeeperError):
+    """A chroot that the metadata of a single node must not be written to."""
+
+    def __init__(self, connect: str, reason: str) -> None:
+        super().__init__(connect, reason)
+        self.connect = connect
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"cannot move to {self.connect}: {self.reason}"
+
+
+class UnfinishedMove(ZooKeeperError):
+    """A chroot with a part of a single node's metadata."""
+
+    def __init__(self, connect: str, broker_id: int) -> None:
+        super().__init__(connect, broker_id)
+        self.connect = connect
+        self.broker_id = broker_id
+
+    def __str__(self) -> str:
+        return (
+            f"the move of broker {self.broker_id} to {self.connect} is not finished: run `millstream cluster "
+            "move-to-zookeeper` on that broker's host once more, as before"
         )
 
 

@@ -21,6 +21,8 @@ PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 ISR_CHANGES: Final = "/isr_change_notification"
 LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
 CONSUMERS: Final = "/consumers"
+MOVE: Final = "/millstream/move"
+"""Not Kafka's: a single node's metadata is on its way here. See `moving`."""
 
 DEFAULT_ENTITY: Final = "<default>"
 """In place of an entity's name: what holds for all that have no value of their own."""

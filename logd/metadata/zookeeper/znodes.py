@@ -204,6 +204,27 @@ def decode_producer_ids(data: bytes) -> ProducerIdBlock:
         raise BadZnode(path, data, str(error), remedy) from None
 
 
+# A single node's move
+
+
+class MoveZnode(NamedTuple):
+    """Whose metadata is on its way here."""
+
+    cluster_id: str
+    broker_id: int
+
+
+def encode_move(move: MoveZnode) -> bytes:
+    """Of `/millstream/move`."""
+    return _encode({"version": 1, "cluster_id": move.cluster_id, "broker": move.broker_id})
+
+
+def decode_move(data: bytes) -> MoveZnode:
+    """BadZnode."""
+    found = decoded(paths.MOVE, data, _Move, "take another chroot for the move")
+    return MoveZnode(found.cluster_id, found.broker)
+
+
 # What operators' tools ask for
 
 
@@ -267,6 +288,11 @@ class _ProducerIds(msgspec.Struct):
     broker: int
     block_start: str
     block_end: str
+
+
+class _Move(msgspec.Struct):
+    cluster_id: str
+    broker: int
 
 
 class _Reassignment(msgspec.Struct):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from logd.metadata.embedded import FILE_NAME
 from logd.wire import ApiKey
 from millstream.cluster.cli import app
 from millstream.terminal.status import Status
 from tests.support.logd_process import LogdProcess
+from tests.support.topics import create_topic
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +52,25 @@ def test_nobody_listens() -> None:
     assert result.exit_code == Status.UNREACHABLE
     assert "127.0.0.1:1" in result.stderr
     assert "--bootstrap-server" in result.stderr
+
+
+def test_a_move_is_asked_for(tmp_path: Path) -> None:
+    """Without a terminal nobody can say yes; what is there is seen before ZooKeeper is."""
+    unreachable = ("--zookeeper", "127.0.0.1:1/kafka", "--override", "zookeeper.connection.timeout.ms=100")
+    with LogdProcess(tmp_path, {"node.id": 7}) as logd:
+        create_topic(logd, "t")
+        move = ("move-to-zookeeper", "--log-dirs", str(tmp_path / "data"), *unreachable)
+        running = CliRunner().invoke(app, [*move, "--node-id", "7", "--yes"])
+        assert (running.exit_code, "stop the broker first" in running.stderr) == (Status.FAILED, True)
+        assert logd.stop() == 0
+    other = CliRunner().invoke(app, [*move, "--yes"])
+    assert (other.exit_code, "belongs to node 7, not to node 1" in other.stderr) == (Status.FAILED, True)
+    asked = CliRunner().invoke(app, [*move, "--node-id", "7"])
+    assert asked.exit_code == Status.FAILED
+    assert "Move the metadata of 1 topics of broker 7 to 127.0.0.1:1/kafka?" in asked.stderr
+    assert "--yes" in asked.stderr
+    nobody = CliRunner().invoke(app, [*move, "--node-id", "7", "--yes"])
+    assert (nobody.exit_code, "no ZooKeeper at 127.0.0.1:1/kafka" in nobody.stderr) == (Status.FAILED, True)
+    without = CliRunner().invoke(app, ["move-to-zookeeper", "--log-dirs", str(tmp_path / "data"), "--yes"])
+    assert (without.exit_code, "zookeeper.connect" in without.stderr) == (Status.USAGE, True)
+    assert (tmp_path / "data" / FILE_NAME).exists()

@@ -1,0 +1,229 @@
+"""A single node's way to ZooKeeper, where other brokers can join it: what its folders say, and their marks.
+
+The broker does not run. Its journal of metadata is read, and what the journal of a node by itself never says
+is added: a state of every partition, which this broker alone holds and leads, with the leader epoch that its
+log has come to. That is written to an empty chroot (`logd.metadata.zookeeper.moving`). Then the folders say
+where the metadata is, and the journal gets another name, in one rename:
+
+    the chroot is written │ folders are marked │ the journal is renamed │ the chroot is open to brokers
+    the journal counts, and the broker may be   │ the chroot counts
+    started by itself again                     │
+
+Killed at any point, the same command run again goes on. What is not in order, such as a log that the broker
+has never seen, is refused: the start of a broker by itself puts it in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from logd.broker.journal_folder import journal_folder
+from logd.broker.log_dirs import LogDirs
+from logd.broker.log_dirs_opening import LogDirsOpening
+from logd.metadata.embedded import FILE_NAME, MOVED_NAME, EmbeddedStore
+from logd.metadata.image import ClusterImage, PartitionImage, TopicImage
+from logd.metadata.zookeeper import moving
+from logd.metadata.zookeeper.moving import Standing
+from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.znodes import MoveZnode
+from logd.storage import FolderLocked, LogFolder, StorageError
+from logd.storage.checkpoints import read_partition_metadata
+from logd.storage.disk import Disk, PosixDisk
+from logd.storage.folder import METADATA_TOPIC
+from logd.storage.log.epochs import LeaderEpochs
+from logd.storage.names import CLEAN_SHUTDOWN, LEADER_EPOCHS, PARTITION_METADATA, parse_partition_folder
+from logd.topic_partition import TopicPartition
+
+START_ONCE = "start the broker by itself once more, as it was, stop it by SIGTERM, and move it then"
+
+
+class FoundLog(NamedTuple):
+    """A log in a folder that is not open: what its small files say."""
+
+    folder: Path
+    topic_id: bytes | None
+    leader_epoch: int
+
+
+class SingleNode:
+    """The log folders of a broker that does not run, locked as a context manager.
+
+    StorageError, FolderMismatch for folders that cannot be moved as they are; nothing is changed then.
+    `image` has the state of every partition; None: the metadata is in ZooKeeper already, as all folders say.
+    """
+
+    def __init__(self, paths: tuple[str, ...], node_id: int, *, disk: Disk | None = None) -> None:
+        self.node_id = node_id
+        self.cluster_id = ""
+        self.image: ClusterImage | None = None
+        self._dirs = LogDirs(paths)
+        self._disk = disk or PosixDisk()
+        self._home: LogFolder | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._lock()
+            self._read()
+        except BaseException:
+            self._unlock()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._unlock()
+
+    @property
+    def move(self) -> MoveZnode:
+        """Who is moved."""
+        return MoveZnode(self.cluster_id, self.node_id)
+
+    def _lock(self) -> None:
+        for path in self._dirs.paths:
+            if not path.is_dir():  # it would be made
+                raise StorageError(path, "is not there: give the log.dirs of the broker")
+        try:
+            unusable = LogDirsOpening(self._dirs).lock(
+                self._dirs.paths, node_id=self.node_id, disk=self._disk, on_offline=lambda reason: None
+            )
+        except FolderLocked as error:
+            raise StorageError(error.folder, f"{error.reason}: stop the broker first") from None
+        if unusable:
+            raise unusable[0]
+
+    def _unlock(self) -> None:
+        for folder in self._dirs:
+            folder.unlock()
+
+    def _read(self) -> None:
+        folders = self._dirs.folders
+        if all(folder.identity.zookeeper is not None for folder in folders) and not _has_journal(folders):
+            self.cluster_id = folders[0].cluster_id
+        else:
+            self._home = journal_folder(folders, ())
+            if not _has_journal(folders):
+                raise StorageError(
+                    self._home.path,
+                    f"has no {FILE_NAME}: no broker by itself was ever started on it, and there is nothing "
+                    "to move. Start it with zookeeper.connect",
+                )
+            self.cluster_id = self._home.cluster_id
+        for folder in folders:
+            folder.identity.check(folder.path, node_id=self.node_id, cluster_id=self.cluster_id)
+        if self._home is not None:
+            self.image = self._complete(self._home)
+
+    def _complete(self, home: LogFolder) -> ClusterImage:
+        for folder in self._dirs:
+            if not (folder.path / CLEAN_SHUTDOWN).exists():
+                raise StorageError(folder.path, f"was not closed cleanly: {START_ONCE}")
+        store = EmbeddedStore(home.path, self._disk)
+        try:
+            image = store.load()
+        except OSError as error:
+            raise StorageError(home.path, f"{FILE_NAME} cannot be read: {error}") from error
+        finally:
+            store.close()
+        epochs = self._leader_epochs(image)
+        for topic in image.topics.values():
+            for index in range(topic.partitions):
+                tp = TopicPartition(topic.name, index)
+                if tp not in epochs:
+                    raise StorageError(home.path, f"{tp} has a log in none of log.dirs: {START_ONCE}")
+                image.apply(self._state(epochs[tp]).as_change(tp))
+        return image
+
+    def _leader_epochs(self, image: ClusterImage) -> dict[TopicPartition, int]:
+        epochs: dict[TopicPartition, int] = {}
+        for tp, found in self._logs():
+            topic = image.topics.get(tp.topic)
+            if topic is None and found.topic_id in image.deleted:
+                continue
+            _check(tp, found, topic)
+            epochs[tp] = max(epochs.get(tp, 0), found.leader_epoch)
+        return epochs
+
+    def _logs(self) -> Iterator[tuple[TopicPartition, FoundLog]]:
+        for folder in self._dirs:
+            for path in sorted(folder.path.iterdir()):
+                tp = parse_partition_folder(path.name)
+                if tp is not None and tp.topic != METADATA_TOPIC and path.is_dir():
+                    topic_id = read_partition_metadata(path / PARTITION_METADATA)
+                    yield tp, FoundLog(path, topic_id, LeaderEpochs.read(path / LEADER_EPOCHS).highest)
+
+    def _state(self, leader_epoch: int) -> PartitionImage:
+        only = (self.node_id,)
+        return PartitionImage(replicas=only, isr=only, leader=self.node_id, leader_epoch=leader_epoch)
+
+    def leave_to(self, zookeeper: str) -> None:
+        """The metadata is in ZooKeeper, all of it: from now on the broker starts there only. StorageError."""
+        assert self._home is not None, "it is there already"
+        for folder in self._dirs:
+            folder.identify(self.cluster_id, zookeeper=zookeeper)
+        path = self._home.path
+        try:
+            self._disk.rename(path / FILE_NAME, path / MOVED_NAME)
+            self._disk.sync_folder(path)
+        except OSError as error:
+            raise StorageError(path, f"{FILE_NAME} cannot be renamed: {error}") from error
+        self._home = None
+
+    def is_elsewhere(self) -> StorageError:
+        """What to say where the metadata is not where it is looked for."""
+        folder = self._dirs.folders[0]
+        return StorageError(
+            folder.path,
+            f"belongs to cluster {self.cluster_id}, whose metadata is in ZooKeeper already, at "
+            f"{folder.identity.zookeeper} when it was there last: give that",
+        )
+
+
+def _has_journal(folders: list[LogFolder]) -> bool:
+    return any((folder.path / FILE_NAME).exists() for folder in folders)
+
+
+def _check(tp: TopicPartition, found: FoundLog, topic: TopicImage | None) -> None:
+    if topic is None or tp.partition >= topic.partitions:
+        raise StorageError(found.folder, f"the broker has never seen this log: {START_ONCE}")
+    if found.topic_id not in (None, topic.topic_id):
+        raise StorageError(
+            found.folder,
+            f"its {PARTITION_METADATA} says another topic id than the broker's topic {tp.topic} has: among "
+            f"others the broker would set this log aside. If it is that topic's, delete {PARTITION_METADATA}",
+        )
+
+
+async def look(node: SingleNode, zookeeper: ZooKeeperSettings) -> Standing:
+    """How far the move has come, for whoever only asks. ZooKeeperError."""
+    session = await Session(zookeeper).open()
+    try:
+        return await moving.standing(session, node.move)
+    finally:
+        await session.close()
+
+
+async def move(node: SingleNode, zookeeper: ZooKeeperSettings, wall_clock_ms: Callable[[], int]) -> Standing:
+    """Move the metadata, or go on with that; how far it had come before. ZooKeeperError, StorageError."""
+    session = await Session(zookeeper).open()
+    try:
+        return await move_in(session, node, wall_clock_ms)
+    finally:
+        await session.close()
+
+
+async def move_in(session: Session, node: SingleNode, wall_clock_ms: Callable[[], int]) -> Standing:
+    """As `move`, in a session that is open."""
+    before = await moving.standing(session, node.move)
+    if node.image is not None:
+        await moving.begin(session, node.move)
+        await moving.write(session, node.move, node.image, wall_clock_ms)
+        node.leave_to(session.settings.connect)
+    elif before is Standing.EMPTY:
+        raise node.is_elsewhere()
+    await moving.end(session)
+    return before

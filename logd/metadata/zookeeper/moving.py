@@ -1,0 +1,178 @@
+"""The metadata of a single node on its way into a chroot, so that other brokers can join it there.
+
+    /cluster/id        the node's own
+    /millstream/move   whose move it is; made in one `multi` with the id, and deleted when the node itself has
+                       noted that its metadata is here
+
+While `/millstream/move` is there no broker starts, and none stands for election. So all there is in the
+chroot this move has written, and a move that is run again may change it to what the node's journal says by
+then: that counts as long as the move is not done. Writing needs the controller's role, which fences one run
+from the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from enum import Enum
+from typing import Final
+
+from logd.metadata.differences import differences
+from logd.metadata.image import Change, ClusterImage, PartitionImage
+from logd.metadata.zookeeper import cluster, paths, znodes
+from logd.metadata.zookeeper.election import Elected, elect, resign
+from logd.metadata.zookeeper.errors import ChrootTaken, ConnectionLost, NoNode, UnfinishedMove
+from logd.metadata.zookeeper.operations import Create, MultiFailed
+from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.store import ZooKeeperStore
+from logd.metadata.zookeeper.watches import Watch
+from logd.metadata.zookeeper.znodes import MoveZnode
+from logd.topic_partition import TopicPartition
+
+WAITED_PART: Final = 1.5
+"""Of a session's timeout: how long the controller's role is waited for, which a killed run leaves behind."""
+EMPTY: Final = "give an empty chroot"
+
+
+class Standing(Enum):
+    """How far a chroot is."""
+
+    EMPTY = "empty"
+    BEGUN = "begun"
+    DONE = "done"
+
+
+async def refuse_unfinished(session: Session) -> None:
+    """Before a broker goes on here. UnfinishedMove."""
+    found = await session.find(paths.MOVE)
+    if found is not None:
+        raise UnfinishedMove(session.settings.connect, znodes.decode_move(found[0]).broker_id)
+
+
+async def standing(session: Session, move: MoveZnode) -> Standing:
+    """How far this move has come. ChrootTaken where the chroot is another cluster's, BadZnode."""
+    await session.sync()
+    found = await session.find(paths.CLUSTER_ID)
+    begun = await session.find(paths.MOVE)
+    connect = session.settings.connect
+    if begun is not None and (whose := znodes.decode_move(begun[0])) != move:
+        raise ChrootTaken(
+            connect, f"broker {whose.broker_id} of cluster {whose.cluster_id} is being moved there; {EMPTY}"
+        )
+    if found is None:
+        topics, brokers = await session.find_children(paths.TOPICS), await _brokers(session)
+        if topics or brokers:
+            there = f"{len(topics)} topics and {len(brokers)} brokers"
+            raise ChrootTaken(connect, f"it has {there} already; {EMPTY}")
+        return Standing.EMPTY
+    cluster_id = znodes.decode_cluster_id(found[0])
+    if cluster_id != move.cluster_id:
+        raise ChrootTaken(
+            connect,
+            f"it is of cluster {cluster_id}, and the log folders are of cluster {move.cluster_id}; {EMPTY}",
+        )
+    return Standing.DONE if begun is None else Standing.BEGUN
+
+
+async def begin(session: Session, move: MoveZnode) -> None:
+    """Have the chroot be this move's; it may be already. ChrootTaken."""
+    while (came := await standing(session, move)) is Standing.EMPTY:
+        await cluster.prepare(session)
+        await session.ensure(path.rpartition("/")[0] for path in (paths.CLUSTER_ID, paths.MOVE))
+        writes = (
+            Create(paths.CLUSTER_ID, znodes.encode_cluster_id(move.cluster_id)),
+            Create(paths.MOVE, znodes.encode_move(move)),
+        )
+        try:
+            await session.multi(writes)
+        except (MultiFailed, ConnectionLost):
+            # Somebody was first, or it was carried out after all: what is there tells.
+            await session.connected()
+    if came is Standing.DONE:
+        raise ChrootTaken(
+            session.settings.connect,
+            f"cluster {move.cluster_id} was moved there before, and the journal here may be older; {EMPTY}",
+        )
+    if brokers := await _brokers(session):
+        raise ChrootTaken(session.settings.connect, f"stop what runs on it first: {', '.join(brokers)}")
+
+
+async def write(
+    session: Session, move: MoveZnode, wanted: ClusterImage, wall_clock_ms: Callable[[], int]
+) -> None:
+    """Have the chroot say what ``wanted`` says, which has a state of every partition; `begin` comes first.
+
+    On return it was read again and found right. ChrootTaken, ControllerMoved, ConnectionLost, NotAllowed:
+    part of it may be written, and the next run goes on with that.
+    """
+    elected = await _elected(session, move.broker_id, wall_clock_ms)
+    try:
+        store = ZooKeeperStore(session, elected)
+        while changes := steps(ClusterImage.of(await store.load()), wanted):
+            await store.write(changes)
+    finally:
+        await resign(session, elected)
+
+
+async def end(session: Session) -> None:
+    """The node has its metadata here from now on: brokers may start."""
+    while True:
+        try:
+            await session.delete(paths.MOVE)
+        except NoNode:
+            return
+        except ConnectionLost:
+            await session.connected()
+        else:
+            return
+
+
+def steps(there: ClusterImage, wanted: ClusterImage) -> list[Change]:
+    """What to write so that ``there`` becomes ``wanted``, whose partition epochs do not count: they follow
+    from what is there.
+    """
+    after = ClusterImage()
+    for change in wanted.as_changes():
+        if change["type"] != "partition":
+            after.apply(change)
+    for tp, state in wanted.partitions.items():
+        after.apply(_following(there, wanted, tp, state).as_change(tp))
+    for broker in there.brokers.values():
+        after.apply(broker.as_change())
+    return differences(there, after)
+
+
+def _following(
+    there: ClusterImage, wanted: ClusterImage, tp: TopicPartition, state: PartitionImage
+) -> PartitionImage:
+    topic, known = there.topics.get(tp.topic), there.partitions.get(tp)
+    if topic is None or known is None or topic.topic_id != wanted.topics[tp.topic].topic_id:
+        return replace(state, partition_epoch=0)
+    same = replace(state, partition_epoch=known.partition_epoch)
+    return same if same == known else replace(state, partition_epoch=known.partition_epoch + 1)
+
+
+async def _brokers(session: Session) -> list[str]:
+    return await session.find_children(paths.BROKER_IDS)
+
+
+async def _elected(session: Session, broker_id: int, wall_clock_ms: Callable[[], int]) -> Elected:
+    """The controller's role, which an earlier run of the move may hold as long as its session lasts."""
+    try:
+        async with asyncio.timeout(session.settings.session_timeout_ms / 1000 * WAITED_PART):
+            with Watch(session) as watch:
+                while True:
+                    try:
+                        elected = await elect(session, broker_id, wall_clock_ms())
+                    except ConnectionLost:
+                        await session.connected()
+                        continue
+                    if elected is not None:
+                        return elected
+                    if await watch.find(paths.CONTROLLER) is not None:
+                        await watch.changed()
+    except TimeoutError:
+        raise ChrootTaken(
+            session.settings.connect, "somebody else holds the controller's role: is the move run twice?"
+        ) from None

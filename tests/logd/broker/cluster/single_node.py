@@ -1,0 +1,145 @@
+"""A broker by itself with something in it, its folder copied, and its move to ZooKeeper killed at a step."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from logd.broker.cluster.shared import Shared
+from logd.broker.zookeeper_move import SingleNode, move_in
+from logd.config.broker import BrokerConfig
+from logd.config.load import from_properties
+from logd.embedded import EmbeddedBroker
+from logd.metadata.image import ClusterImage
+from logd.metadata.zookeeper.moving import Standing
+from logd.metadata.zookeeper.session import Session
+from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.tree import read_tree
+from logd.records import build_batch
+from logd.storage.disk import Disk
+from logd.storage.testing import FaultyDisk
+
+NODE = 1
+SESSION_MS = 2_000
+RECORDS = 5
+
+
+class Killed(BaseException):
+    """The command is dead; nothing may catch this."""
+
+
+class Steps:
+    """Counts what a move writes, to ZooKeeper and to the disk, and kills it before one of these steps."""
+
+    def __init__(self, kill_at: int | None = None) -> None:
+        self.kill_at = kill_at
+        self.taken = 0
+
+    def take(self) -> None:
+        """One more; nothing is carried out any more once it was killed."""
+        if self.kill_at is not None and self.taken >= self.kill_at:
+            raise Killed
+        self.taken += 1
+
+
+class CountedDisk(FaultyDisk):
+    """Every operation that changes something is a step."""
+
+    def __init__(self, steps: Steps) -> None:
+        super().__init__()
+        self._steps = steps
+
+    def check(self, operation: str, path: Path) -> None:
+        """See `FaultyDisk.check`."""
+        if operation in ("write", "truncate", "rename", "unlink", "sync"):
+            self._steps.take()
+        super().check(operation, path)
+
+
+def settings(zookeeper: str) -> ZooKeeperSettings:
+    return ZooKeeperSettings.of(zookeeper, session_timeout_ms=SESSION_MS)
+
+
+async def opened(zookeeper: str, steps: Steps | None = None) -> Session:
+    """A session whose writes are steps."""
+    session = await Session(settings(zookeeper)).open()
+    if steps is not None:
+        connection: Any = session._connection
+        carry_out = connection.write
+
+        async def write(operation: object) -> Any:
+            steps.take()
+            return await carry_out(operation)
+
+        connection.write = write
+    return session
+
+
+def single(folder: Path, disk: Disk | None = None) -> SingleNode:
+    return SingleNode((str(folder / "a"), str(folder / "b")), NODE, disk=disk)
+
+
+def alone(folder: Path) -> EmbeddedBroker:
+    """The broker by itself, in two log folders."""
+    return EmbeddedBroker(_config(folder))
+
+
+def among_others(folder: Path, zookeeper: str) -> EmbeddedBroker:
+    """The same in a cluster."""
+    config = _config(folder, **{"millstream.cluster.preview": "true"})
+    return EmbeddedBroker(config, shared=Shared(settings(zookeeper)))
+
+
+def _config(folder: Path, **more: str) -> BrokerConfig:
+    return from_properties(
+        {
+            "node.id": str(NODE),
+            "log.dirs": f"{folder / 'a'},{folder / 'b'}",
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            **more,
+        }
+    ).config
+
+
+async def fill(folder: Path) -> None:
+    """Topics with settings and records, one that was deleted, changed settings of brokers, producer ids."""
+    broker = alone(folder)
+    await broker.start()
+    await broker.create_topic("t", 3, {"retention.ms": "-1"})
+    await broker.create_topic("gone", 2, {})
+    inner = broker.broker
+    await inner.delete_topic(inner.catalog.topics["gone"])
+    await broker.create_topic("u", 1, {})
+    for index in range(3):
+        partition = inner.catalog.topics["t"].partitions[index]
+        assert partition is not None
+        partition.append(build_batch([(n, None, b"%d" % n, ()) for n in range(RECORDS)]), inner.now_ms())
+    await inner.change_configs("", lambda _: {"log.retention.hours": "900"}, validate_only=False)
+    await inner.change_configs(str(NODE), lambda _: {"background.threads": "3"}, validate_only=False)
+    await inner.producer_ids.take()
+    await broker.stop()
+
+
+def copied(folder: Path, target: Path) -> Path:
+    shutil.copytree(folder, target)
+    return target
+
+
+async def moved(folder: Path, zookeeper: str, steps: Steps | None = None) -> Standing:
+    """Move it; Killed where `steps` say so. The session ends in any case, as it does after a kill."""
+    session = await opened(zookeeper, steps)
+    try:
+        with single(folder, CountedDisk(steps) if steps is not None else None) as node:
+            return await move_in(session, node, lambda: 1_700_000_000_000)
+    finally:
+        await session.close()
+
+
+async def image_in(zookeeper: str) -> ClusterImage:
+    """What ZooKeeper says."""
+    session = await opened(zookeeper)
+    try:
+        return ClusterImage.of((await read_tree(session)).changes)
+    finally:
+        await session.close()
