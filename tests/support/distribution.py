@@ -32,7 +32,9 @@ SECONDS = {
     "interop/test_truncated_logs.py": 100,
     "millstream/test_records_exchange.py": 100,
     "millstream/kafka_tools/test_transcripts.py": 80,
+    "faults/cluster/test_clients.py": 180,
     "faults/cluster/test_kills.py": 140,
+    "faults/cluster/test_tools.py": 110,
     "faults/cluster/test_chaos.py": 100,
     "faults/cluster/test_coordinators.py": 80,
     "faults/test_model.py": 50,
@@ -112,7 +114,9 @@ SECONDS = {
 
 
 WAITING = (
+    "faults/cluster/test_clients.py",
     "faults/cluster/test_kills.py",
+    "faults/cluster/test_tools.py",
     "interop/transactions/test_semantics.py",
     "interop/test_groups.py",
     "millstream/kafka_tools/test_transcripts.py",
