@@ -42,6 +42,7 @@ SECONDS = {
     "logd/client/test_transaction_oracle.py": 50,
     "logd/storage/test_kafka_folders.py": 50,
     "faults/exactly_once/test_exactly_once.py": 50,
+    "docs/test_cluster_page.py": 30,
     "docs/test_commands_run.py": 30,
     "faults/test_crash_points.py": 30,
     "interop/transactions/test_copying.py": 30,
