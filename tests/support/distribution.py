@@ -32,7 +32,7 @@ SECONDS = {
     "interop/test_truncated_logs.py": 100,
     "millstream/test_records_exchange.py": 100,
     "millstream/kafka_tools/test_transcripts.py": 80,
-    "faults/cluster/test_clients.py": 180,
+    "faults/cluster/test_clients.py": 220,
     "faults/cluster/test_kills.py": 140,
     "faults/cluster/test_tools.py": 110,
     "faults/cluster/test_chaos.py": 100,

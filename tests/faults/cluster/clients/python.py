@@ -49,7 +49,6 @@ def write(servers: str, topic: str, partitions: int, is_over: threading.Event) -
 
 
 def read(servers: str, topic: str, group: str, is_over: threading.Event) -> None:
-    # The topic is named here: subscribed to later it may be unknown when the member joins (kafka-python 3.0).
     consumer = KafkaConsumer(
         topic,
         **QUICK,
@@ -61,6 +60,10 @@ def read(servers: str, topic: str, group: str, is_over: threading.Event) -> None
         heartbeat_interval_ms=speech.SESSION_MS // 10,
         metadata_max_age_ms=2000,
     )
+    # A member that assigns before it knows the topic joins again when it does, and kafka-python 3.0.12 may
+    # lose that second join.
+    while not consumer.partitions_for_topic(topic):
+        time.sleep(speech.PAUSE_S)
     while not is_over.is_set():
         found = consumer.poll(speech.POLL_MS, max_records=speech.READ_AT_ONCE)
         ends: dict[TopicPartition, OffsetAndMetadata] = {}
