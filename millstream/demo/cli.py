@@ -28,6 +28,18 @@ def demo(
         Path | None,
         typer.Option("--folder", help="Work here and leave the data; must be empty or not exist."),
     ] = None,
+    nodes: Annotated[
+        int,
+        typer.Option(
+            "--nodes",
+            min=1,
+            help="How many nodes dc1 has; several are a cluster, with a ZooKeeper of its own.",
+        ),
+    ] = 1,
+    kill_leader: Annotated[
+        bool,
+        typer.Option("--kill-leader", help="Kill a node of dc1 in the midst, and see another take over."),
+    ] = False,
 ) -> None:
     """The main job: New York's flights of 2013 through every part, and every count checked.
 
@@ -36,7 +48,13 @@ def demo(
     work = folder or Path(tempfile.mkdtemp(prefix="millstream-demo-"))
     holds = leave = False
     try:
-        holds = asyncio.run(_run(work, input, keep))
+        if kill_leader and nodes == 1:
+            raise ConfigError(
+                "--nodes",
+                nodes,
+                "must be 2 or more for --kill-leader: one node has nobody to take over from it",
+            )
+        holds = asyncio.run(_run(work, input, keep, nodes, kill_leader))
     except KeyboardInterrupt:
         typer.echo("stopped", err=True)
         raise typer.Exit(130) from None
@@ -50,16 +68,16 @@ def demo(
     raise typer.Exit(0 if holds else 1)
 
 
-async def _run(folder: Path, flights: Path | None, keep: bool) -> bool:
+async def _run(folder: Path, flights: Path | None, keep: bool, nodes: int, kill_leader: bool) -> bool:
     from millstream.demo.display import Display
     from millstream.demo.layout import Layout
     from millstream.demo.result import show_addresses, show_outcome
     from millstream.demo.run import Demo
 
     _check_folder(folder)
-    layout = Layout.choose(folder, *_inputs(flights))
+    layout = Layout.choose(folder, *_inputs(flights), nodes)
     _check_java()
-    demo = Demo(layout, Display)
+    demo = Demo(layout, Display, kill_leader=kill_leader)
     try:
         with demo.display:
             await demo.start()

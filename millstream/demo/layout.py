@@ -24,11 +24,11 @@ DELAYS_SCHEMA = (
 )
 """Of `airline-delays` in Spark's table; the columns of flights are those of the CSV, whatever it has."""
 
-TOPICS = (
-    NewTopic(FLIGHTS, PARTITIONS, 1, _KEPT),
-    NewTopic(AIRLINES, PARTITIONS, 1, {**_KEPT, "cleanup.policy": "compact"}),
-    NewTopic(DELAYS, PARTITIONS, 1, _KEPT),
-)
+REPLICAS_MAX = 3
+MIN_IN_SYNC = 2
+"""Of a cluster: what is acknowledged is on two nodes, so that one may be lost."""
+SESSION_MS = 6000
+"""After so long without a sign of life a node is taken for lost, and others lead what it led."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +38,45 @@ class Layout:
     folder: Path
     flights: Path
     airlines: Path
-    dc1_port: int
+    dc1_ports: tuple[int, ...]
+    """One for each node; with one it is a data centre as the second is, with more they are a cluster."""
     dc2_port: int
 
     @classmethod
-    def choose(cls, folder: Path, flights: Path, airlines: Path) -> Layout:
+    def choose(cls, folder: Path, flights: Path, airlines: Path, nodes: int = 1) -> Layout:
         """Well-known ports where they are free, others where they are not."""
-        dc1 = free_port(9092)
+        dc1 = tuple(free_port(9092 + node) for node in range(nodes))
         dc2 = free_port(9192)
         return cls(folder, flights, airlines, dc1, dc2)
 
     @property
+    def nodes(self) -> range:
+        """The ids of the first data centre's nodes."""
+        return range(1, len(self.dc1_ports) + 1)
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether the first data centre has several nodes, which ZooKeeper coordinates."""
+        return len(self.dc1_ports) > 1
+
+    @property
+    def replicas(self) -> int:
+        """How many each partition of the first data centre has."""
+        return min(REPLICAS_MAX, len(self.dc1_ports))
+
+    @property
+    def topics(self) -> tuple[NewTopic, ...]:
+        """What there is in the first data centre before anything is started."""
+        return (
+            NewTopic(FLIGHTS, PARTITIONS, self.replicas, _KEPT),
+            NewTopic(AIRLINES, PARTITIONS, self.replicas, {**_KEPT, "cleanup.policy": "compact"}),
+            NewTopic(DELAYS, PARTITIONS, self.replicas, _KEPT),
+        )
+
+    @property
     def dc1(self) -> str:
         """Bootstrap servers of the first data centre."""
-        return f"127.0.0.1:{self.dc1_port}"
+        return ",".join(f"127.0.0.1:{port}" for port in self.dc1_ports)
 
     @property
     def dc2(self) -> str:
@@ -71,17 +96,40 @@ class Layout:
         """What a part has printed."""
         return self.folder / f"{part}.log"
 
-    def logd(self, name: str, port: int) -> list[str]:
-        """The command of a log daemon."""
-        return self._millstream(
-            "logd",
-            "--override",
-            f"listeners=PLAINTEXT://127.0.0.1:{port}",
-            "--override",
-            f"log.dirs={self.folder / name}",
-            "--override",
-            "group.initial.rebalance.delay.ms=0",
-        )
+    def dc1_logd(self) -> list[str]:
+        """The command of the first data centre's log daemon, where it is alone."""
+        return self._logd("dc1", self.dc1_ports[0])
+
+    def dc1_node(self, node: int, zookeeper: str) -> list[str]:
+        """The command of one of several; `zookeeper` is a connect string."""
+        replicas = {
+            f"{kind}replication.factor": self.replicas
+            for kind in ("default.", "offsets.topic.", "transaction.state.log.")
+        }
+        cluster = {
+            "millstream.cluster.preview": "true",
+            "node.id": node,
+            "zookeeper.connect": zookeeper,
+            "zookeeper.session.timeout.ms": SESSION_MS,
+            "min.insync.replicas": MIN_IN_SYNC,
+            # They stop together: the last ones would wait for somebody to hand over to.
+            "controlled.shutdown.enable": "false",
+        }
+        return self._logd(f"dc1-{node}", self.dc1_ports[node - 1], {**cluster, **replicas})
+
+    def dc2_logd(self) -> list[str]:
+        """The command of the second data centre's log daemon."""
+        return self._logd("dc2", self.dc2_port)
+
+    def _logd(self, name: str, port: int, more: Mapping[str, object] | None = None) -> list[str]:
+        settings = {
+            "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "log.dirs": self.folder / name,
+            "group.initial.rebalance.delay.ms": 0,
+            **(more or {}),
+        }
+        overrides = [word for key, value in settings.items() for word in ("--override", f"{key}={value}")]
+        return self._millstream("logd", *overrides)
 
     def files_worker(self) -> list[str]:
         """The command of the Connect worker that reads the CSV files, and ends with them."""
@@ -197,7 +245,7 @@ class Layout:
             "dc1->dc2.enabled": "true",
             "dc1->dc2.topics": ", ".join(MIRRORED),
             "replication.factor": 1,
-            "offset-syncs.topic.replication.factor": 1,
+            "offset-syncs.topic.replication.factor": self.replicas,
             "refresh.topics.interval.seconds": 1,
         }
 

@@ -62,6 +62,8 @@ class Part:
         self._on_restart = on_restart
         self._process: asyncio.subprocess.Process | None = None
         self._stopping = False
+        self._may_run = asyncio.Event()
+        self._may_run.set()
         self._watch: asyncio.Task[None] | None = None
         self.ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -87,6 +89,8 @@ class Part:
         try:
             while True:
                 status = await self._follow()
+                if status != 0:
+                    await self._may_run.wait()
                 if self._stopping or status == 0:
                     return
                 self.restarts += 1
@@ -121,6 +125,16 @@ class Part:
                     self._on_line(line)
         return await process.wait()
 
+    def kill(self) -> None:
+        """SIGKILL; it stays away until `start_again` is called."""
+        assert self._process is not None, "never started"
+        self._may_run.clear()
+        self._process.kill()
+
+    def start_again(self) -> None:
+        """What was killed may come back."""
+        self._may_run.set()
+
     @property
     def is_done(self) -> bool:
         """Whether it has ended by itself, with status 0."""
@@ -137,6 +151,7 @@ class Part:
     async def stop(self) -> None:
         """End it: SIGTERM, and SIGKILL for what has not ended after 20 s. Safe to call twice."""
         self._stopping = True
+        self._may_run.set()
         process, watch = self._process, self._watch
         if process is None or watch is None:
             return

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +14,15 @@ from millstream.demo import checks
 from millstream.demo.checks import Check
 from millstream.demo.counts import Counter, Counts, topic_ends
 from millstream.demo.display import Display
+from millstream.demo.failover import Failover
 from millstream.demo.flights import Expected, airline_names, reckon
-from millstream.demo.layout import AIRLINES, DELAYS, FLIGHTS, TOPICS, Layout
+from millstream.demo.layout import AIRLINES, DELAYS, FLIGHTS, Layout
 from millstream.demo.process import Part, PartFailed
 from millstream.demo.stage import Stage
+from millstream.zookeeper.ensemble import Ensemble
 
 POLL_SECONDS = 0.5
+DC1, DC2, ZOOKEEPER = "logd dc1", "logd dc2", "zookeeper"
 
 
 @dataclass(slots=True)
@@ -37,10 +41,16 @@ class Outcome:
 
 
 class Demo:
-    """One run. `start`, then `work` to the outcome, and `stop` whatever happened."""
+    """One run. `start`, then `work` to the outcome, and `stop` whatever happened.
 
-    def __init__(self, layout: Layout, show: Callable[[list[Stage]], Display]) -> None:
+    `kill_leader`: a node of the first data centre is lost in the midst; there must be others.
+    """
+
+    def __init__(
+        self, layout: Layout, show: Callable[[list[Stage]], Display], *, kill_leader: bool = False
+    ) -> None:
         self.layout = layout
+        self._kill_leader = kill_leader
         self.files = Stage("connect: CSV files → dc1")
         self.streams = Stage("streams: flights ⋈ airlines → airline-delays")
         self.mirror = Stage("mirror: dc1 → dc2")
@@ -48,6 +58,8 @@ class Demo:
         self.stages = [self.files, self.streams, self.mirror, self.spark]
         self.display = show(self.stages)
         self.parts: dict[str, Part] = {}
+        self._dc1: list[str] = []
+        """The names of the first data centre's daemons."""
         self._said: dict[int, dict[str, Any]] = {}
         """What each life of the streams application said last."""
         self._failure: PartFailed | None = None
@@ -60,16 +72,20 @@ class Demo:
         """Start everything, the slowest first."""
         layout = self.layout
         layout.write_configs()
+        commands = await self._dc1_commands()
+        self._dc1 = list(commands)
         daemons = [
-            self._part("logd dc1", layout.logd("dc1", layout.dc1_port), is_ready=_logd_is_ready),
-            self._part("logd dc2", layout.logd("dc2", layout.dc2_port), is_ready=_logd_is_ready),
+            self._part(name, command, is_ready=_logd_is_ready)
+            for name, command in (*commands.items(), (DC2, layout.dc2_logd()))
         ]
         for part in daemons:
             await part.start()
         for part in daemons:
             self.display.note(f"{part.name}: started, process {part.pid}: {await part.ready}")
         async with Client(layout.dc1, client_id="demo") as client:
-            await Admin(client).create_topics(TOPICS)
+            if layout.is_cluster:
+                await self._nodes_are_there(client)
+            await Admin(client).create_topics(layout.topics)
             await self._start(
                 self._part("connect spark", layout.spark_worker(), self.spark, on_line=self._spark_said)
             )
@@ -77,6 +93,29 @@ class Demo:
             await self._table_is_there(client)
         await self._start(self._part("streams", layout.streams(), self.streams, on_line=self._streams_said))
         await self._start(self._part("mirror", layout.mirror(), self.mirror))
+
+    async def _dc1_commands(self) -> dict[str, list[str]]:
+        """What the first data centre's daemons are called and run by; for several ZooKeeper is there then."""
+        if not self.layout.is_cluster:
+            return {DC1: self.layout.dc1_logd()}
+        ensemble = Ensemble(self.layout.folder / "zookeeper")
+        (server,) = ensemble.servers
+        part = self._part(ZOOKEEPER, server.command)
+        await part.start()
+        while await asyncio.to_thread(server.state) is None:
+            part.check()
+            await asyncio.sleep(POLL_SECONDS / 5)
+        self.display.note(f"{part.name}: started, process {part.pid}: at {ensemble.connect_string}")
+        return {
+            node_name(node): self.layout.dc1_node(node, ensemble.connect_string) for node in self.layout.nodes
+        }
+
+    async def _nodes_are_there(self, client: Client) -> None:
+        """Wait until the cluster knows all of its nodes: a topic's replicas need so many."""
+        known = 0
+        while known < len(self.layout.nodes):
+            await asyncio.sleep(POLL_SECONDS / 5)
+            known = len((await Admin(client).describe_cluster()).brokers)
 
     async def _start(self, part: Part) -> None:
         await part.start()
@@ -108,27 +147,36 @@ class Demo:
 
     async def stop(self) -> None:
         """Stop all parts, those that read before those that are read from."""
-        order = ("connect files", "streams", "mirror", "connect spark", "logd dc1", "logd dc2")
-        running = [self.parts[name] for name in order if name in self.parts]
-        await asyncio.gather(*(part.stop() for part in running[:-2]))
-        for part in running[-2:]:
-            await part.stop()
+        order = (("connect files", "streams", "mirror", "connect spark"), self._dc1, (DC2,), (ZOOKEEPER,))
+        for names in order:
+            await asyncio.gather(*(self.parts[name].stop() for name in names if name in self.parts))
 
     # Working
 
     async def work(self) -> Outcome:
         """Wait until every record has been through every part, then check everything."""
-        expected = await asyncio.to_thread(reckon, self.layout.flights)
-        async with Counter(self.layout) as counter:
+        failover = asyncio.create_task(self._fail_over(), name="failover")
+        async with Counter(self.layout) as counter, _cancelled_behind(failover):
+            expected = await asyncio.to_thread(reckon, self.layout.flights)
             counts = await self._until(counter, self._files_done)
             self.files.state = "done"
             # The round under way may have begun before the last flight was there; the one after it has not.
             await self._until(counter, lambda counts: self._rounds >= 2)
             self.streams.state = "done"
-            counts = await self._until(counter, lambda counts: counts.mirrored() and counts.sunk())
+            counts = await self._until(
+                counter, lambda counts: failover.done() and counts.mirrored() and counts.sunk()
+            )
+            survived = await failover
         self.mirror.state = self.spark.state = "done"
         found, worst = await self._check(expected, counts)
-        return Outcome(self.stages, found, worst, self.display.seconds)
+        return Outcome(self.stages, [*survived, *found], worst, self.display.seconds)
+
+    async def _fail_over(self) -> list[Check]:
+        """What came of killing a leader, if one was to be."""
+        if not self._kill_leader:
+            return []
+        nodes = {node: self.parts[node_name(node)] for node in self.layout.nodes}
+        return [await Failover(self.layout.dc1, nodes, self.display.note).run()]
 
     async def _until(self, counter: Counter, through: Callable[[Counts], bool]) -> Counts:
         while True:
@@ -196,6 +244,20 @@ class Demo:
         )
         of_spark, worst = await checks.check_spark(layout, expected, counts.dc1[FLIGHTS])
         return found + of_spark, worst
+
+
+@asynccontextmanager
+async def _cancelled_behind(task: asyncio.Task[list[Check]]) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def node_name(node: int) -> str:
+    """What the part is called that runs one of several nodes."""
+    return f"{DC1} node {node}"
 
 
 def _logd_is_ready(line: str) -> bool:

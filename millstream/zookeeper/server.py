@@ -38,6 +38,11 @@ class Server:
         return self._process.pid
 
     @property
+    def command(self) -> list[str]:
+        """Its command line; who runs it by that instead of `start` watches it, too."""
+        return ["java", *_OPTIONS, "-cp", self._class_path, _MAIN, str(self.folder / "zoo.cfg")]
+
+    @property
     def status(self) -> int | None:
         """The exit status; None while it runs, or has never been started."""
         return None if self._process is None else self._process.poll()
@@ -46,7 +51,7 @@ class Server:
         """Start the process; also one that has ended, with the data it has."""
         with (self.folder / "server.log").open("ab") as output:
             self._process = subprocess.Popen(
-                ["java", *_OPTIONS, "-cp", self._class_path, _MAIN, str(self.folder / "zoo.cfg")],
+                self.command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

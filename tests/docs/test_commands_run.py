@@ -26,6 +26,9 @@ ELSEWHERE = {
 }
 """What is not run here, and why."""
 
+PAGES_ELSEWHERE = {"cluster.md": "tests/docs/test_cluster_page.py, in their order"}
+"""Pages whose commands are run in another place."""
+
 GOES_ON = {
     "millstream logd": b"logd ready at",
     "millstream connect standalone": b"RUNNING",
@@ -55,7 +58,7 @@ def to_run() -> list[tuple[Block, str]]:
     return [
         (block, line.partition("  #")[0].strip())
         for block, line in commands()
-        if not line.startswith(tuple(ELSEWHERE))
+        if not line.startswith(tuple(ELSEWHERE)) and block.page.name not in PAGES_ELSEWHERE
     ]
 
 
@@ -90,11 +93,12 @@ def test_it_runs(here: Stage, block: Block, line: str) -> None:
     assert text in said.decode()
 
 
-def read_until(process: subprocess.Popen[bytes], text: bytes) -> None:
-    """Read what it says up to there; AssertionError where it ends before."""
+def read_until(process: subprocess.Popen[bytes], text: bytes, behind: bytes = b"") -> bytes:
+    """What it says up to there, and up to what comes behind; AssertionError where it ends before."""
     assert process.stdout is not None
     said = b""
-    while text not in said:
+    while behind not in said.partition(text)[2] or text not in said:
         more = os.read(process.stdout.fileno(), 65536)
         assert more, said.decode()
         said += more
+    return said

@@ -32,7 +32,9 @@ SECONDS = {
     "interop/test_truncated_logs.py": 100,
     "millstream/test_records_exchange.py": 100,
     "millstream/kafka_tools/test_transcripts.py": 80,
+    "faults/cluster/test_clients.py": 220,
     "faults/cluster/test_kills.py": 140,
+    "faults/cluster/test_tools.py": 110,
     "faults/cluster/test_chaos.py": 100,
     "faults/cluster/test_coordinators.py": 80,
     "faults/test_model.py": 50,
@@ -40,6 +42,7 @@ SECONDS = {
     "logd/client/test_transaction_oracle.py": 50,
     "logd/storage/test_kafka_folders.py": 50,
     "faults/exactly_once/test_exactly_once.py": 50,
+    "docs/test_cluster_page.py": 30,
     "docs/test_commands_run.py": 30,
     "faults/test_crash_points.py": 30,
     "interop/transactions/test_copying.py": 30,
@@ -114,7 +117,9 @@ SECONDS = {
 
 
 WAITING = (
+    "faults/cluster/test_clients.py",
     "faults/cluster/test_kills.py",
+    "faults/cluster/test_tools.py",
     "interop/transactions/test_semantics.py",
     "interop/test_groups.py",
     "millstream/kafka_tools/test_transcripts.py",

@@ -1,120 +1,205 @@
-"""What the commands, and Kafka's own tools, say of a cluster that has lost a broker."""
+"""Kafka's own tools, and ours by their names, on three brokers of which one is killed.
+
+What they take and print with one broker is in tests/millstream/kafka_tools; here it is replicas that change.
+"""
 
 from __future__ import annotations
 
-import itertools
 import json
+import re
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from millstream.terminal.status import Status
 from millstream.zookeeper.ensemble import Ensemble
 from tests.faults.cluster.cluster import Cluster
-from tests.millstream.invoking import On
-from tests.millstream.kafka_tools.players import JavaTools
-from tests.support import java
-from tests.support.depth import deep
+from tests.millstream.kafka_tools.players import JavaTools, OurTools, Player
+from tests.support import depth, java
+from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
-LOST = 1
-TOPICS = {"alone": [1], "pair": [1, 2], "others": [2, 3], "trio": [3, 2, 1]}
-"""Of one partition each: its replicas. `min.insync.replicas` is 2, of `alone` 1."""
-FILTERED = {
-    "--under-replicated-partitions": ["pair", "trio"],
-    "--under-min-isr-partitions": ["alone", "pair"],
-    "--at-min-isr-partitions": ["alone", "others", "trio"],
-    "--unavailable-partitions": ["alone"],
-}
-"""By option, the topics that are shown once the broker is lost."""
-WELL = {
-    "brokers": ("ok", []),
-    "controller": ("ok", []),
-    "log-dirs": ("ok", []),
-    "offline-partitions": ("ok", []),
-    "under-min-isr-partitions": ("ok", []),
-    "under-replicated-partitions": ("ok", []),
-    "reassignments": ("ok", []),
-}
+SESSION_MS = 10_000
+"""Who is killed is thought to be there for so long, which gives a tool time to start."""
+PARTITION = re.compile(r"\tPartition: (\d+)\tLeader: (\S+)\tReplicas: (\S+)\tIsr: (\S+)\t")
 
-
-def health(on: On, status: Status) -> dict[str, tuple[str, list[str]]]:
-    """Status and names by check."""
-    ended = on("cluster", "health", "-o", "json")
-    assert ended.exit_code == status, ended.output
-    return {row["check"]: (row["status"], row["names"]) for row in json.loads(ended.stdout)}
-
-
-def are_in_sync(cluster: Cluster) -> bool:
-    return all(map(cluster.is_in_sync, TOPICS))
+pytestmark = depth.deep
 
 
 @pytest.fixture(scope="module")
-def on(tmp_path_factory: pytest.TempPathFactory, ensemble: Ensemble) -> Iterator[On]:
-    """Three brokers, of which one has been away, and another one is lost."""
-    zookeeper = f"{ensemble.connect_string}/tools"
-    settings = {"auto_leader_rebalance_enable": "false"}
-    with Cluster(tmp_path_factory.mktemp("tools"), zookeeper, **settings) as cluster:
-        on = On(cluster.bootstrap)
-        wait_for(lambda: len(cluster.metadata().brokers) == len(cluster.brokers))
-        for name, replicas in TOPICS.items():
-            config = f"min.insync.replicas={min(len(replicas), 2)}"
-            placed = ":".join(map(str, replicas))
-            on.done("topic", "create", name, "--replica-assignment", placed, "--config", config)
-        wait_for(lambda: are_in_sync(cluster))
-        assert health(on, Status.OK) == {**WELL, "preferred-leaders": ("ok", [])}
-        cluster.kill(3)
-        wait_for(lambda: cluster.leader("trio") == 2)
-        cluster.start(3)
-        wait_for(lambda: are_in_sync(cluster))
-        assert health(on, Status.OK) == {**WELL, "preferred-leaders": ("warning", ["trio-0"])}
-        cluster.kill(LOST)
-        wait_for(lambda: len(cluster.states("trio")[0].isr_nodes) == 2 and cluster.leader("pair") == 2)
-        wait_for(lambda: cluster.states("alone")[0].leader_id == -1)
-        yield on
+def brokers(tmp_path_factory: pytest.TempPathFactory, ensemble: Ensemble) -> Iterator[Cluster]:
+    folder, zookeeper = tmp_path_factory.mktemp("tools"), f"{ensemble.connect_string}/tools"
+    with Cluster(folder, zookeeper, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
+        yield cluster
+        cluster.stop()
+        cluster.assert_no_tracebacks()
 
 
-def test_health(on: On) -> None:
-    assert health(on, Status.UNHEALTHY) == {
-        **WELL,
-        "brokers": ("failed", ["1"]),
-        "offline-partitions": ("failed", ["alone-0"]),
-        "under-min-isr-partitions": ("failed", ["alone-0", "pair-0"]),
-        "under-replicated-partitions": ("failed", ["pair-0", "trio-0"]),
-        "preferred-leaders": ("warning", ["pair-0", "trio-0"]),
+@pytest.fixture
+def cluster(brokers: Cluster) -> Iterator[Cluster]:
+    """All of them are up again behind each test, whatever becomes of it."""
+    yield brokers
+    brokers.start(*(id_ for id_, broker in brokers.brokers.items() if not broker.is_running))
+    wait_for(lambda: len(brokers.metadata().brokers) == len(brokers.brokers))
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Run against a cluster; `name` is whose they are."""
+
+    name: str
+    player: Player
+    cluster: Cluster
+
+    def __call__(self, tool: str, *arguments: object) -> str:
+        """What one prints; it must end with 0."""
+        words = [f"kafka-{tool}", "--bootstrap-server", self.cluster.bootstrap, *map(str, arguments)]
+        done = self.player.run(words, "")
+        assert done.status == 0, (words, done)
+        return done.stdout
+
+    def topic(self, kind: str, assignment: str) -> str:
+        """Created, and in sync; its name."""
+        name = f"{self.name}-{kind}"
+        self("topics", "--create", "--topic", name, "--replica-assignment", assignment)
+        wait_for(lambda: self.cluster.is_in_sync(name))
+        return name
+
+    def described(self, *options: object) -> dict[int, tuple[str, str, set[str]]]:
+        """Leader, replicas and ISR of partitions, as `kafka-topics --describe` shows them."""
+        printed = self("topics", "--describe", *options)
+        return {
+            int(partition): (leader, replicas, set(isr.split(",")))
+            for partition, leader, replicas, isr in PARTITION.findall(printed)
+        }
+
+
+@pytest.fixture(scope="module", params=[pytest.param("java", marks=java.needs_kafka), "ours"])
+def player(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Player]]:
+    with ExitStack() as stack:
+        if request.param == "java":
+            yield "java", stack.enter_context(JavaTools(tmp_path_factory.mktemp("java")))
+        else:
+            yield "ours", OurTools()
+
+
+@pytest.fixture
+def tools(cluster: Cluster, player: tuple[str, Player]) -> Tools:
+    return Tools(*player, cluster)
+
+
+def test_a_broker_is_missing_and_leads_again(cluster: Cluster, tools: Tools) -> None:
+    topic = tools.topic("described", "1:2:3,2:3:1,3:1:2")
+    assert tools.described("--topic", topic) == {
+        0: ("1", "1,2,3", {"1", "2", "3"}),
+        1: ("2", "2,3,1", {"1", "2", "3"}),
+        2: ("3", "3,1,2", {"1", "2", "3"}),
     }
-    table = on("cluster", "health")
-    assert table.exit_code == Status.UNHEALTHY
-    assert "under-replicated-partitions" in table.stdout
-    assert "2 of 4: pair-0, trio-0" in table.stdout
-    assert table.stderr.startswith("millstream cluster health: not well: brokers, offline-partitions")
-    plain = on("cluster", "health", "-o", "plain").stdout.splitlines()
-    assert plain[0] == "brokers\tfailed\t2 there (2, 3), 1 missing: 1\tstart those missing"
+    assert api_versions(tools) == {1, 2, 3}
+    cluster.kill(1)
+    wait_for(lambda: cluster.states(topic)[0].leader_id == 2 and not is_in_isr(cluster, topic, 1))
+    expected = {
+        0: ("2", "1,2,3", {"2", "3"}),
+        1: ("2", "2,3,1", {"2", "3"}),
+        2: ("3", "3,1,2", {"2", "3"}),
+    }
+    assert tools.described("--topic", topic) == expected
+    assert tools.described("--topic", topic, "--under-replicated-partitions") == expected
+    assert tools.described("--topic", topic, "--at-min-isr-partitions") == expected
+    assert tools.described("--topic", topic, "--unavailable-partitions") == {}
+    assert tools.described("--topic", topic, "--under-min-isr-partitions") == {}
+    assert api_versions(tools) == {2, 3}
+    cluster.start(1)
+    wait_for(lambda: cluster.is_in_sync(topic))
+    assert tools.described("--topic", topic)[0][0] == "2"
+    elect = "--election-type", "preferred", "--topic", topic, "--partition", 0
+    assert (
+        tools("leader-election", *elect)
+        == f"Successfully completed leader election (PREFERRED) for partitions {topic}-0\n"
+    )
+    wait_for(lambda: cluster.leader(topic) == 1)
+    assert tools("leader-election", *elect) == f"Valid replica already elected for partitions {topic}-0\n"
 
 
-@pytest.mark.parametrize("option", FILTERED)
-def test_partitions_that_are_looked_for(on: On, option: str) -> None:
-    rows = on.rows("topic", "describe", option)
-    assert [row["topic"] for row in rows] == FILTERED[option]
-    shown = on.done("kafka-topics", "--describe", option).stdout.splitlines()
-    assert sorted(line.split("\t")[1] for line in shown) == [f"Topic: {name}" for name in FILTERED[option]]
+def test_an_unclean_leader_is_elected(cluster: Cluster, tools: Tools) -> None:
+    """The one in sync is gone, the other is not: nobody leads until an operator says so."""
+    topic = tools.topic("unclean", "1:2")
+    cluster.kill(2)
+    wait_for(lambda: not is_in_isr(cluster, topic, 2))
+    cluster.kill(1)
+    cluster.start(2)
+    wait_for(lambda: cluster.states(topic)[0].leader_id == -1)
+    assert set(tools.described("--topic", topic, "--unavailable-partitions")) == {0}
+    said = tools("leader-election", "--election-type", "unclean", "--topic", topic, "--partition", 0)
+    assert said == f"Successfully completed leader election (UNCLEAN) for partitions {topic}-0\n"
+    wait_for(lambda: cluster.leader(topic) == 2)
+    cluster.start(1)
+    wait_for(lambda: cluster.is_in_sync(topic))
 
 
-def test_some_of_them_together(on: On) -> None:
-    rows = on.rows("topic", "describe", "--unavailable-partitions", "--under-replicated-partitions")
-    assert [row["topic"] for row in rows] == ["alone", "pair", "trio"]
-    assert on.rows("topic", "describe", "others", "--under-replicated-partitions") == []
+def test_partitions_are_given_to_other_brokers(cluster: Cluster, tools: Tools, tmp_path: Path) -> None:
+    topic = tools.topic("moved", "1:2,2:1")
+    for partition in (0, 1):
+        with RawClient(cluster.brokers[cluster.leader(topic, partition)].port) as raw:
+            assert raw.produce(topic, [(1, None, b"x", ())] * 100, partition=partition).error_code == 0
+    topics, plan = tmp_path / "topics.json", tmp_path / "plan.json"
+    topics.write_text(json.dumps({"version": 1, "topics": [{"topic": topic}]}))
+    said = tools(
+        "reassign-partitions", "--generate", "--topics-to-move-json-file", topics, "--broker-list", "2,3"
+    )
+    current, proposed = (json.loads(line) for line in said.splitlines() if line.startswith("{"))
+    assert [each["replicas"] for each in current["partitions"]] == [[1, 2], [2, 1]]
+    wanted = {each["partition"]: each["replicas"] for each in proposed["partitions"]}
+    assert all(set(replicas) == {2, 3} for replicas in wanted.values())
+    plan.write_text(json.dumps(proposed))
+    said = tools("reassign-partitions", "--execute", "--reassignment-json-file", plan)
+    assert f"Successfully started partition reassignments for {topic}-0,{topic}-1\n" in said
+
+    def is_complete() -> bool:
+        verified = tools("reassign-partitions", "--verify", "--reassignment-json-file", plan)
+        return all(f"Reassignment of partition {topic}-{each} is completed." in verified for each in wanted)
+
+    wait_for(is_complete)
+    found = tools.described("--topic", topic)
+    assert {each: list(map(int, state[1].split(","))) for each, state in found.items()} == wanted
+    wait_for(lambda: cluster.is_in_sync(topic))
 
 
-@deep
-@java.needs_javac
-def test_as_kafkas_tool_prints_them(on: On, tmp_path: Path) -> None:
-    servers = ("--bootstrap-server", on.bootstrap)
-    together = [[*pair] for pair in itertools.combinations(FILTERED, 2)]
-    with JavaTools(tmp_path) as tools:
-        for options in ([], *([each] for each in FILTERED), *together):
-            words = ["--describe", *options]
-            ours = on("kafka-topics", *words)
-            theirs = tools.run(["kafka-topics", *servers, *words], "")
-            assert (ours.exit_code, ours.stdout) == (theirs.status, theirs.stdout), options
+def test_a_reassignment_to_who_is_gone_is_called_off(cluster: Cluster, tools: Tools, tmp_path: Path) -> None:
+    """It cannot end, so that there is time to see it and to cancel it."""
+    victim = cluster.controller % len(cluster.brokers) + 1
+    stay = sorted(set(cluster.brokers) - {victim})
+    topic = tools.topic("called-off", ":".join(map(str, stay)))
+    plan = tmp_path / "plan.json"
+    everywhere = {"topic": topic, "partition": 0, "replicas": [*stay, victim]}
+    plan.write_text(json.dumps({"version": 1, "partitions": [everywhere]}))
+    cluster.kill(victim)
+    said = tools("reassign-partitions", "--execute", "--reassignment-json-file", plan)
+    assert f"Successfully started partition reassignment for {topic}-0\n" in said
+    replicas = ",".join(map(str, [*stay, victim]))
+    listed = tools("reassign-partitions", "--list")
+    assert f"{topic}-0: replicas: {replicas}. adding: {victim}.\n" in listed, listed
+    said = tools("reassign-partitions", "--cancel", "--preserve-throttles", "--reassignment-json-file", plan)
+    assert f"Successfully cancelled partition reassignment for: {topic}-0\n" in said
+    assert tools("reassign-partitions", "--list") == "No partition reassignments found.\n"
+    assert tools.described("--topic", topic)[0][1] == ",".join(map(str, stay))
+
+
+def is_in_isr(cluster: Cluster, topic: str, broker: int) -> bool:
+    """Of any of its partitions."""
+    return any(broker in state.isr_nodes for state in cluster.states(topic).values())
+
+
+def api_versions(tools: Tools) -> set[int]:
+    """Brokers whose versions are shown; each is at the address of its own."""
+    ids: set[int] = set()
+    for port, id_ in re.findall(
+        r"^127\.0\.0\.1:(\d+) \(id: (\d+) rack: null", tools("broker-api-versions"), re.M
+    ):
+        assert tools.cluster.brokers[int(id_)].port == int(port)
+        ids.add(int(id_))
+    return ids

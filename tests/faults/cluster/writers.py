@@ -27,7 +27,12 @@ STILL_S = 2.0
 
 
 class Writer(ABC):
-    """Writes in a thread, from the beginning of the context to `finish`, or to its end."""
+    """Writes in a thread, from the beginning of the context to `finish`, or to its end.
+
+    `is_idempotent`: no record is there twice; all are in order.
+    """
+
+    is_idempotent = True
 
     def __init__(self, bootstrap: str, topic: str, partitions: int = PARTITIONS) -> None:
         self.bootstrap = bootstrap

@@ -26,12 +26,19 @@ def test_everything_has_to_hold_and_something_has_to_be_checked(checks: list[Che
 def test_the_exit_status_says_whether_everything_agrees(
     holds: bool, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def run(folder: Path, flights: Path | None, keep: bool) -> bool:
+    async def run(*arguments: object) -> bool:
         return holds
 
     monkeypatch.setattr(cli, "_run", run)
 
     assert CliRunner().invoke(cli.app, []).exit_code == status
+
+
+def test_one_node_has_nobody_to_take_over() -> None:
+    result = CliRunner().invoke(cli.app, ["--kill-leader"])
+
+    assert result.exit_code == 2
+    assert "--nodes=1: must be 2 or more for --kill-leader" in result.output
 
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
@@ -84,7 +91,7 @@ def test_a_sink_that_has_failed_ends_the_demo(tmp_path: Path) -> None:
     """Its worker goes on, for the sake of its other connectors: the demo would wait for rows for ever."""
 
     async def main() -> None:
-        demo = Demo(Layout(tmp_path, tmp_path, tmp_path, 1, 2), lambda stages: Shown())
+        demo = Demo(Layout(tmp_path, tmp_path, tmp_path, (1,), 2), lambda stages: Shown())
         demo._part("connect spark", [])
         task = {"state": "FAILED", "trace": "Traceback:\n  ...\nJobFailed: Spark did not start\n"}
         connector = {"name": "spark-flights", "connector": {"state": "RUNNING"}, "tasks": [task]}
@@ -110,7 +117,7 @@ class Shown:
 def test_the_logs_of_a_part_that_failed_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     folders = []
 
-    async def run(folder: Path, flights: Path | None, keep: bool) -> bool:
+    async def run(folder: Path, *rest: object) -> bool:
         folders.append(folder)
         raise PartFailed(f"logd dc1 ended: see {folder}/logd-dc1.log")
 

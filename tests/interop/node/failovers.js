@@ -1,0 +1,77 @@
+// kafkajs while brokers fail: tests/faults/cluster/clients/speech.py says what it is told and what it says.
+'use strict'
+
+const { Kafka, logLevel } = require('kafkajs')
+
+const [, , kind, servers, topic, last] = process.argv
+const AT_ONCE = 2
+const PAUSE_MS = 20
+const DELIVERY_RETRIES = 500
+const times = { initialRetryTime: 50, maxRetryTime: 300 }
+const logCreator = () => ({ label, log }) => console.error(label, JSON.stringify(log))
+const kafka = new Kafka({ brokers: servers.split(','), logLevel: logLevel.WARN, logCreator, retry: times })
+
+let isOver = false
+process.stdin.on('end', () => { isOver = true }).resume()
+
+const say = (...words) => process.stdout.write(`${words.join(' ')}\n`)
+const pause = () => new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
+
+// A request for each partition: kafkajs 2.2 never sends what is for a leader that has answered already, where a
+// partition has come to it meanwhile.
+async function write(partitions) {
+  const producer = kafka.producer({ idempotent: true, maxInFlightRequests: 1, retry: { ...times, retries: DELIVERY_RETRIES } })
+  await producer.connect()
+  let sent = 0
+  while (!isOver) {
+    const numbers = [...Array(AT_ONCE * partitions).keys()].map((i) => sent + i)
+    sent += numbers.length
+    await Promise.all([...Array(partitions).keys()].map(async (partition) => {
+      const own = numbers.filter((number) => number % partitions === partition)
+      const messages = own.map((number) => ({ value: String(number), partition }))
+      const [{ baseOffset }] = await producer.send({ topic, acks: -1, messages })
+      const isKnown = baseOffset !== undefined && baseOffset !== '-1'
+      own.forEach((number, i) => say('acked', number, partition, isKnown ? Number(baseOffset) + i : -1))
+    }))
+    await pause()
+  }
+  await producer.disconnect()
+  say('sent', sent)
+}
+
+// What asks for the group's coordinator looks where it was; only after a few retries, which end it, does a consumer
+// begin anew and look for another.
+async function read(groupId) {
+  const consumer = kafka.consumer({ groupId, sessionTimeout: 6000, heartbeatInterval: 600, maxWaitTimeInMs: 200 })
+  await consumer.connect()
+  await consumer.subscribe({ topics: [topic], fromBeginning: true })
+  const eachBatch = async ({ batch, resolveOffset }) => {
+    for (const { offset, value } of batch.messages) {
+      say('read', batch.partition, offset, value)
+      resolveOffset(offset)
+    }
+    const offset = String(Number(batch.lastOffset()) + 1)
+    if (await commit(consumer, batch.partition, offset)) say('committed', batch.partition, offset)
+  }
+  await consumer.run({ autoCommit: false, eachBatch })
+  while (!isOver) await pause()
+  await consumer.disconnect()
+}
+
+// Whether it was done. A commit of one partition that comes while the member joins again for another is the next
+// one's to do: raised from here it would end the consumer for good.
+async function commit(consumer, partition, offset) {
+  try {
+    await consumer.commitOffsets([{ topic, partition, offset }])
+    return true
+  } catch (error) {
+    const { type } = error.cause || error
+    if (['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'REBALANCE_IN_PROGRESS'].includes(type)) return false
+    throw error
+  }
+}
+
+(kind === 'write' ? write(Number(last)) : read(last)).catch((error) => {
+  console.error(error)
+  process.exit(1)
+})
