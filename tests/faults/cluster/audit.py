@@ -2,39 +2,75 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
 
 from logd.records import decode_records, iter_batches
-from tests.faults.cluster.cluster import Cluster
+from tests.faults.cluster.cluster import REPLICAS, Cluster
 from tests.faults.cluster.writers import Writer
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import wait_for
 
 
-def log_of(broker: LogdProcess, topic: str, partition: int) -> bytes:
+def folders_of(broker: LogdProcess, topic: str, partition: int) -> list[Path]:
+    """Where a broker has its replica: one folder, or none."""
+    folders = [Path(each) for each in str(broker.overrides["log.dirs"]).split(",")]
+    return [folder for each in folders if (folder := each / f"{topic}-{partition}").exists()]
+
+
+def log_in(folder: Path) -> bytes:
     """All segments of a replica, one after the other: brokers need not roll them at the same places."""
-    folder = Path(str(broker.overrides["log.dirs"])) / f"{topic}-{partition}"
     return b"".join(segment.read_bytes() for segment in sorted(folder.glob("*.log")))
 
 
-def logs_of(cluster: Cluster, topic: str, partition: int) -> dict[int, bytes]:
-    """Of all brokers."""
-    return {id_: log_of(broker, topic, partition) for id_, broker in cluster.brokers.items()}
+def logs_of(cluster: Cluster, topic: str, partition: int) -> list[bytes]:
+    """Of all replicas."""
+    return [
+        log_in(folder)
+        for broker in cluster.brokers.values()
+        for folder in folders_of(broker, topic, partition)
+    ]
 
 
 def are_equal(cluster: Cluster, topic: str, partition: int) -> bool:
     """Whether all replicas have the same bytes now."""
-    return len(set(logs_of(cluster, topic, partition).values())) == 1
+    logs = logs_of(cluster, topic, partition)
+    return len(logs) == REPLICAS and len(set(logs)) == 1
 
 
-def values(log: bytes) -> list[tuple[int, bytes | None]]:
-    """Offset and value of each record, without markers."""
+class Found(NamedTuple):
+    """A record: where it is, and under which epoch its producer sent it."""
+
+    offset: int
+    number: int
+    producer_epoch: int
+
+
+def records_in(log: bytes) -> list[Found]:
+    """Without markers."""
     return [
-        (offset, value)
+        Found(offset, int(value or b""), header.producer_epoch)
         for pos, header in iter_batches(log)
         if not header.is_control
         for offset, _, _, value, _ in decode_records(log, pos)
     ]
+
+
+def first_copies(found: list[Found]) -> tuple[list[Found], dict[int, list[Found]]]:
+    """The records without those that their producer sent again under a newer epoch of its own, and those.
+
+    No broker can tell that they are the same, nor write a batch under another epoch: the CRC holds it.
+    """
+    first: dict[int, Found] = {}
+    kept, again = [], defaultdict[int, list[Found]](list)
+    for record in found:
+        known = first.setdefault(record.number, record)
+        if record.producer_epoch > known.producer_epoch:
+            again[record.number].append(record)
+        else:
+            kept.append(record)
+    return kept, again
 
 
 def settle(cluster: Cluster, *writers: Writer) -> None:
@@ -58,14 +94,19 @@ def assert_kept(cluster: Cluster, *writers: Writer) -> int:
     for writer in writers:
         for partition in range(writer.partitions):
             logs = logs_of(cluster, writer.topic, partition)
-            assert len(set(logs.values())) == 1, f"{writer.topic}-{partition} differs between brokers"
-            found = values(logs[1])
-            assert [int(value or b"") for _, value in found] == list(
+            assert len(logs) == REPLICAS, f"{writer.topic}-{partition} has {len(logs)} replicas"
+            assert len(set(logs)) == 1, f"{writer.topic}-{partition} differs between brokers"
+            found, again = first_copies(records_in(logs[0]))
+            assert not again or writer.may_repeat, f"{writer.topic}-{partition} has twice {dict(again)}"
+            assert [record.number for record in found] == list(
                 range(partition, writer.sent, writer.partitions)
             ), "\n".join([f"{writer.topic}-{partition}", *writer.notes])
-            for offset, value in found:
-                said = writer.acknowledged[int(value or b"")]
-                assert said in ((partition, offset), (partition, None)), (
-                    f"{value!r} is at {partition}, {offset}, said was {said}"
+            for record in found:
+                said = writer.acknowledged[record.number]
+                places = [(partition, each.offset) for each in (record, *again.get(record.number, ()))]
+                assert said in (*places, (partition, None)), (
+                    f"{record.number} is at {places}, said was {said}"
                 )
+            if again:
+                print(f"{writer.topic}-{partition}: {len(again)} records were sent again under a new epoch")
     return sum(writer.sent for writer in writers)
