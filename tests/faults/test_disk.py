@@ -6,7 +6,6 @@ beyond it is cut short and the next one fails, as ENOSPC does.
 
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from logd.errors import ErrorCode
 from logd.records import decode_records, iter_batches
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.depth import sample
+from tests.support.full_disk import limit_files
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -23,12 +23,6 @@ FULL_AT = 300_000
 VALUE_BYTES = 7_000
 
 STORAGE_ERROR = ErrorCode.KAFKA_STORAGE_ERROR
-
-
-def limit_files(logd: LogdProcess, size: int) -> None:
-    """From now on the broker can make no file larger than this."""
-    hard = resource.prlimit(logd.pid, resource.RLIMIT_FSIZE)[1]
-    resource.prlimit(logd.pid, resource.RLIMIT_FSIZE, (size, hard))
 
 
 def value(number: int) -> bytes:
@@ -55,7 +49,7 @@ def test_nothing_is_acknowledged_that_is_not_written(tmp_path: Path) -> None:
     logd = LogdProcess(tmp_path)
     with logd:
         topic = create_topic(logd, "t")
-        limit_files(logd, FULL_AT)
+        limit_files(logd.pid, FULL_AT)
         with RawClient(logd.port) as client:
             acknowledged, error = fill(client, topic)
         assert error == STORAGE_ERROR
@@ -84,7 +78,7 @@ def test_other_folders_serve_on(tmp_path: Path) -> None:
                 for topic in topics
             }
             assert set(homes.values()) == set(folders)
-            limit_files(logd, FULL_AT)
+            limit_files(logd.pid, FULL_AT)
             # A batch larger than any file may be: not a byte of it fits.
             broken = homes[topics[0]]
             assert client.produce(topics[0], [(1, None, bytes(FULL_AT), ())]).error_code == STORAGE_ERROR
@@ -117,7 +111,7 @@ def test_a_real_producer_meets_a_full_disk(tmp_path: Path, idempotent: bool) -> 
     logd = LogdProcess(tmp_path)
     with logd:
         topic = create_topic(logd, "t")
-        limit_files(logd, FULL_AT)
+        limit_files(logd.pid, FULL_AT)
         producer = confluent_kafka.Producer(
             {
                 "bootstrap.servers": logd.bootstrap,

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
@@ -117,11 +118,15 @@ class ReplicaFetcher:
         self._session: FetchSession[Following] = FetchSession(
             is_wanted=True, partition_max_bytes=settings.replica_fetch_max_bytes
         )
+        self._asked_as = -1
+        """The broker epoch that the session began with."""
         self._wanted: dict[TopicPartition, Following] = {}
         self._touched: dict[TopicPartition, None] = {}
         self._due: list[tuple[float, TopicPartition]] = []
         self._busy: dict[TopicPartition, asyncio.Task[None]] = {}
         """Those that are being cut, or whose leader is asked for its offsets."""
+        self._asking: set[TopicPartition] = set()
+        """The latter: an answer that nobody needs any more is not waited for."""
         self._news = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
@@ -138,6 +143,8 @@ class ReplicaFetcher:
     def unfollow(self, tp: TopicPartition) -> None:
         """Copy it no more; what is being cut of it is cut to the end."""
         self.following.pop(tp, None)
+        if tp in self._asking:
+            self._busy[tp].cancel()
         self._look_at(tp)
 
     async def rest(self, tp: TopicPartition) -> None:
@@ -151,6 +158,8 @@ class ReplicaFetcher:
         self.following.clear()
         if self._task is not None:
             self._task.cancel()
+            for tp in self._asking:
+                self._busy[tp].cancel()
             await asyncio.gather(self._task, *self._busy.values(), return_exceptions=True)
 
     def statistics(self) -> dict[str, int]:
@@ -209,32 +218,36 @@ class ReplicaFetcher:
                 self._wanted[tp] = following
                 return
             case Truncate() as truncate:
-                self._begin(following, self._cut(following, truncate))
+                self._begin(following, partial(self._cut, following, truncate))
             case Standby.LEADER_OFFSETS:
-                self._begin(following, self._ask_offsets(following))
+                self._asking.add(tp)
+                self._begin(following, partial(self._ask_offsets, following))
             case Standby.IMAGE:
                 pass  # a new one is followed when it comes
         self._wanted.pop(tp, None)
 
-    def _begin(self, following: Following, work: Awaitable[None]) -> None:
+    def _begin(self, following: Following, work: Callable[[], Awaitable[None]]) -> None:
+        """Have something done for one partition, and look what comes next."""
         self._wanted.pop(following.tp, None)
         self._touched[following.tp] = None
-        self._busy[following.tp] = self._loop.create_task(self._done(following, work))
+        task = self._busy[following.tp] = self._loop.create_task(self._do(following, work))
+        task.add_done_callback(lambda _: self._done(following))
 
-    async def _done(self, following: Following, work: Awaitable[None]) -> None:
-        """Have something done for one partition, and look what comes next."""
+    async def _do(self, following: Following, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await work
+            await work()
         except MillstreamError as error:
             log.info("%s: %s", following.tp, error)
             self._back_off(following)
         except Exception as error:
             report(f"following {following.tp}", error)
             self._back_off(following)
-        finally:
-            following.version += 1
-            del self._busy[following.tp]
-            self._look_at(following.tp)
+
+    def _done(self, following: Following) -> None:
+        following.version += 1
+        del self._busy[following.tp]
+        self._asking.discard(following.tp)
+        self._look_at(following.tp)
 
     def _back_off(self, following: Following) -> None:
         following.not_before = self._loop.time() + self._settings.replica_fetch_backoff_ms / 1000
@@ -292,10 +305,15 @@ class ReplicaFetcher:
 
     def _request(self) -> FetchRequest:
         settings, session = self._settings, self._session
+        broker_epoch = self._broker_epoch()
+        if broker_epoch != self._asked_as:
+            # The leader counts only what this registration says, also of partitions that do not change.
+            session.restart()
+            self._asked_as = broker_epoch
         touched, self._touched = self._touched, {}
         changes = session.changes(self._wanted, touched, by_topic_ids=True)
         return FetchRequest(
-            replica_state=ReplicaState(replica_id=self._node_id, replica_epoch=self._broker_epoch()),
+            replica_state=ReplicaState(replica_id=self._node_id, replica_epoch=broker_epoch),
             max_wait_ms=settings.replica_fetch_wait_max_ms,
             min_bytes=settings.replica_fetch_min_bytes,
             max_bytes=settings.replica_fetch_response_max_bytes,
@@ -351,7 +369,7 @@ class ReplicaFetcher:
             base_offset = int.from_bytes(records[:_BASE_OFFSET_BYTES], "big")
             first = core.check_base_offset(base_offset, came.log_start_offset)
             if first is not None:
-                self._begin(following, self._truncations.begin_afresh(partition, first.offset))
+                self._begin(following, partial(self._truncations.begin_afresh, partition, first.offset))
                 return
             copied = partition.copy(records, self._now_ms())
             if not copied.batches:

@@ -19,6 +19,7 @@ from logd.broker.catalog import TopicCatalog
 from logd.broker.cluster.controlling import Controlling
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.publisher import update_of
+from logd.broker.pool import to_its_end
 from logd.broker.rounds import report
 from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, MillstreamError, error_for
@@ -244,7 +245,13 @@ class Member:
     # The feed
 
     async def take(self, request: ClusterUpdateRequest) -> ClusterUpdateResponse:
-        """What the controller tells."""
+        """What the controller tells.
+
+        What was begun is taken to its end, whoever stops waiting for it: it is not told a second time.
+        """
+        return await to_its_end(self._take(request))
+
+    async def _take(self, request: ClusterUpdateRequest) -> ClusterUpdateResponse:
         async with self._taking:
             try:
                 update = update_of(request)

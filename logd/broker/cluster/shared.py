@@ -167,7 +167,8 @@ class Shared:
             broker.image,
             member.ask_controller,
             own=lambda: (broker.node_id, member.epoch),
-            now_ms=broker.now_ms,
+            # Not the wall clock: whoever sets that would have all followers be late.
+            now_ms=lambda: int(broker.loop.time() * 1000),
             replica_lag_time_max_ms=broker.config.replica_lag_time_max_ms,
             lease=lambda: member.is_leased,
         )

@@ -103,6 +103,10 @@ class Client:
             lambda: Backoff(reconnect_backoff_ms / 1000, reconnect_backoff_max_ms / 1000, random),
         )
         self._cache = MetadataCache(self._ask_metadata, max_age=metadata_max_age_ms / 1000, clock=_now)
+        self._told_by = ""
+        """The connection by which metadata came last."""
+        self._is_doubted = False
+        """Whether something of it has turned out wrong since."""
         self._coordinators: dict[tuple[int, str], int] = {}
         self._coordinator_addresses: dict[int, Address] = {}
         self._told = ExitStack()
@@ -302,8 +306,23 @@ class Client:
         return self._cache.cluster
 
     def invalidate_metadata(self) -> None:
-        """Something cached turned out wrong: the next `metadata` call asks a broker."""
+        """Something cached turned out wrong: the next `metadata` call asks a broker, another one than last
+        time, which may be cut off from its controller and say the same for long.
+        """
+        self._is_doubted = True
         self._cache.invalidate()
+
+    def _whom_to_ask(self) -> int | None:
+        """A broker for metadata, None for any: who is not connected may be gone, and is not waited for."""
+        if not self._is_doubted:
+            return None
+        connected = self._pool.connected()
+        others = [
+            node
+            for node, broker in self._cache.cluster.brokers.items()
+            if (broker.host, broker.port) in connected and f"{broker.host}:{broker.port}" != self._told_by
+        ]
+        return others[int(self.random() * len(others))] if others else None
 
     def _missing(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if name not in self._cache.cluster.topics]
@@ -325,7 +344,10 @@ class Client:
     async def _ask_metadata(self, topics: set[str] | None) -> MetadataResponse:
         listed = None if topics is None else [MetadataRequestTopic(name=name) for name in sorted(topics)]
         message = MetadataRequest(topics=listed, allow_auto_topic_creation=self._allow_auto_topic_creation)
-        response: MetadataResponse = await self.request(message)
+        node = self._whom_to_ask()
+        self._told_by = (await self.connection(node)).name
+        response: MetadataResponse = await self.request(message, node=node)
+        self._is_doubted = False
         if response.error_code:
             raise error_for(response.error_code, "Metadata")
         return response

@@ -72,6 +72,10 @@ class ConnectionPool:
             "waiting_requests": sum(each.waiting for each in connections),
         }
 
+    def connected(self) -> set[Address]:
+        """Where there is an open connection, of whatever lane."""
+        return {address for (address, _), connection in self._connections.items() if connection.is_open}
+
     def any_open(self) -> Connection | None:
         """Some open connection of the common lane."""
         return next((c for (_, lane), c in self._connections.items() if not lane and c.is_open), None)

@@ -195,8 +195,11 @@ class Connection:
             except MultiFailed:
                 # The chroot is not there yet, or no more; that is told by whatever else is asked.
                 pass
-            except ZooKeeperError:
+            except ConnectionLost:
                 return
+            except ZooKeeperError as error:
+                # As by a server that has too much to do: the session lives, and the next may be answered.
+                log.warning("ZooKeeper at %s does not renew the lease: %s", self.settings.connect, error)
             await asyncio.sleep(client.timeout_ms / 1000 / RENEWALS_PER_TIMEOUT)
 
     def _written(self, client: Client, sent_at: float) -> None:

@@ -2,39 +2,75 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
 
 from logd.records import decode_records, iter_batches
-from tests.faults.cluster.cluster import Cluster
+from tests.faults.cluster.cluster import REPLICAS, Cluster
 from tests.faults.cluster.writers import Writer
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import wait_for
 
 
-def log_of(broker: LogdProcess, topic: str, partition: int) -> bytes:
+def folders_of(broker: LogdProcess, topic: str, partition: int) -> list[Path]:
+    """Where a broker has its replica: one folder, or none."""
+    folders = [Path(each) for each in str(broker.overrides["log.dirs"]).split(",")]
+    return [folder for each in folders if (folder := each / f"{topic}-{partition}").exists()]
+
+
+def log_in(folder: Path) -> bytes:
     """All segments of a replica, one after the other: brokers need not roll them at the same places."""
-    folder = Path(str(broker.overrides["log.dirs"])) / f"{topic}-{partition}"
     return b"".join(segment.read_bytes() for segment in sorted(folder.glob("*.log")))
 
 
-def logs_of(cluster: Cluster, topic: str, partition: int) -> dict[int, bytes]:
-    """Of all brokers."""
-    return {id_: log_of(broker, topic, partition) for id_, broker in cluster.brokers.items()}
+def logs_of(cluster: Cluster, topic: str, partition: int) -> list[bytes]:
+    """Of all replicas."""
+    return [
+        log_in(folder)
+        for broker in cluster.brokers.values()
+        for folder in folders_of(broker, topic, partition)
+    ]
 
 
 def are_equal(cluster: Cluster, topic: str, partition: int) -> bool:
     """Whether all replicas have the same bytes now."""
-    return len(set(logs_of(cluster, topic, partition).values())) == 1
+    logs = logs_of(cluster, topic, partition)
+    return len(logs) == REPLICAS and len(set(logs)) == 1
 
 
-def values(log: bytes) -> list[tuple[int, bytes | None]]:
-    """Offset and value of each record, without markers."""
+class Found(NamedTuple):
+    """A record: where it is, and under which epoch its producer sent it."""
+
+    offset: int
+    number: int
+    producer_epoch: int
+
+
+def records_in(log: bytes) -> list[Found]:
+    """Without markers."""
     return [
-        (offset, value)
+        Found(offset, int(value or b""), header.producer_epoch)
         for pos, header in iter_batches(log)
         if not header.is_control
         for offset, _, _, value, _ in decode_records(log, pos)
     ]
+
+
+def first_copies(found: list[Found]) -> tuple[list[Found], dict[int, list[Found]]]:
+    """The records without those that their producer sent again under a newer epoch of its own, and those.
+
+    No broker can tell that they are the same, nor write a batch under another epoch: the CRC holds it.
+    """
+    first: dict[int, Found] = {}
+    kept, again = [], defaultdict[int, list[Found]](list)
+    for record in found:
+        known = first.setdefault(record.number, record)
+        if record.producer_epoch > known.producer_epoch:
+            again[record.number].append(record)
+        else:
+            kept.append(record)
+    return kept, again
 
 
 def settle(cluster: Cluster, *writers: Writer) -> None:
@@ -63,25 +99,42 @@ def assert_kept(cluster: Cluster, *writers: Writer) -> int:
 def assert_written(cluster: Cluster, writer: Writer) -> None:
     """Of one writer, of whom nothing more comes."""
     for partition in range(writer.partitions):
+        where = f"{writer.topic}-{partition}"
         logs = logs_of(cluster, writer.topic, partition)
-        assert len(set(logs.values())) == 1, f"{writer.topic}-{partition} differs between brokers"
-        found = values(logs[1])
-        numbers = [int(value or b"") for _, value in found]
-        if not writer.is_idempotent:
-            numbers = sorted(set(numbers))
-        assert numbers == list(range(partition, writer.sent, writer.partitions)), "\n".join(
-            [f"{writer.topic}-{partition}", *writer.notes]
-        )
-        at = {offset: int(value or b"") for offset, value in found}
-        for number in numbers:
-            where, offset = writer.acknowledged[number]
-            assert where == partition, f"{number} is in partition {partition}, said was {where}"
-            assert offset is None or at.get(offset) == number, (
-                f"{at.get(offset)} is at {offset}, not {number}"
-            )
+        assert len(logs) == REPLICAS, f"{where} has {len(logs)} replicas"
+        assert len(set(logs)) == 1, f"{where} differs between brokers"
+        expected = list(range(partition, writer.sent, writer.partitions))
+        if writer.is_idempotent:
+            assert_once(writer, partition, records_in(logs[0]), expected)
+        else:
+            assert_at_least_once(writer, partition, records_in(logs[0]), expected)
+
+
+def assert_once(writer: Writer, partition: int, records: list[Found], expected: list[int]) -> None:
+    """Each is there once and in order, or again where its producer has begun a new epoch for it."""
+    where = f"{writer.topic}-{partition}"
+    found, again = first_copies(records)
+    assert not again or writer.may_repeat, f"{where} has twice {dict(again)}"
+    assert [record.number for record in found] == expected, "\n".join([where, *writer.notes])
+    for record in found:
+        said = writer.acknowledged[record.number]
+        places = [(partition, each.offset) for each in (record, *again.get(record.number, ()))]
+        assert said in (*places, (partition, None)), f"{record.number} is at {places}, said was {said}"
+    if again:
+        print(f"{where}: {len(again)} records were sent again under a new epoch")
+
+
+def assert_at_least_once(writer: Writer, partition: int, records: list[Found], expected: list[int]) -> None:
+    """Each is there, also where the broker said."""
+    at = {record.offset: record.number for record in records}
+    assert sorted(set(at.values())) == expected, f"{writer.topic}-{partition}"
+    for number in expected:
+        where, offset = writer.acknowledged[number]
+        assert where == partition, f"{number} is in partition {partition}, said was {where}"
+        assert offset is None or at.get(offset) == number, f"{at.get(offset)} is at {offset}, not {number}"
 
 
 def count_of(cluster: Cluster, writer: Writer) -> int:
     """How many records there are in a writer's topic; replicas are equal then."""
-    any_broker = next(iter(cluster.brokers.values()))
-    return sum(len(values(log_of(any_broker, writer.topic, each))) for each in range(writer.partitions))
+    partitions = range(writer.partitions)
+    return sum(len(records_in(logs_of(cluster, writer.topic, each)[0])) for each in partitions)

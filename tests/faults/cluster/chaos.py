@@ -14,14 +14,23 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from millstream.zookeeper.ensemble import Ensemble
-from tests.faults.cluster.cluster import SESSION_MS, Cluster
+from tests.faults.cluster.cluster import SESSION_MS, ZOOKEEPER, Cluster
 from tests.faults.cluster.writers import Writer
+from tests.support.network import Direction, Network, both_ways
+from tests.support.waiting import wait_for
 
 
 class Chaos:
     """`run` does so many faults; `done` counts them by their kinds."""
 
-    def __init__(self, cluster: Cluster, ensemble: Ensemble, writers: Sequence[Writer], seed: int) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        ensemble: Ensemble,
+        writers: Sequence[Writer],
+        seed: int,
+        network: Network | None = None,
+    ) -> None:
         self._cluster = cluster
         self._ensemble = ensemble
         self._writers = writers
@@ -39,6 +48,18 @@ class Chaos:
             self.zookeeper_away,
             self.zookeeper_held_up,
         ]
+        if len(ensemble.servers) > 1:
+            self._kinds += [self.kill_a_zookeeper, self.kill_a_zookeeper]
+        self._network = network
+        if network is not None:
+            self._kinds += [
+                self.part_from_zookeeper,
+                self.part_from_brokers,
+                self.part_from_all,
+                self.part_two,
+                self.part_one_way,
+                self.kill_while_parted,
+            ]
 
     def run(self, faults: int) -> None:
         """Each begins at any moment after the one before; writers come forward between them now and then."""
@@ -119,3 +140,58 @@ class Chaos:
         self._pause(2 * SESSION_MS / 1000)
         for server in self._ensemble.servers:
             os.kill(server.pid, signal.SIGCONT)
+
+    def kill_a_zookeeper(self) -> None:
+        """One server of several, which may be their leader."""
+        server = self._rng.choice(self._ensemble.servers)
+        server.kill()
+        self._pause(2 * SESSION_MS / 1000)
+        server.start()
+        wait_for(lambda: server.state() is not None)
+
+    def part_from_zookeeper(self) -> None:
+        """One broker, which the others reach."""
+        (victim,) = self._pick()
+        self._part(*both_ways(victim, [ZOOKEEPER]))
+
+    def part_from_brokers(self) -> None:
+        """One broker, which keeps its session."""
+        (victim,) = self._pick()
+        self._part(*both_ways(victim, self._others(victim)))
+
+    def part_from_all(self) -> None:
+        """One broker, but not from its clients."""
+        (victim,) = self._pick()
+        self._part(*both_ways(victim, [ZOOKEEPER, *self._others(victim)]))
+
+    def part_two(self) -> None:
+        """Two brokers from each other."""
+        one, two = self._pick(2)
+        self._part(*both_ways(one, [two]))
+
+    def part_one_way(self) -> None:
+        """What one broker sends, or what is sent to it, to anywhere or from one place."""
+        (victim,) = self._pick()
+        ends = [ZOOKEEPER, *self._others(victim)]
+        pairs = both_ways(victim, ends)[self._rng.randrange(2) :: 2]
+        self._part(*self._rng.sample(pairs, self._rng.choice([1, len(pairs)])))
+
+    def kill_while_parted(self) -> None:
+        """One is alone, another is killed."""
+        alone, victim = self._pick(2)
+        pairs = both_ways(alone, [ZOOKEEPER, *self._others(alone)])
+        self._part(*pairs, meanwhile=lambda: self._cluster.kill(victim))
+        self._cluster.start(victim)
+
+    def _others(self, victim: int) -> list[int]:
+        return [id_ for id_ in self._cluster.brokers if id_ != victim]
+
+    def _part(self, *directions: Direction, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Silence, or broken connections, for less or more than a session."""
+        network = self._network
+        assert network is not None
+        disturb = self._rng.choice([network.silence, network.silence, network.cut])
+        disturb(*directions)
+        meanwhile()
+        self._pause(2.5 * SESSION_MS / 1000)
+        network.heal()

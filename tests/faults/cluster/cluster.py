@@ -4,11 +4,13 @@
         cluster.create_topic("t")
         cluster.kill(cluster.controller)
 
-Ports are chosen beforehand and stay: a broker that comes back is where clients look for it.
+With a `Network` everything between brokers, and between them and ZooKeeper, goes through it; clients reach
+brokers as ever. Ports are chosen beforehand and stay: a broker that comes back is where clients look for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,6 +20,7 @@ from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfi
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.support.logd_process import LogdProcess
+from tests.support.network import Network
 from tests.support.ports import free_port
 from tests.support.raw_client import RawClient
 from tests.support.tracebacks import assert_no_tracebacks
@@ -28,6 +31,8 @@ READY = "logd ready at "
 GROUP, TRANSACTION = 0, 1
 """Kinds of coordinators."""
 REPLICAS = 3
+ZOOKEEPER = "zookeeper"
+"""As an end of a network."""
 LINES_TOLD = 40
 SETTINGS: dict[str, object] = {
     "millstream.cluster.preview": "true",
@@ -41,18 +46,39 @@ SETTINGS: dict[str, object] = {
 
 
 class Cluster:
-    """`brokers` by their ids. As a context manager all are started, and killed in the end."""
+    """`brokers` by their ids; `of_one`: settings of single ones.
 
-    def __init__(self, folder: Path, zookeeper: str, count: int = 3, **settings: object) -> None:
+    As a context manager all are started, and killed in the end.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        zookeeper: str,
+        count: int = 3,
+        *,
+        network: Network | None = None,
+        of_one: Mapping[int, Mapping[str, object]] | None = None,
+        **settings: object,
+    ) -> None:
         more = {key.replace("_", "."): value for key, value in settings.items()}
         self.brokers = {
             id_: LogdProcess(
-                folder / str(id_), {**SETTINGS, **more, "node.id": id_, "zookeeper.connect": zookeeper}
+                folder / str(id_),
+                {
+                    **SETTINGS,
+                    **more,
+                    **(of_one or {}).get(id_, {}),
+                    "node.id": id_,
+                    "zookeeper.connect": zookeeper,
+                },
             )
             for id_ in range(1, count + 1)
         }
-        for broker in self.brokers.values():
+        for id_, broker in self.brokers.items():
             broker.port = free_port()
+            if network is not None:
+                broker.overrides.update(_through(network, id_, broker.port, zookeeper))
 
     def __enter__(self) -> Self:
         try:
@@ -212,6 +238,24 @@ class Cluster:
         assert created.error_code in (0, ErrorCode.TOPIC_ALREADY_EXISTS), created.error_message
         wait_for(lambda: self.is_in_sync(name))
         return name
+
+
+def _through(network: Network, id_: int, port: int, zookeeper: str) -> dict[str, str]:
+    """Settings by which a broker meets the others, and ZooKeeper, in this network."""
+    inner = free_port()
+    gate = network.gate(("127.0.0.1", inner), target=id_)
+    servers, slash, chroot = zookeeper.partition("/")
+    gates = [
+        network.gate((host, int(zookeeper_port)), source=id_, target=ZOOKEEPER)
+        for host, _, zookeeper_port in (server.partition(":") for server in servers.split(","))
+    ]
+    return {
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},BROKERS://127.0.0.1:{inner}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port},BROKERS://127.0.0.1:{gate}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT",
+        "inter.broker.listener.name": "BROKERS",
+        "zookeeper.connect": ",".join(f"127.0.0.1:{each}" for each in gates) + slash + chroot,
+    }
 
 
 def metadata_of(broker: LogdProcess, *topics: str) -> MetadataResponse:

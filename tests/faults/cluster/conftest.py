@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,13 +15,24 @@ TICK_MS = 500
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
-def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
-    """A server; who stops it starts it again."""
+def made(folder: Path, servers: int) -> Ensemble:
     if shutil.which("java") is None:
         pytest.skip("ZooKeeper needs Java")
     pytest.importorskip("pyspark")
-    with Ensemble(tmp_path_factory.mktemp("zookeeper"), tick_ms=TICK_MS) as running:
+    return Ensemble(folder, servers, tick_ms=TICK_MS)
+
+
+@pytest.fixture(scope="session")
+def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
+    """A server; who stops it starts it again."""
+    with made(tmp_path_factory.mktemp("zookeeper"), 1) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
+    """Three servers; who stops one starts it again."""
+    with made(tmp_path_factory.mktemp("three"), 3) as running:
         yield running
 
 

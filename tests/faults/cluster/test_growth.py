@@ -16,7 +16,7 @@ from logd.metadata.embedded import FILE_NAME
 from logd.metadata.zookeeper import paths
 from logd.metadata.zookeeper.session import Session
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
-from tests.faults.cluster.audit import assert_kept, log_of, values
+from tests.faults.cluster.audit import assert_kept, folders_of, log_in, records_in
 from tests.faults.cluster.cluster import REPLICAS, SESSION_MS, Cluster
 from tests.faults.cluster.test_coordinators import QUIET, RECORDS_BETWEEN, Reader, committed_records
 from tests.faults.cluster.writers import PARTITIONS, ConfluentWriter
@@ -205,8 +205,9 @@ def test_a_move_is_killed_again_and_again(tmp_path: Path, zookeeper: str) -> Non
         assert before.keys() == {"many", *(f"t{number}" for number in range(len(written)))}
         write(growing.first, "many", len(written))
         assert growing.first.stop() == 0
-        found = [value for _, value in values(log_of(growing.first, "many", 0))]
-        assert found == [*written, b"%d" % len(written)]
+        (folder,) = folders_of(growing.first, "many", 0)
+        found = [record.number for record in records_in(log_in(folder))]
+        assert found == [*map(int, written), len(written)]
         cluster.assert_no_tracebacks()
     finally:
         cluster._end()

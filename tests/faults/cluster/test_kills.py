@@ -4,46 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from millstream.zookeeper.ensemble import Ensemble
-from tests.faults.cluster.audit import assert_kept, settle
-from tests.faults.cluster.cluster import Cluster
-from tests.faults.cluster.writers import ConfluentWriter, OwnWriter, Writer
+from tests.faults.cluster.audit import settle
+from tests.faults.cluster.written import go_on, in_sync, written
 from tests.support import depth
 from tests.support.waiting import wait_for
-
-RECORDS_BETWEEN = 500
-
-
-@contextmanager
-def written(folder: Path, zookeeper: str) -> Iterator[tuple[Cluster, list[Writer]]]:
-    """A cluster with two topics and a producer on each; everything is audited in the end."""
-    with Cluster(folder, zookeeper) as cluster, ExitStack() as stack:
-        topics = [cluster.create_topic(name) for name in ("confluent", "own")]
-        writers: list[Writer] = [
-            stack.enter_context(kind(cluster.bootstrap, topic))
-            for kind, topic in zip((ConfluentWriter, OwnWriter), topics, strict=True)
-        ]
-        go_on(writers)
-        yield cluster, writers
-        go_on(writers)
-        count = assert_kept(cluster, *writers)
-        print(f"{count} records")
-
-
-def go_on(writers: list[Writer]) -> None:
-    for writer in writers:
-        writer.goes_on(RECORDS_BETWEEN)
-
-
-def in_sync(cluster: Cluster, writers: list[Writer]) -> None:
-    for writer in writers:
-        wait_for(lambda topic=writer.topic: cluster.is_in_sync(topic))  # type: ignore[misc]
 
 
 def test_the_controller_and_leaders_are_killed(tmp_path: Path, zookeeper: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -22,6 +23,8 @@ PARTITIONS = 6
 AT_ONCE = 20
 PAUSE_S = 0.01
 """Between so many records: brokers are to be disturbed, not kept busy."""
+SKIPPED = re.compile(r"skipped sequence numbers .* caused by previous failed request \(.*MsgNotPersisted")
+"""What librdkafka says before it begins a new epoch for what was refused, and not for what is lost."""
 STILL_S = 2.0
 """A writer to which nothing is acknowledged for so long stands still."""
 
@@ -43,6 +46,8 @@ class Writer(ABC):
         self.failed: list[object] = []
         self.notes: deque[str] = deque(maxlen=200)
         """What the client said of its sequences, for whoever looks into a failure."""
+        self.may_repeat = False
+        """Whether the client has done by itself what may write records twice."""
         self.is_over = threading.Event()
         self._thread = threading.Thread(target=self._guarded, name=f"writes {topic}", daemon=True)
 
@@ -108,7 +113,12 @@ class Writer(ABC):
 
 
 class ConfluentWriter(Writer):
-    """librdkafka's idempotent producer."""
+    """librdkafka's idempotent producer.
+
+    Of two batches under way the first may be refused for want of replicas, and the second, when there are
+    enough again, for its sequence, by Apache Kafka as well. It begins a new epoch in all partitions then, and
+    sends again what is perhaps there in others (librdkafka #4953).
+    """
 
     def run(self) -> None:
         from confluent_kafka import Producer
@@ -124,7 +134,7 @@ class ConfluentWriter(Writer):
                 "topic.metadata.refresh.fast.interval.ms": 50,
                 "debug": "eos",
             },
-            logger=_noting(self.notes),
+            logger=self._noting(),
         )
         while not self.is_over.is_set():
             for _ in range(AT_ONCE):
@@ -136,21 +146,25 @@ class ConfluentWriter(Writer):
             time.sleep(PAUSE_S)
         producer.flush(180)
 
+    def _noting(self) -> logging.Logger:
+        """A logger of its own that keeps of librdkafka's debugging what is about producer epochs."""
+        logger = logging.Logger("librdkafka", logging.DEBUG)
+        handler = logging.Handler()
+        handler.emit = lambda record: self._said(record.getMessage())  # type: ignore[method-assign]
+        logger.addHandler(handler)
+        return logger
+
+    def _said(self, text: str) -> None:
+        if any(word in text for word in ("bump", "desync", "PID{")):
+            self.notes.append(text)
+        if SKIPPED.search(text):
+            self.may_repeat = True
+
     def _delivered(self, error: object, message: Any) -> None:
         if error is not None:
             self.failed.append(error)
         else:
             self.noted(int(message.value()), message.partition(), message.offset())
-
-
-def _noting(notes: deque[str]) -> logging.Logger:
-    """A logger of its own that keeps of librdkafka's debugging what is about producer epochs."""
-    logger = logging.Logger("librdkafka", logging.DEBUG)
-    handler = logging.Handler()
-    handler.emit = lambda record: notes.append(record.getMessage())  # type: ignore[method-assign]
-    handler.addFilter(lambda record: any(word in record.getMessage() for word in ("bump", "desync", "PID{")))
-    logger.addHandler(handler)
-    return logger
 
 
 class OwnWriter(Writer):

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from logd.errors import ErrorCode
 from tests.logd.broker.log_dirs import fill, home, logd_in, read, state
 from tests.support.depth import deep
+from tests.support.full_disk import mounted
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
 
 ONLINE, OFFLINE = (0, 1), (ErrorCode.LEADER_NOT_AVAILABLE, -1)
 SMALL = {"millstream.flush.interval.ms": "50"}
-
-
-@contextlib.contextmanager
-def mounted(folder: Path, *options: str) -> Iterator[None]:
-    """Something is mounted at a folder; the test is skipped where that is not allowed."""
-    done = subprocess.run(["mount", *options, str(folder)], capture_output=True, text=True)
-    if done.returncode != 0:
-        pytest.skip(f"mounting is not allowed here: {done.stderr.strip()}")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 @deep

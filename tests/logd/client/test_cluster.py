@@ -46,6 +46,46 @@ def test_stale_metadata_is_asked_for_again() -> None:
     run(test())
 
 
+def test_a_broker_that_is_cut_off_is_not_the_only_one_asked() -> None:
+    """It goes on to say what held before it was; who asks it alone hears of nothing else."""
+
+    async def test() -> None:
+        nodes: dict[int, FakeBroker] = {}
+        cut_off, other = FakeBroker(1, nodes), FakeBroker(2, nodes)
+        nodes |= {1: cut_off, 2: other}
+        async with cut_off, other, Client(cut_off.bootstrap, **QUICK) as client:
+            tp = TopicPartition("t", 0)
+            assert await client.leader(tp) == 1
+            await client.connection(2, lane="as producers have it")
+            cut_off.leader_epochs, other.leader_epochs = {"t": {0: 1}}, {"t": {0: 2}}
+            other.topics = {"t": {0: 2}}
+            for _ in range(2):  # whoever is asked
+                client.invalidate_metadata()
+                await client.leader(tp)
+            assert await client.leader(tp) == 2
+            client.invalidate_metadata()
+            assert await client.leader(tp) == 2, "the newer leader epoch counts"
+
+    run(test())
+
+
+def test_a_broker_that_is_gone_is_not_asked_again_and_again() -> None:
+    async def test() -> None:
+        nodes: dict[int, FakeBroker] = {}
+        stays, goes = FakeBroker(1, nodes), FakeBroker(2, nodes)
+        nodes |= {1: stays, 2: goes}
+        async with stays:
+            async with goes:
+                client = await Client(stays.bootstrap, **QUICK).connect()
+                await client.connection(2, lane="as producers have it")
+            for _ in range(3):
+                client.invalidate_metadata()
+                assert await client.leader(TopicPartition("t", 0)) == 1
+            await client.close()
+
+    run(test())
+
+
 def test_metadata_too_old_is_asked_for_again() -> None:
     async def test() -> None:
         async with FakeBroker() as broker, Client(broker.bootstrap, metadata_max_age_ms=0) as client:

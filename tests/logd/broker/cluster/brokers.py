@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
+from logd.broker.broker import wall_clock_ms
+from logd.broker.cluster.member import Member
 from logd.broker.cluster.shared import Shared
 from logd.broker.partition import Partition
 from logd.config.load import from_properties
@@ -31,6 +33,8 @@ class Brokers:
         self._settings = {name.replace("_", "."): value for name, value in settings.items()}
         self.clock: Callable[[], float] = boottime
         """What leases of brokers go by that are started from now on."""
+        self.wall_clock_ms: Callable[[], int] = wall_clock_ms
+        """What all of them take the time of day from."""
         self.up: dict[int, EmbeddedBroker] = {}
         self._ids = range(1, count + 1)
 
@@ -66,7 +70,12 @@ class Brokers:
         shared = Shared(
             ZooKeeperSettings.of(self._zookeeper, session_timeout_ms=SESSION_MS), clock=self.clock
         )
-        return EmbeddedBroker(config, shared=shared)
+        return EmbeddedBroker(config, shared=shared, now_ms=lambda: self.wall_clock_ms())
+
+    def member(self, id_: int) -> Member:
+        shared = self.up[id_].broker.shared
+        assert shared is not None
+        return shared.member
 
     async def stop(self, id_: int) -> None:
         await self.up.pop(id_).stop()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from logd.broker.cluster.member import Member
 from logd.client import Admin, Client, NewTopic
 from logd.errors import ErrorCode
 from logd.metadata.zookeeper.clock import boottime
@@ -42,7 +41,7 @@ class Clock:
 async def _produce(brokers: Brokers, broker: int, acks: int) -> int:
     """The error code."""
     batch = build_batch([(0, None, b"x", ())])
-    connection = await _member(brokers, broker).peers.connection(broker, lane="test")
+    connection = await brokers.member(broker).peers.connection(broker, lane="test")
     payload = await connection.call(
         lambda correlation_id: encode_produce_request(
             [(TP.topic, [(TP.partition, batch)])], VERSION, correlation_id, "test", acks=acks
@@ -57,16 +56,10 @@ async def _commit(brokers: Brokers, broker: int) -> int:
     """The error code."""
     committed = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
     topic = OffsetCommitRequestTopic(name=TP.topic, partitions=[committed])
-    answer = await _member(brokers, broker).peers.request(
+    answer = await brokers.member(broker).peers.request(
         broker, OffsetCommitRequest(group_id="g", topics=[topic]), timeout_ms=60_000
     )
     return int(answer.topics[0].partitions[0].error_code)
-
-
-def _member(brokers: Brokers, broker: int) -> Member:
-    shared = brokers.up[broker].broker.shared
-    assert shared is not None
-    return shared.member
 
 
 async def _create(brokers: Brokers, replicas: int) -> None:
@@ -93,7 +86,7 @@ def test_nothing_is_accepted_without_a_lease(zookeeper: str, tmp_path: Path) -> 
             assert await _commit(brokers, 1) == ErrorCode.NOT_COORDINATOR
             assert ends == (partition.log_end_offset, offsets.log_end_offset)
             clock.is_fast = False
-            await brokers.until(lambda: _member(brokers, 1).is_leased)
+            await brokers.until(lambda: brokers.member(1).is_leased)
             assert await _produce(brokers, 1, -1) == 0
             assert await _commit(brokers, 1) == 0
 
@@ -127,7 +120,7 @@ def test_what_waited_is_not_acknowledged_without_a_lease(zookeeper: str, tmp_pat
 def test_a_new_registration_is_leased_when_it_has_been_told(zookeeper: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with Brokers(zookeeper, tmp_path, count=1) as brokers:
-            member = _member(brokers, 1)
+            member = brokers.member(1)
             assert member.is_leased
             member._registered(Registered(1, member.epoch + 1, member.session.lease))
             assert not member.is_leased

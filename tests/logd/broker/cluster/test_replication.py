@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from logd.client import BatchProducer, Client
-from logd.errors import ErrorCode, KafkaError
+from logd.errors import ConnectionClosed, ErrorCode, KafkaError
 from logd.records import build_batch
+from logd.replication import Standby
+from logd.wire import Message
 from logd.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.logd.broker.cluster.nodes import TOPIC, TP, Node, Nodes
 
@@ -140,6 +144,23 @@ def test_one_that_fetches_before_it_is_heard_of_joins_all_the_same(tmp_path: Pat
     run(test)
 
 
+def test_one_that_is_registered_anew_joins_without_a_record(tmp_path: Path) -> None:
+    """Its session had ended, its process and its connections had not: nothing changes but its epoch."""
+
+    async def test() -> None:
+        async with Nodes(tmp_path) as nodes:
+            await nodes.create_topic()
+            await acknowledged(nodes.leader, "all there is")
+            await nodes.until(nodes.are_equal)
+            nodes.decide(lambda controller: controller.change_brokers(gone=[2]))
+            assert nodes.state.isr == (1, 3)
+            nodes.nodes[2].epoch = nodes.next_epoch()
+            nodes.nodes[2].register()
+            await nodes.until(lambda: set(nodes.state.isr) == {1, 2, 3}, seconds=10)
+
+    run(test)
+
+
 def test_a_leader_that_comes_back_gives_up_what_nobody_else_had(tmp_path: Path) -> None:
     async def test() -> None:
         async with Nodes(tmp_path) as nodes:
@@ -158,6 +179,40 @@ def test_a_leader_that_comes_back_gives_up_what_nobody_else_had(tmp_path: Path) 
             await nodes.until(lambda: set(nodes.state.isr) == {1, 2, 3})
             await nodes.until(nodes.are_equal)
             assert first.partition.log_end_offset == 7
+
+    run(test)
+
+
+def test_a_leader_that_is_silent_holds_nobody_up(tmp_path: Path) -> None:
+    """It is asked for its offsets, and another one is elected: nobody waits for that answer."""
+
+    async def test() -> None:
+        async with Nodes(tmp_path, count=2) as nodes:
+            await nodes.create_topic()
+            follower = nodes.nodes[2]
+            asked, is_over = asyncio.Event(), asyncio.Event()
+
+            async def silent(broker: int, message: Message, *, lane: str = "") -> Any:
+                asked.set()
+                await is_over.wait()
+                raise ConnectionClosed("at last")
+
+            follower.peers.request = silent  # type: ignore[method-assign,assignment]
+            fetchers = follower.assignment.fetchers
+            following = fetchers.following(TP)
+            assert following is not None
+            following.core.next = Standby.LEADER_OFFSETS
+            fetchers._by_leader[1]._look_at(TP)
+            await asked.wait()
+            state = dataclasses.replace(nodes.state, leader_epoch=nodes.state.leader_epoch + 1)
+            try:
+                async with asyncio.timeout(10):
+                    await follower.assignment.rest(follower.partition, state)
+            finally:
+                is_over.set()
+            following.core.next = following.core._fetch()
+            fetchers.follow(following)
+            await acknowledged(nodes.leader, "followed again")
 
     run(test)
 

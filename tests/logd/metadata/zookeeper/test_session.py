@@ -9,10 +9,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from logd.metadata.zookeeper import pipeline
+from logd.metadata.zookeeper.client import Client
 from logd.metadata.zookeeper.errors import (
     BadVersion,
     ConnectionLost,
@@ -20,11 +22,12 @@ from logd.metadata.zookeeper.errors import (
     NoNode,
     NotAllowed,
     NotEmpty,
+    Refused,
     SessionExpired,
     Unreachable,
     ZooKeeperError,
 )
-from logd.metadata.zookeeper.operations import Check, Create, Delete, MultiFailed, SetData
+from logd.metadata.zookeeper.operations import Check, Create, Delete, MultiFailed, Operation, SetData
 from logd.metadata.zookeeper.session import Event, Session, State
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
 from millstream.zookeeper.ensemble import Ensemble
@@ -158,6 +161,30 @@ def test_an_ensemble_that_comes_up_late(connect: str, ensemble: Ensemble) -> Non
             await opening
             assert session.lease.is_held(session.clock())
             await session.close()
+
+    asyncio.run(main())
+
+
+def test_a_renewal_that_is_refused_is_not_the_last(connect: str) -> None:
+    """As by a server that has too much to do."""
+
+    async def main() -> None:
+        async with opened(connect, session_timeout_ms=SHORT_MS) as session:
+            requests = session._connection._pipeline
+            ask, refusals = requests.ask_at_once, 0
+
+            async def refuse_once(client: Client, operation: Operation) -> Any:
+                nonlocal refusals
+                if refusals == 0:
+                    refusals += 1
+                    raise Refused("too much to do")
+                return await ask(client, operation)
+
+            requests.ask_at_once = refuse_once  # type: ignore[method-assign]
+            await until(lambda: refusals == 1)
+            until_then = session.lease.until
+            async with asyncio.timeout(20):
+                await until(lambda: session.lease.until > until_then)
 
     asyncio.run(main())
 

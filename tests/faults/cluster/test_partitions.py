@@ -1,0 +1,136 @@
+"""Brokers that do not reach each other, or ZooKeeper: whoever is alone acknowledges nothing, others go on.
+
+Connections stay, and what is sent waits, as packets that are lost do; or they break.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from logd.errors import ErrorCode
+from tests.faults.cluster.cluster import ZOOKEEPER, Cluster, metadata_of
+from tests.faults.cluster.written import go_on, in_sync, written
+from tests.support import depth
+from tests.support.network import Direction, Network, both_ways
+from tests.support.raw_client import RawClient
+from tests.support.waiting import wait_for
+
+pytest.importorskip("confluent_kafka")
+
+LAG_MS = 3000
+PROBE = "probe"
+"""A topic to which only tests write."""
+
+
+def others_of(cluster: Cluster, victim: int) -> list[int]:
+    return [id_ for id_ in cluster.brokers if id_ != victim]
+
+
+def led_by(cluster: Cluster, victim: int, topic: str) -> list[int]:
+    return [index for index, state in cluster.states(topic).items() if state.leader_id == victim]
+
+
+def assert_refuses(cluster: Cluster, victim: int, partitions: Iterable[int]) -> None:
+    """It has been the leader, and believes that it is."""
+    with RawClient(cluster.brokers[victim].port) as client:
+        for partition in partitions:
+            answer = client.produce(PROBE, [(1, None, b"", ())], partition=partition, acks=1)
+            assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@depth.deep
+def test_one_is_away_from_zookeeper(tmp_path: Path, zookeeper: str) -> None:
+    with (
+        Network() as network,
+        written(tmp_path, zookeeper, network=network, replica_lag_time_max_ms=LAG_MS) as (cluster, writers),
+    ):
+        cluster.create_topic(PROBE)
+
+        def away(victim: int, disturb: Callable[..., None], *directions: Direction) -> None:
+            led = led_by(cluster, victim, PROBE)
+            before = cluster.brokers[victim].log.count("is registered")
+            disturb(*directions)
+            others = others_of(cluster, victim)
+            wait_for(lambda: all(cluster.sees(cluster.brokers[id_], gone=victim) for id_ in others))
+            assert_refuses(cluster, victim, led)
+            go_on(writers)
+            assert_refuses(cluster, victim, led)
+            network.heal()
+            wait_for(lambda: cluster.brokers[victim].log.count("is registered") > before)
+            wait_for(lambda: not any(cluster.sees(cluster.brokers[id_], gone=victim) for id_ in others))
+            in_sync(cluster, writers)
+            wait_for(lambda: cluster.is_in_sync(PROBE))
+
+        away(victim := cluster.controller, network.silence, *both_ways(victim, [ZOOKEEPER]))
+        away(victim := cluster.controller % 3 + 1, network.silence, *both_ways(victim, [ZOOKEEPER]))
+        away(victim := cluster.controller % 3 + 1, network.silence, (victim, ZOOKEEPER))
+        away(victim := cluster.controller, network.silence, (ZOOKEEPER, victim))
+        away(victim := cluster.controller, network.cut, *both_ways(victim, [ZOOKEEPER]))
+        everybody = [ZOOKEEPER, *others_of(cluster, victim := cluster.controller)]
+        away(victim, network.silence, *both_ways(victim, everybody))
+
+
+def isrs(cluster: Cluster, told_by: int, topic: str) -> dict[int, tuple[int, set[int]]]:
+    """Leader and in-sync replicas of each partition, as one broker says."""
+    (found,) = metadata_of(cluster.brokers[told_by], topic).topics
+    return {each.partition_index: (each.leader_id, set(each.isr_nodes)) for each in found.partitions}
+
+
+@depth.deep
+def test_two_do_not_reach_each_other(tmp_path: Path, zookeeper: str) -> None:
+    """The third is the controller: each of the two goes on with the third."""
+    with (
+        Network() as network,
+        written(tmp_path, zookeeper, network=network, replica_lag_time_max_ms=LAG_MS) as (cluster, writers),
+    ):
+
+        def apart(disturb: Callable[..., None], *, one_way: bool = False) -> None:
+            third = cluster.controller
+            one, two = others_of(cluster, third)
+            disturb(*both_ways(one, [two])[: 1 if one_way else 2])
+
+            def left() -> bool:
+                told = isrs(cluster, third, writers[0].topic).values()
+                return all(leader == third or isr == {leader, third} for leader, isr in told)
+
+            wait_for(left)
+            go_on(writers)
+            network.heal()
+            in_sync(cluster, writers)
+
+        apart(network.silence)
+        apart(network.cut)
+        apart(network.silence, one_way=True)
+
+
+@depth.deep
+@pytest.mark.parametrize("who", ["controller", "another"])
+def test_one_is_away_from_the_others(tmp_path: Path, zookeeper: str, who: str) -> None:
+    """It keeps its session, so nobody is elected in its place, and it acknowledges nothing that it has alone.
+    A leader without a controller keeps its ISR: it waits.
+    """
+    with (
+        Network() as network,
+        written(tmp_path, zookeeper, network=network, replica_lag_time_max_ms=LAG_MS) as (cluster, writers),
+    ):
+        for disturb in (network.silence, network.cut):
+            controller = cluster.controller
+            victim = controller if who == "controller" else controller % 3 + 1
+            disturb(*both_ways(victim, others_of(cluster, victim)))
+
+            def alone(victim: int = victim, controller: int = controller) -> bool:
+                """By the controller's word: the victim's partitions if it is, else those of the others."""
+                told = isrs(cluster, controller, writers[0].topic).values()
+                return all(
+                    isr == {victim} if leader == victim else victim not in isr
+                    for leader, isr in told
+                    if (leader == victim) is (victim == controller)
+                )
+
+            wait_for(alone)
+            network.heal()
+            go_on(writers)
+            in_sync(cluster, writers)

@@ -1,0 +1,50 @@
+"""A cluster that is written to all the time: librdkafka's idempotent producer and our own, a topic each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tests.faults.cluster.audit import assert_kept
+from tests.faults.cluster.cluster import Cluster
+from tests.faults.cluster.writers import ConfluentWriter, OwnWriter, Writer
+from tests.support.network import Network
+from tests.support.waiting import wait_for
+
+RECORDS_BETWEEN = 500
+
+
+@contextmanager
+def written(
+    folder: Path,
+    zookeeper: str,
+    count: int = 3,
+    *,
+    network: Network | None = None,
+    of_one: Mapping[int, Mapping[str, object]] | None = None,
+    **settings: object,
+) -> Iterator[tuple[Cluster, list[Writer]]]:
+    """A cluster with two topics and a producer on each; everything is audited in the end."""
+    cluster = Cluster(folder, zookeeper, count, network=network, of_one=of_one, **settings)
+    with cluster, ExitStack() as stack:
+        topics = [cluster.create_topic(name) for name in ("confluent", "own")]
+        writers: list[Writer] = [
+            stack.enter_context(kind(cluster.bootstrap, topic))
+            for kind, topic in zip((ConfluentWriter, OwnWriter), topics, strict=True)
+        ]
+        go_on(writers)
+        yield cluster, writers
+        go_on(writers)
+        count = assert_kept(cluster, *writers)
+        print(f"{count} records")
+
+
+def go_on(writers: list[Writer]) -> None:
+    for writer in writers:
+        writer.goes_on(RECORDS_BETWEEN)
+
+
+def in_sync(cluster: Cluster, writers: list[Writer]) -> None:
+    for writer in writers:
+        wait_for(lambda topic=writer.topic: cluster.is_in_sync(topic))  # type: ignore[misc]
