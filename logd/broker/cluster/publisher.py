@@ -1,11 +1,15 @@
-"""The controller's feed to the brokers: one outbox for each that is alive, and a task that empties it."""
+"""The controller's feed to the brokers: one outbox for each that is alive, and a task that empties it.
+
+A change is encoded once, however many brokers are told of it; so is everything there is, which all of them
+are told by a controller that has just been elected.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -45,12 +49,22 @@ class Publisher:
         self._peers = peers
         self._gone = gone
         self._feeds: dict[int, _Feed] = {}
+        self._everything: list[msgspec.Raw] | None = None
+        """What leads to the image, encoded, until something changes."""
 
     def publish(self, changes: Sequence[Change]) -> None:
         """The controller has applied these: brokers that came get a feed of their own, those gone lose it."""
+        if changes:
+            self._everything = None
         self._follow(self._image.brokers)
+        told = encoded(changes)
         for feed in self._feeds.values():
-            feed.add(changes)
+            feed.add(told)
+
+    def _snapshot(self) -> list[msgspec.Raw]:
+        if self._everything is None:
+            self._everything = encoded(self._image.as_changes())
+        return self._everything
 
     def _follow(self, brokers: Mapping[int, BrokerImage]) -> None:
         for id_, feed in tuple(self._feeds.items()):
@@ -59,7 +73,7 @@ class Publisher:
                 del self._feeds[id_]
         for id_, broker in brokers.items():
             if id_ not in self._feeds:
-                outbox = Outbox.of(self._controller, self._epoch, broker.epoch, self._image)
+                outbox = Outbox(self._controller, self._epoch, broker.epoch, self._snapshot)
                 self._feeds[id_] = _Feed(id_, outbox, self._peers, self._gone)
 
     async def told(self, broker: int) -> None:
@@ -84,7 +98,7 @@ class Publisher:
 class _Feed:
     """To one broker: in order, one update at a time, again and again until it is answered."""
 
-    def __init__(self, broker: int, outbox: Outbox, peers: Asking, gone: asyncio.Event) -> None:
+    def __init__(self, broker: int, outbox: Outbox[msgspec.Raw], peers: Asking, gone: asyncio.Event) -> None:
         self._broker = broker
         self._outbox = outbox
         self._peers = peers
@@ -102,7 +116,7 @@ class _Feed:
     def waiting(self) -> int:
         return self._outbox.waiting
 
-    def add(self, changes: Sequence[Change]) -> None:
+    def add(self, changes: Sequence[msgspec.Raw]) -> None:
         self._outbox.add(changes)
         self._is_empty.clear()
         self._news.set()
@@ -126,7 +140,7 @@ class _Feed:
                     await asyncio.sleep(backoff.next())
             self._is_empty.set()
 
-    async def _sent(self, update: Update) -> bool:
+    async def _sent(self, update: Update[msgspec.Raw]) -> bool:
         """Send one update; whether to go on at once."""
         try:
             response = await self._peers.request(self._broker, request_of(update), lane=LANE)
@@ -154,7 +168,12 @@ class _Feed:
         return False
 
 
-def request_of(update: Update) -> ClusterUpdateRequest:
+def encoded(changes: Iterable[Change]) -> list[msgspec.Raw]:
+    """Each as it travels."""
+    return [msgspec.Raw(msgspec.json.encode(change)) for change in changes]
+
+
+def request_of(update: Update[Any]) -> ClusterUpdateRequest:
     """An update as it travels."""
     return ClusterUpdateRequest(
         controller_id=update.controller,
@@ -167,7 +186,7 @@ def request_of(update: Update) -> ClusterUpdateRequest:
     )
 
 
-def update_of(request: ClusterUpdateRequest) -> Update:
+def update_of(request: ClusterUpdateRequest) -> Update[Change]:
     """An update as it came; MalformedMessage."""
     try:
         changes = msgspec.json.decode(request.changes, type=list[Change])

@@ -33,7 +33,7 @@ class Inbox:
         self.broker_epoch = broker_epoch
         self._is_begun, self._snapshot, self._applied = False, None, 0
 
-    def take(self, update: Update) -> list[Change]:
+    def take(self, update: Update[Change]) -> list[Change]:
         """The changes to be applied now, in order; none of an update that was applied before.
 
         KafkaError: STALE_CONTROLLER_EPOCH, STALE_BROKER_EPOCH; INVALID_UPDATE_VERSION where something is
@@ -64,7 +64,7 @@ class Inbox:
         self._applied = update.number
         return self._taken(update)
 
-    def _taken(self, update: Update) -> list[Change]:
+    def _taken(self, update: Update[Change]) -> list[Change]:
         if update.begins:
             self._is_begun, self._snapshot = True, []
         if self._snapshot is None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from logd.metadata.feed.update import Update
-from logd.metadata.image import Change, ClusterImage
+
+T = TypeVar("T")
 
 CHANGES_PER_UPDATE: Final = 5_000
 """Changes of one update: of partitions, about a megabyte."""
@@ -14,8 +15,9 @@ WAITING_MAX: Final = 100_000
 """Changes that may wait for a broker that does not answer; of more it is sent a snapshot once it does."""
 
 
-class Outbox:
-    """`snapshot` gives the changes that lead to the controller's image as it is now.
+class Outbox(Generic[T]):
+    """`snapshot` gives the changes that lead to the controller's image as it is now, in the form in which
+    `add` is given them.
 
     Ask for `next`, send it, and tell how that went: `delivered` or `failed`. Until then `next` is the same.
     """
@@ -25,31 +27,26 @@ class Outbox:
         controller: int,
         controller_epoch: int,
         broker_epoch: int,
-        snapshot: Callable[[], Sequence[Change]],
+        snapshot: Callable[[], Sequence[T]],
     ) -> None:
         self.broker_epoch = broker_epoch
         self._controller = controller
         self._controller_epoch = controller_epoch
         self._snapshot = snapshot
         self._number = 0
-        self._rest: list[Change] | None = None
+        self._rest: list[T] | None = None
         """Of a snapshot, what is to be sent; None where none is being sent."""
         self._begins = True
         """A snapshot is due."""
-        self._waiting: list[Change] = []
-        self._sent: Update | None = None
-
-    @classmethod
-    def of(cls, controller: int, controller_epoch: int, broker_epoch: int, image: ClusterImage) -> Outbox:
-        """For a broker of this registration."""
-        return cls(controller, controller_epoch, broker_epoch, image.as_changes)
+        self._waiting: list[T] = []
+        self._sent: Update[T] | None = None
 
     @property
     def waiting(self) -> int:
         """Changes that wait to be sent, at most `WAITING_MAX`."""
         return len(self._waiting)
 
-    def add(self, changes: Sequence[Change]) -> None:
+    def add(self, changes: Sequence[T]) -> None:
         """The controller has applied these."""
         if self._begins:
             return  # the snapshot will have them
@@ -57,7 +54,7 @@ class Outbox:
         if len(self._waiting) > WAITING_MAX:
             self._begin_again()
 
-    def next(self) -> Update | None:
+    def next(self) -> Update[T] | None:
         """The update to send now; None where the broker knows everything."""
         if self._sent is None:
             self._sent = self._made()
@@ -78,7 +75,7 @@ class Outbox:
     def _begin_again(self) -> None:
         self._begins, self._rest, self._waiting, self._sent = True, None, [], None
 
-    def _made(self) -> Update | None:
+    def _made(self) -> Update[T] | None:
         begins = self._begins
         if begins:
             self._rest, self._begins = list(self._snapshot()), False

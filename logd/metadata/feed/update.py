@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from logd.metadata.image import Change
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
-    """Changes for one broker.
+class Update(Generic[T]):
+    """Changes for one broker, as they are or as they travel.
 
     ``controller_epoch`` fences the controller before; ``broker_epoch`` is the registration of the broker that
     is meant: what was sent to its former life is not for it. ``number`` grows by one with each update of a
@@ -22,6 +23,6 @@ class Update:
     controller_epoch: int
     broker_epoch: int
     number: int
-    changes: Sequence[Change]
+    changes: Sequence[T]
     begins: bool = False
     is_complete: bool = True

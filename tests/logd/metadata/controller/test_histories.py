@@ -383,7 +383,7 @@ class Histories(RuleBasedStateMachine):
     # Carrying out
 
     def _publish_snapshot(self) -> None:
-        self.outbox = Outbox.of(1, self.controller.epoch, 1, self.image)
+        self.outbox = Outbox(1, self.controller.epoch, 1, self.image.as_changes)
         self._deliver()
 
     def _deliver(self) -> list[Change]:

@@ -46,7 +46,7 @@ class Ends:
         self.here = ClusterImage()
         self.inbox = Inbox(self.here)
         self.inbox.registered(7)
-        self.outbox = Outbox.of(1, 1, 7, self.there)
+        self.outbox = Outbox(1, 1, 7, self.there.as_changes)
         self.said: list[Update] = []
         self.epoch = 1
 
@@ -58,12 +58,12 @@ class Ends:
     def restart(self) -> None:
         """The broker registers anew, and the controller sees it."""
         self.inbox.registered(self.inbox.broker_epoch + 1)
-        self.outbox = Outbox.of(1, self.epoch, self.inbox.broker_epoch, self.there)
+        self.outbox = Outbox(1, self.epoch, self.inbox.broker_epoch, self.there.as_changes)
 
     def take_over(self, epoch: int) -> None:
         """Another controller, which has read the same from the store."""
         self.epoch = epoch
-        self.outbox = Outbox.of(2, epoch, self.inbox.broker_epoch, self.there)
+        self.outbox = Outbox(2, epoch, self.inbox.broker_epoch, self.there.as_changes)
 
     def deliver(self, update: Update) -> None:
         self.said.append(update)
@@ -177,7 +177,7 @@ def test_a_topic_made_anew_while_nobody_listened() -> None:
     ends = Ends()
     ends.change(topic("a", 1), partition("a", 0, 1, 0), partition("a", 1, 1, 0))
     ends.settle()
-    ends.outbox = Outbox.of(1, 2, 7, ends.there)
+    ends.outbox = Outbox(1, 2, 7, ends.there.as_changes)
     ends.change({"type": "topic-deleted", "name": "a"}, topic("a", 2), partition("a", 0, 1, 0))
     ends.settle()
     assert ends.agree()
