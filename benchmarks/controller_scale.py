@@ -198,8 +198,11 @@ async def measured(connect: str, options: argparse.Namespace) -> Report:
         overs, lost, back = [], [], []
         for run in range(options.runs):
             overs.append(await taken_over(session, elected, world))
-            lost.append(await world.play(lambda controller: controller.change_brokers(gone=[brokers])))
-            again = broker(brokers, run + 2)
+            # Another one each time: who comes back is in no ISR until it has caught up, which none does here.
+            id_, again = run + 1, broker(run + 1, 2)
+            lost.append(
+                await world.play(lambda controller, id_=id_: controller.change_brokers(gone=[id_]))  # type: ignore[misc]
+            )
             back.append(
                 await world.play(lambda controller, again=again: controller.change_brokers(came=[again]))  # type: ignore[misc]
             )
