@@ -1,7 +1,8 @@
 """Controlled shutdown: while it still serves, a broker has others lead what it leads (`hand_over`).
 
 It asks the controller again and again, since in-sync replicas may come meanwhile. A controller gives up its
-role first: whoever is elected next does not know that this broker goes before it is told.
+role first: whoever is elected next does not know that this broker goes before it is told. Where all brokers
+stop at the same time nobody is left to be told, until one of them stands again and finds that none stays.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from logd.config.replication import ReplicationConfig
 
 FIRST_BACKOFF_S: Final = 0.05
+NOBODY_S: Final = 1.0
+"""An election takes far less: without a controller for so long there is no other broker that would be it."""
 
 log = logging.getLogger("logd.cluster")
 
@@ -49,19 +52,35 @@ class HandingOver:
             log.warning("broker %d stops without handing over: %s", self._member.node_id, error)
 
     async def _until_relieved(self) -> None:
+        member = self._member
         backoff = Backoff(min(FIRST_BACKOFF_S, self._backoff_s), self._backoff_s)
-        while await self._is_connected() and await self._member.others_stay():
-            await self._member.stand_down()
+        missed_since: float | None = None
+        has_stood_down = False
+        while await self._is_connected() and await member.others_stay():
+            if not has_stood_down:
+                has_stood_down = True
+                await member.stand_down()
             try:
                 remaining = await self._ask()
             except MillstreamError as error:
-                log.info("broker %d wants to stop: %s", self._member.node_id, error)
+                log.info("broker %d wants to stop: %s", member.node_id, error)
             else:
                 if not remaining:
                     await self._until_told()
                     return
-                log.info("broker %d alone can lead %s", self._member.node_id, ", ".join(map(str, remaining)))
-            await asyncio.sleep(backoff.next())
+                log.info("broker %d alone can lead %s", member.node_id, ", ".join(map(str, remaining)))
+            pause = backoff.next()
+            missed_since = self._stand_for_want_of_another(missed_since)
+            await asyncio.sleep(pause if missed_since is None else min(pause, NOBODY_S))
+
+    def _stand_for_want_of_another(self, missed_since: float | None) -> float | None:
+        """Since when there has been no controller, None while there is one: nobody else may want to be it."""
+        now = asyncio.get_running_loop().time()
+        if self._member.controller_id >= 0:
+            return None
+        if missed_since is not None and now - missed_since >= NOBODY_S:
+            self._member.stand()
+        return now if missed_since is None else missed_since
 
     async def _is_connected(self) -> bool:
         """Whether ZooKeeper is there, or comes soon: else nobody can decide who leads."""

@@ -121,6 +121,10 @@ class Member:
         """Have another broker be the controller from now on. ZooKeeperError."""
         await self._candidate.stand_down()
 
+    def stand(self) -> None:
+        """Be the controller if nobody else is."""
+        self._candidate.stand()
+
     async def stop(self) -> None:
         """Be no controller, and ask nobody any more; registered until `unregister`."""
         try:

@@ -136,7 +136,8 @@ class Candidate:
     """Stands for election whenever there is no controller, and tells `changed` who is, in the loop.
 
     `changed` hears of each controller once, and of there being none (`broker_id` -1) when this was the
-    controller and its session is over: from then on nothing may be decided.
+    controller and its session is over: from then on nothing may be decided. One that does not stand hears
+    whenever there is none.
     """
 
     def __init__(
@@ -154,6 +155,7 @@ class Candidate:
         self._stands = True
         self._task: asyncio.Task[None] | None = None
         self._forget: Callable[[], None] = lambda: None
+        self._look_again: Callable[[], None] = lambda: None
         self._given_back = 0
         """The epoch of the election that was given back last, whether or not ZooKeeper knows of it."""
 
@@ -175,9 +177,14 @@ class Candidate:
         self._say(Controller())
 
     async def stand_down(self) -> None:
-        """Go on telling who is the controller, and never be it again."""
+        """Go on telling who is the controller, and be it no more until `stand`."""
         self._stands = False
         await self.resign()
+
+    def stand(self) -> None:
+        """Be elected again if there is nobody."""
+        self._stands = True
+        self._look_again()
 
     async def resign(self) -> None:
         """Give the role back and stand again: who is elected then is open."""
@@ -189,6 +196,7 @@ class Candidate:
 
     async def _run(self) -> None:
         with Watch(self._session) as watch:
+            self._look_again = watch.trigger
             while True:
                 try:
                     await self._look(watch)
@@ -215,6 +223,8 @@ class Candidate:
         if found is not None and known is not None and known.lease.session_id == ours:
             return
         if not self._stands:
+            if found is None:
+                self._say(Controller())
             return
         elected = await elect(self._session, self._broker_id, self._wall_clock_ms())
         if elected is not None and elected.epoch == self._given_back:

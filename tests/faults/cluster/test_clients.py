@@ -85,13 +85,10 @@ def test_java(cluster: Cluster, tmp_path: Path) -> None:
     works_through_failovers(cluster, in_java(), tmp_path)
 
 
-@pytest.mark.parametrize("module", ["go", "sarama"])
-def test_go_clients(cluster: Cluster, tmp_path: Path, module: str) -> None:
-    works_through_failovers(cluster, in_go(module), tmp_path)
-
-
-def test_kafkajs(cluster: Cluster, tmp_path: Path) -> None:
-    works_through_failovers(cluster, in_node(), tmp_path)
+@pytest.mark.parametrize("module", ["go", "sarama", *depth.beyond(["kafkajs"])])
+def test_programs(cluster: Cluster, tmp_path: Path, module: str) -> None:
+    client = in_node() if module == "kafkajs" else in_go(module)
+    works_through_failovers(cluster, client, tmp_path)
 
 
 def works_through_failovers(cluster: Cluster, client: ForeignClient, folder: Path) -> None:

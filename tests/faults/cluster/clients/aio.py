@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from typing import Any
 
@@ -71,7 +72,9 @@ async def _read(servers: str, topic: str, group: str, is_over: threading.Event) 
                 ends[tp] = message.offset + 1
         if ends:
             await _commit(consumer, ends)
-    await consumer.stop()
+    # Closing its fetcher, it may raise what it has cancelled itself: everything is committed by then.
+    with contextlib.suppress(asyncio.CancelledError):
+        await consumer.stop()
 
 
 async def _commit(consumer: AIOKafkaConsumer, ends: dict[TopicPartition, int]) -> None:

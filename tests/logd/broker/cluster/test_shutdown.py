@@ -101,6 +101,16 @@ def test_nothing_is_handed_over_where_that_is_set(
     asyncio.run(test())
 
 
+def test_brokers_that_all_stop_wait_for_nobody(zookeeper: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with Brokers(zookeeper, tmp_path, controlled_shutdown_retry_backoff_ms="600000") as brokers:
+            await _create(brokers)
+            async with asyncio.timeout(60):
+                await asyncio.gather(*(brokers.stop(id_) for id_ in (1, 2, 3)))
+
+    asyncio.run(test())
+
+
 def test_the_last_broker_waits_for_nobody(zookeeper: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with Brokers(
