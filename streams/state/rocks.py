@@ -93,6 +93,7 @@ class RocksBackend:
         self._layout = layout
         self._no_wal = WriteOptions()
         self._no_wal.disable_wal = True  # type: ignore[method-assign, assignment]  # the stub is wrong
+        self._delete_aside()
         self._open()
         if (self._checkpoints.get(_LAYOUT_KEY) or b"") != layout:
             if self._checkpoint is not None or next(self.scan(), None) is not None:
@@ -166,9 +167,22 @@ class RocksBackend:
 
     def wipe(self, origin: bytes | None = None) -> None:
         self._release()
-        shutil.rmtree(self._path)
+        self._delete_aside()
+        self._path.rename(self._aside)
         self._open()
         self._note({_LAYOUT_KEY: self._layout, **({} if origin is None else {_ORIGIN_KEY: origin})})
+        self._delete_aside()
+
+    @property
+    def _aside(self) -> Path:
+        """Where a database is that was wiped, by a name that no store has: whoever is killed while it is
+        deleted must not find half of it in its place.
+        """
+        return self._path.with_name(f"~{self._path.name}")
+
+    def _delete_aside(self) -> None:
+        if self._aside.exists():
+            shutil.rmtree(self._aside)
 
     def _note(self, facts: Mapping[bytes, bytes]) -> None:
         """Write to the checkpoints' family."""

@@ -51,6 +51,26 @@ def test_backend_holds_sorted_bytes_and_a_checkpoint(backend: Backend) -> None:
     assert (backend.checkpoint, backend.origin, list(backend.scan())) == (None, b"id", [])
 
 
+def test_rocks_killed_while_wiped_begins_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RocksDB does not open a folder in which CURRENT names a manifest that is gone."""
+
+    def killed(folder: Path) -> None:
+        next(folder.glob("MANIFEST-*")).unlink()
+        raise KeyboardInterrupt
+
+    first = RocksBackend(tmp_path / "store")
+    first.write([(b"a", b"1")], 5)
+    with monkeypatch.context() as patched:
+        patched.setattr("streams.state.rocks.shutil.rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            first.wipe(b"id")
+    del first  # as the process does
+    again = RocksBackend(tmp_path / "store")
+    assert (again.checkpoint, list(again.scan())) == (None, [])
+    again.close()
+    assert [each.name for each in tmp_path.iterdir()] == ["store"]
+
+
 def test_rocks_comes_back_after_a_clean_close(tmp_path: Path) -> None:
     first = RocksBackend(tmp_path / "store")
     first.wipe(b"id")
