@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from millstream.testing.faults import Faults
@@ -52,17 +51,6 @@ class Broker(Kafka):
         """End it. A temporary folder goes with it."""
         self._close_client()
         self._host.stop()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     def clean(self) -> None:
         """Have everything as new: no topics, groups, transactional ids, faults; the real time.

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from logd.errors import KafkaError, MillstreamError
@@ -98,17 +97,6 @@ class Cluster(Kafka):
         if self._own_zookeeper is not None:
             zookeeper, self._own_zookeeper = self._own_zookeeper, None
             zookeeper.stop()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     def clean(self) -> None:
         """Have everything as new: no topics, groups, transactional ids, faults.

@@ -1,6 +1,6 @@
 """What a test writes to Kafka, reads from it and states about it: of one broker as of a cluster.
 
-It is asked by its address, as any client asks. Starting, stopping and faults are left to `broker` and
+It is asked by its address, as any client asks. How it starts and ends, and faults, are left to `broker` and
 `cluster`.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from logd.errors import ErrorCode, KafkaError
 
@@ -23,10 +24,29 @@ WAIT_S = 10.0
 
 
 class Kafka(ABC):
-    """`_close_client` comes in the end."""
+    """As a context manager it is started and stopped. `_close_client` comes in the end."""
 
     def __init__(self) -> None:
         self._client: SyncClient | None = None
+
+    @abstractmethod
+    def start(self) -> Self:
+        """Have it serve. BrokerError."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End it."""
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
 
     @property
     @abstractmethod
