@@ -137,6 +137,11 @@ class Cluster:
             wait_for(lambda broker=broker, n=times: not broker.is_running or broker.log.count(READY) > n)  # type: ignore[misc]
             assert broker.is_running, f"broker {id_} ended with {broker.returncode}:\n{broker.log}"
 
+    def start_missing(self) -> None:
+        """Start all that are down, and wait until they know of each other."""
+        self.start(*(id_ for id_, broker in self.brokers.items() if not broker.is_running))
+        wait_for(lambda: len(self.metadata().brokers) == len(self.brokers))
+
     def restart(self, id_: int) -> None:
         """SIGTERM, and start again."""
         assert self.brokers[id_].stop() == 0, self.brokers[id_].log

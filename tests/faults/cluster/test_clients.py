@@ -44,7 +44,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory, ensemble: Ensemble) -> Ite
 def cluster(brokers: Cluster) -> Iterator[Cluster]:
     """All of them are up again behind each test, whatever becomes of it."""
     yield brokers
-    brokers.start(*(id_ for id_, broker in brokers.brokers.items() if not broker.is_running))
+    brokers.start_missing()
 
 
 def in_python(name: str) -> ForeignClient:

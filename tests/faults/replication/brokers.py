@@ -56,17 +56,7 @@ class Brokers:
     def _altered(self, host: Host, leader: Leader, proposal: Proposal, altered: Altered) -> None:
         if host.node.role is not leader:
             return
-        if altered.error_code:
-            leader.refused(proposal, altered.error_code, self.world.now_ms)
-        else:
-            leader.accepted(
-                proposal,
-                altered.isr,
-                leader_epoch=altered.leader_epoch,
-                partition_epoch=altered.partition_epoch,
-                now_ms=self.world.now_ms,
-            )
-        host.node.settle(self.world.now_ms)
+        host.node.answered(leader, proposal, altered, self.world.now_ms)
         self.world.settled(host.node)
 
     def _give_up_proposal(self, leader: Leader, proposal: Proposal) -> None:

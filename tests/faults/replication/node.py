@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from logd.errors import ErrorCode, KafkaError, error_for
-from logd.replication import Fetch, Follower, Leader, LeaderSettings, Truncate, find_divergence
-from tests.faults.replication.controller import ControllerModel, Image
+from logd.replication import Fetch, Follower, Leader, LeaderSettings, Proposal, Truncate, find_divergence
+from tests.faults.replication.controller import Altered, ControllerModel, Image
 from tests.faults.replication.memory_log import NO_PRODUCER, Batch, MemoryLog
 
 ACKS_ALL = -1
@@ -251,6 +251,20 @@ class Node:
         self.settle(now_ms)
         batches = [] if divergence else self.log.read(asked.offset, self.log.log_end_offset, 20)
         return self._fetched(leader, batches, divergence)
+
+    def answered(self, leader: Leader, proposal: Proposal, altered: Altered, now_ms: int) -> None:
+        """The controller has decided on what a leader proposed."""
+        if altered.error_code:
+            leader.refused(proposal, altered.error_code, now_ms)
+        else:
+            leader.accepted(
+                proposal,
+                altered.isr,
+                leader_epoch=altered.leader_epoch,
+                partition_epoch=altered.partition_epoch,
+                now_ms=now_ms,
+            )
+        self.settle(now_ms)
 
     def _fetched(
         self, leader: Leader, batches: list[Batch], diverging: tuple[int, int] | None = None

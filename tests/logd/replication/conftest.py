@@ -319,17 +319,7 @@ class Script:
             self.show_controller()
 
         def hear() -> None:
-            if altered.error_code:
-                leader.refused(proposal, altered.error_code, self.now_ms)
-            else:
-                leader.accepted(
-                    proposal,
-                    altered.isr,
-                    leader_epoch=altered.leader_epoch,
-                    partition_epoch=altered.partition_epoch,
-                    now_ms=self.now_ms,
-                )
-            node.settle(self.now_ms)
+            node.answered(leader, proposal, altered, self.now_ms)
 
         if "answer" in options:
             self.held[options["answer"]] = hear
