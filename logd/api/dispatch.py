@@ -25,6 +25,8 @@ from logd.wire.headers import RequestHeader
 from logd.wire.produce import FLEXIBLE as FLEXIBLE_PRODUCE
 
 if TYPE_CHECKING:
+    import asyncio
+
     from logd.broker.delayed import Delayed
 
 _HEAD = struct.Struct(">hhih")  # API key, version, correlation id, length of the client id
@@ -33,7 +35,8 @@ _HEAD = struct.Struct(">hhih")  # API key, version, correlation id, length of th
 _served: dict[int, Serve] = {}
 
 
-Outcome: TypeAlias = "Answer | Delayed[Answer] | Coroutine[Any, Any, Answer] | None"
+Outcome: TypeAlias = "Answer | Delayed[Answer] | asyncio.Future[bytes] | Coroutine[Any, Any, Answer] | None"
+"""A future is of batches that are appended: further batches may be, before it is done."""
 Serving: TypeAlias = "Callable[[memoryview, int, int, RequestContext], Outcome]"
 """The form of ``serve``, and of what may stand in front of it."""
 
@@ -41,8 +44,8 @@ Serving: TypeAlias = "Callable[[memoryview, int, int, RequestContext], Outcome]"
 def serve(view: memoryview, pos: int, end: int, context: RequestContext) -> Outcome:
     """Serve the request in ``view[pos:end]`` (without its length).
 
-    Returns the answer, None where none is wanted (acks=0), or something to wait for. ``view`` is only valid
-    during the call. Raises Refused.
+    Returns the answer, None where none is wanted (acks=0), or something to wait for: see `Outcome`. ``view``
+    is only valid during the call. Raises Refused.
     """
     if end - pos < _HEAD.size:
         raise Refused(f"sent a request of {end - pos} bytes, too short for a header")
@@ -143,7 +146,7 @@ def _unsupported(api: Api, version: int, correlation_id: int) -> bytes:
 
 def _produce(
     view: memoryview, pos: int, end: int, version: int, correlation_id: int, context: RequestContext
-) -> Answer | Coroutine[Any, Any, Answer] | None:
+) -> Answer | asyncio.Future[bytes] | Coroutine[Any, Any, Answer] | None:
     """Take this function's place at the first call: the module is imported only when somebody produces."""
     global _produce
     from logd.api import produce

@@ -1,12 +1,12 @@
 """Produce, served from 3 to 13: batches go to the end of their partitions' logs.
 
 Everything happens inside the data callback: with one replica a write is committed once it is appended, so
-that acks=1 and acks=all are answered at once, except where flush.messages or flush.ms ask for an fsync: then
-the answer waits for it, and the connection's later requests wait for the answer. So does a batch that begins
-a transaction in its partition, where the coordinator's log asks for an fsync or its coordinator is another
-broker. With acks=0 there is no answer, and an error closes the connection, which is the only way to tell.
-Topics are named by id from version 13 on. From version 12 on a transactional batch makes its partition part
-of the transaction (KIP-890).
+that acks=1 and acks=all are answered at once. Where flush.messages or flush.ms ask for an fsync, or acks=all
+for other replicas, the answer waits (`acknowledgement`), while the connection's next batches are appended. A
+batch that begins a transaction in its partition is not appended before the coordinator has answered, where
+its log asks for an fsync or it is another broker, and holds up what comes behind it. With acks=0 there is no
+answer, and an error closes the connection, which is the only way to tell. Topics are named by id from version
+13 on. From version 12 on a transactional batch makes its partition part of the transaction (KIP-890).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from logd.api.acknowledgement import Acknowledgement, Unkept
 from logd.api.answer import Refused
 from logd.api.current_leaders import Find, tell_leaders
 from logd.api.transaction_codes import IMPLICIT_FROM, produce_code
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from logd.wire.produce import ReceivedProduce
 
     Answers: TypeAlias = list[tuple[Topic, list[PartitionProduced]]]
-    Unflushed: TypeAlias = list[tuple[list[PartitionProduced], int, Partition, Awaitable[None]]]
-    """An answer's list and place in it, and what it has to wait for."""
 
 
 class Waiting(NamedTuple):
@@ -64,9 +63,9 @@ NOT_LEASED = "this broker's session with ZooKeeper may be over: another one may 
 
 def serve(
     view: memoryview, pos: int, end: int, version: int, correlation_id: int, context: RequestContext
-) -> bytes | Coroutine[Any, Any, bytes] | None:
-    """Append what ``view[pos:end]`` holds; the response frame, or something to await that gives it, or None
-    with acks=0. Raises Refused.
+) -> bytes | asyncio.Future[bytes] | Coroutine[Any, Any, bytes] | None:
+    """Append what ``view[pos:end]`` holds; the response frame, or a future of it when all is appended, or a
+    coroutine that gives it where something is not, or None with acks=0. Raises Refused.
     """
     request = decode_produce_request(view, version, pos, end)
     broker = context.broker
@@ -76,7 +75,7 @@ def serve(
     transactional_id, implicit = request.transactional_id, version >= IMPLICIT_FROM
     answers: Answers = []
     is_misled = False
-    unflushed: Unflushed = []
+    unkept: list[Unkept] = []
     waiting: list[Waiting] = []
     shared = broker.shared
     is_fenced = shared is not None and not shared.is_leased
@@ -95,12 +94,8 @@ def serve(
                 appended = partition.produce(
                     records, now_ms, acks, transactional_id=transactional_id, implicit=implicit
                 )
-                if (
-                    partition.holds_back
-                    and acks
-                    and (flushed := partition.flushed(appended, acks)) is not None
-                ):
-                    unflushed.append((produced, len(produced), partition, flushed))
+                if partition.holds_back and acks and (kept := partition.flushed(appended, acks)) is not None:
+                    unkept.append(Unkept(produced, len(produced), partition, kept))
                 first, _, append_time, log_start, _ = appended
                 produced.append(PartitionProduced(index, 0, first, append_time, log_start))
             except KafkaError as error:
@@ -121,8 +116,10 @@ def serve(
     if acks == 0:
         _close_on_error(answers)
         return None
-    if unflushed or waiting:
-        return _answer_later(request, answers, unflushed, waiting, version, correlation_id, context)
+    if waiting:
+        return _answer_once_admitted(request, answers, unkept, waiting, version, correlation_id, context)
+    if unkept:
+        return _acknowledge(request, answers, unkept, version, correlation_id, context)
     if shared is not None and not shared.is_leased:
         is_misled = _fence(answers)
     if is_misled:
@@ -130,38 +127,51 @@ def serve(
     return encode_produce_response(answers, version, correlation_id)
 
 
-async def _answer_later(
+async def _answer_once_admitted(
     request: ReceivedProduce,
     answers: Answers,
-    unflushed: Unflushed,
+    unkept: list[Unkept],
     waiting: list[Waiting],
     version: int,
     correlation_id: int,
     context: RequestContext,
 ) -> bytes:
-    """The response, once what it acknowledges is on the disk and with the other replicas, or is known not to
-    get there; with REQUEST_TIMED_OUT for what other replicas have not got in the time the client gives.
-    """
-    deadline = context.broker.loop.time() + request.timeout_ms / 1000
+    """The response to batches some of which could not be appended yet."""
     for produced, place, partition, again, consent in waiting:
         try:
             appended = await _append_once_admitted(again, consent)
-            flushed = partition.flushed(appended, request.acks)
+            kept = partition.flushed(appended, request.acks)
         except KafkaError as error:
             produced[place] = _failed(partition.index, error, version)
             continue
         first, _, append_time, log_start, _ = appended
         produced[place] = PartitionProduced(partition.index, 0, first, append_time, log_start)
-        if flushed is not None:
-            unflushed.append((produced, place, partition, flushed))
-    for produced, place, partition, flushed in unflushed:
-        try:
-            async with asyncio.timeout_at(None if partition.role is None else deadline):
-                await flushed
-        except TimeoutError:
-            produced[place] = PartitionProduced(partition.index, ErrorCode.REQUEST_TIMED_OUT)
-        except KafkaError as error:
-            produced[place] = _failed(produced[place].partition, error, version)
+        if kept is not None:
+            unkept.append(Unkept(produced, place, partition, kept))
+    if unkept:
+        return await _acknowledge(request, answers, unkept, version, correlation_id, context)
+    return _encode_leased(answers, version, correlation_id, context)
+
+
+def _acknowledge(
+    request: ReceivedProduce,
+    answers: Answers,
+    unkept: list[Unkept],
+    version: int,
+    correlation_id: int,
+    context: RequestContext,
+) -> asyncio.Future[bytes]:
+    """The response, once what it acknowledges is kept, or is known not to be in the time the client gives."""
+    return Acknowledgement(
+        unkept,
+        request.timeout_ms / 1000,
+        failed=lambda index, error: _failed(index, error, version),
+        encode=lambda: _encode_leased(answers, version, correlation_id, context),
+    ).answer
+
+
+def _encode_leased(answers: Answers, version: int, correlation_id: int, context: RequestContext) -> bytes:
+    """Acknowledge nothing where another broker may lead by now."""
     shared = context.broker.shared
     if shared is not None and not shared.is_leased:
         _fence(answers)

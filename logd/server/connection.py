@@ -5,6 +5,10 @@ the data callback, without a task or a future; the answers to all requests that 
 send. While an answer is being waited for, or the client does not read, later requests stay in the receive
 buffer, and reading pauses when that is full: a client costs its buffer and one answer, however it behaves.
 
+Only batches that are appended and wait to be acknowledged (a future) let further batches by, up to
+``HELD_MAX`` requests, so that followers copy together what a producer has in flight. Answers keep the
+requests' order.
+
 A connection has a small buffer of its own (`receive_buffer`). For a larger request it is lent one, at its
 turn where these are bounded (`receive_buffers`), and gives it back as soon as that is served.
 """
@@ -13,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -22,11 +27,16 @@ from logd.api.dispatch import Serving
 from logd.broker.delayed import Delayed
 from logd.server.output import FLUSH_AT, Output, Part
 from logd.server.receive_buffer import LENGTH, READ_WINDOW, ReceiveBuffer
+from logd.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from logd.broker.broker import Broker
     from logd.config.listeners import Endpoint
     from logd.server.receive_buffers import ReceiveBuffers
+
+HELD_MAX = 16
+"""Most requests of a connection that wait to be acknowledged, or for those before them."""
+_PRODUCE = ApiKey.PRODUCE.to_bytes(2, "big")
 
 log = logging.getLogger("logd.server")
 
@@ -62,6 +72,11 @@ class Connection(asyncio.BufferedProtocol):
         self._answers: list[Part] = []
         self._with_files = False
         self._waiting: Delayed[Answer] | asyncio.Task[Answer | None] | None = None
+        self._held: deque[asyncio.Future[bytes] | Answer] = deque()
+        """Acknowledgements that are waited for and the answers behind them, in the requests' order."""
+        self._is_settling = False
+        self._is_held_up = False
+        """Whether the next request waits for those."""
         self._closed = False
         self._reading = True
         self._transport: asyncio.Transport
@@ -95,6 +110,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
+        for held in self._held:
+            if isinstance(held, asyncio.Future):
+                held.cancel()
+        self._held.clear()
         # The output refers back to its connection: the buffer would live until the next garbage collection.
         self._received.close()
         self._output.close()
@@ -123,7 +142,12 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_waiting(self) -> bool:
         """Whether a request of its client is waited on."""
-        return self._waiting is not None
+        return self._waiting is not None or bool(self._held)
+
+    @property
+    def unacknowledged(self) -> int:
+        """Its client's requests that wait to be acknowledged, or for those before them."""
+        return len(self._held)
 
     def unsent(self) -> dict[str, int] | None:
         """What waits for the client to read, see `Output.statistics`; None while nothing does."""
@@ -139,7 +163,7 @@ class Connection(asyncio.BufferedProtocol):
         """Whether more may be read into a full buffer: not behind a request that waits, and what is larger
         than a connection's own buffer only at its turn (``queued.max.request.bytes``).
         """
-        if self._waiting is not None or self._output.is_blocked or self._closed:
+        if self._waiting is not None or self._is_held_up or self._output.is_blocked or self._closed:
             return False
         received = self._received
         size = len(received.buffer)
@@ -163,7 +187,8 @@ class Connection(asyncio.BufferedProtocol):
         """Serve whole requests until one has to wait, the client does not read, or no whole one is left."""
         received = self._received
         buffer, start, filled = received.buffer, received.start, received.filled
-        serve = self._owner.serve
+        serve, held = self._owner.serve, self._held
+        self._is_held_up = False
         gathered = 0
         while filled - start >= 4:
             size = LENGTH.unpack_from(buffer, start)[0]
@@ -173,6 +198,9 @@ class Connection(asyncio.BufferedProtocol):
                 return
             end = start + 4 + size
             if end > filled:
+                break
+            if held and (len(held) >= HELD_MAX or buffer[start + 4 : start + 6] != _PRODUCE):
+                self._is_held_up = True
                 break
             try:
                 answer = serve(received.view, start + 4, end, self._context)
@@ -187,7 +215,12 @@ class Connection(asyncio.BufferedProtocol):
             start = end
             if answer is None:
                 continue
-            if isinstance(answer, bytes):
+            if isinstance(answer, asyncio.Future):
+                held.append(answer)
+                answer.add_done_callback(self._acknowledged)
+            elif held and isinstance(answer, bytes | list):
+                held.append(answer)
+            elif isinstance(answer, bytes):
                 self._answers.append(answer)
                 gathered += len(answer)
             elif isinstance(answer, list):
@@ -249,10 +282,38 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting = None
         if self._closed:
             return
-        if answer is not None:
-            self._with_files = not isinstance(answer, bytes)
-            self._answers += [answer] if isinstance(answer, bytes) else answer
+        if answer is not None and self._held:
+            self._held.append(answer)
+        elif answer is not None:
+            self._gather(answer)
             self._flush()
+        self._go_on()
+
+    def _acknowledged(self, answer: asyncio.Future[bytes]) -> None:
+        """Send it at the turn's end: those that one fetch of a follower acknowledges leave together."""
+        if not self._is_settling:
+            self._is_settling = True
+            self._loop.call_soon(self._settle)
+
+    def _settle(self) -> None:
+        """Send the answers that are there, up to the first that is not, and go on."""
+        self._is_settling = False
+        held = self._held
+        while held and not self._closed:
+            first = held[0]
+            if isinstance(first, asyncio.Future):
+                if not first.done():
+                    break
+                if first.cancelled():  # from inside, as in `_task_done`
+                    self._close()
+                    return
+                if (error := first.exception()) is not None:
+                    self._request_failed(error)
+                    return
+                first = first.result()
+            held.popleft()
+            self._gather(first)
+        self._flush()
         self._go_on()
 
     def _go_on(self) -> None:
@@ -264,6 +325,13 @@ class Connection(asyncio.BufferedProtocol):
                 self._pause()
 
     # Answers
+
+    def _gather(self, answer: Answer) -> None:
+        if isinstance(answer, bytes):
+            self._answers.append(answer)
+        else:
+            self._answers += answer
+            self._with_files = True
 
     def _flush(self) -> None:
         """Send the gathered answers; reading pauses only once the receive buffer is full as well."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from logd.api.dispatch import Serving, serve
 from logd.broker.rounds import Rounds, report
 from logd.config.listeners import Endpoint
-from logd.server.connection import Connection
+from logd.server.connection import HELD_MAX, Connection
 from logd.server.errors import CannotListen
 from logd.server.output import FLUSH_AT
 from logd.server.receive_buffers import ReceiveBuffers
@@ -86,15 +86,18 @@ class Listener:
             connection.close()
 
     def statistics(self) -> dict[str, int]:
-        """connections, and their bound; connections_waiting for an answer; connections_blocked, whose clients
-        do not read: bytes in memory that wait for all of these, the bound of one connection's, and bytes not
-        yet read from files.
+        """connections, and their bound; connections_waiting for an answer; batches not acknowledged yet, by
+        requests of all connections, and the bound of one; connections_blocked, whose clients do not read:
+        bytes in memory that wait for all of these, the bound of one connection's, and bytes not yet read from
+        files.
         """
         unsent = [told for each in self._connections if (told := each.unsent()) is not None]
         return {
             "connections": len(self._connections),
             "connections_max": self.broker.config.max_connections,
             "connections_waiting": sum(each.is_waiting for each in self._connections),
+            "unacknowledged_requests": sum(each.unacknowledged for each in self._connections),
+            "connection_unacknowledged_requests_max": HELD_MAX,
             "connections_blocked": len(unsent),
             "unsent_bytes": sum(told["bytes"] for told in unsent),
             "connection_unsent_bytes_max": FLUSH_AT,

@@ -151,7 +151,7 @@ class Client:
 
     async def _serve(self, request: bytes) -> bytes:
         answer = serve(memoryview(request), 4, len(request), self._context)
-        if inspect.iscoroutine(answer):
+        if inspect.isawaitable(answer):
             answer = await answer
         assert isinstance(answer, bytes)
         return answer[4:]

@@ -102,7 +102,7 @@ class Served:
                 came: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
                 answer.start(came.set_result, came.set_exception)
                 answer = await came
-            elif inspect.iscoroutine(answer):
+            elif inspect.isawaitable(answer):
                 answer = await answer
         pieces = [answer] if isinstance(answer, bytes) else answer
         assert isinstance(pieces, list), f"{pieces!r} is no answer"
@@ -117,7 +117,7 @@ class Served:
                 answer.start(lambda _: None, pytest.fail)
                 answer.wake()
                 answer.cancel()
-            elif inspect.iscoroutine(answer):
+            elif inspect.isawaitable(answer):
                 async with asyncio.timeout(LATE):
                     await answer
         except (Refused, TimeoutError):

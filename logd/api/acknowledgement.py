@@ -1,0 +1,88 @@
+"""The answer to batches that are appended, once they are known to be kept: on the disk, with other replicas.
+
+It is made by what it waits for, without a task of its own: with acks=all every request has one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from logd.errors import ErrorCode, KafkaError
+from logd.wire.produce import PartitionProduced
+
+if TYPE_CHECKING:
+    from logd.broker.partition import Partition
+
+
+class Unkept(NamedTuple):
+    """A batch that waits: an answer's list and place in it, and what it waits for (`Partition.flushed`)."""
+
+    produced: list[PartitionProduced]
+    place: int
+    partition: Partition
+    kept: Awaitable[None]
+
+
+class Acknowledgement:
+    """`answer` is what `encode` makes once all batches are kept, or are known not to be: `failed` makes the
+    places of these, with REQUEST_TIMED_OUT for what other replicas have not got within `timeout_s` seconds.
+    A disk of this broker's own is waited for as long as it takes. Whoever cancels `answer` waits no more.
+    """
+
+    __slots__ = ("_encode", "_failed", "_is_late", "_left", "_timer", "_waiting", "answer")
+
+    def __init__(
+        self,
+        unkept: Sequence[Unkept],
+        timeout_s: float,
+        *,
+        failed: Callable[[int, KafkaError], PartitionProduced],
+        encode: Callable[[], bytes],
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[bytes] = loop.create_future()
+        self._failed = failed
+        self._encode = encode
+        self._left = len(unkept)
+        self._is_late = False
+        self._waiting = [(each, asyncio.ensure_future(each.kept)) for each in unkept]
+        self._timer = loop.call_later(timeout_s, self._expire)
+        self.answer.add_done_callback(self._end)
+        for each, kept in self._waiting:
+            kept.add_done_callback(partial(self._take, each))
+
+    def _take(self, each: Unkept, kept: asyncio.Future[None]) -> None:
+        if kept.cancelled():
+            if not self._is_late:
+                self.answer.cancel()  # from inside, or by `_end`
+                return
+            each.produced[each.place] = PartitionProduced(each.partition.index, ErrorCode.REQUEST_TIMED_OUT)
+        elif (error := kept.exception()) is not None:
+            if self.answer.done():
+                return
+            if not isinstance(error, KafkaError):
+                self.answer.set_exception(error)
+                return
+            each.produced[each.place] = self._failed(each.partition.index, error)
+        self._left -= 1
+        if not self._left and not self.answer.done():
+            try:
+                self.answer.set_result(self._encode())
+            except Exception as error:
+                self.answer.set_exception(error)
+
+    def _expire(self) -> None:
+        self._is_late = True
+        for each, kept in self._waiting:
+            if each.partition.role is not None:
+                kept.cancel()
+
+    def _end(self, answer: asyncio.Future[bytes]) -> None:
+        self._timer.cancel()
+        waiting, self._waiting = self._waiting, []
+        if answer.cancelled():
+            for _, kept in waiting:
+                kept.cancel()

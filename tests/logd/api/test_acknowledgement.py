@@ -1,0 +1,114 @@
+"""Batches of one request, each of which is kept, lost, or not known of in time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from logd.api.acknowledgement import Acknowledgement, Unkept
+from logd.errors import ErrorCode, KafkaError
+from logd.wire.produce import PartitionProduced
+
+LONG = 1000.0
+
+
+class Stage:
+    """`count` batches of partitions 0… that wait. `alone` are without other replicas."""
+
+    def __init__(self, count: int, timeout_s: float = LONG, *, alone: tuple[int, ...] = ()) -> None:
+        loop = asyncio.get_running_loop()
+        self.kept = [loop.create_future() for _ in range(count)]
+        self.produced = [PartitionProduced(index, 0, 10 * index) for index in range(count)]
+        partitions: list[Any] = [
+            SimpleNamespace(index=index, role=None if index in alone else object()) for index in range(count)
+        ]
+        self.answer = Acknowledgement(
+            [Unkept(self.produced, place, partitions[place], kept) for place, kept in enumerate(self.kept)],
+            timeout_s,
+            failed=lambda index, error: PartitionProduced(index, error.code),
+            encode=self.encode,
+        ).answer
+
+    def encode(self) -> bytes:
+        return repr([(each.partition, int(each.error_code)) for each in self.produced]).encode()
+
+
+def played(story: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(story(), 100))
+
+
+def test_the_answer_comes_with_the_last() -> None:
+    async def story() -> None:
+        stage = Stage(2)
+        stage.kept[1].set_result(None)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not stage.answer.done()
+        stage.kept[0].set_result(None)
+        assert await stage.answer == b"[(0, 0), (1, 0)]"
+
+    played(story)
+
+
+def test_what_is_lost_is_said_where_it_stands() -> None:
+    async def story() -> None:
+        stage = Stage(3)
+        stage.kept[1].set_exception(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        stage.kept[0].set_result(None)
+        stage.kept[2].set_result(None)
+        assert await stage.answer == f"[(0, 0), (1, {ErrorCode.NOT_LEADER_OR_FOLLOWER:d}), (2, 0)]".encode()
+
+    played(story)
+
+
+def test_other_replicas_have_so_much_time_and_the_own_disk_as_long_as_it_takes() -> None:
+    async def story() -> None:
+        stage = Stage(2, 0.0, alone=(1,))
+        await asyncio.wait([stage.kept[0]])
+        assert stage.kept[0].cancelled() and not stage.kept[1].done() and not stage.answer.done()
+        stage.kept[1].set_result(None)
+        assert await stage.answer == f"[(0, {ErrorCode.REQUEST_TIMED_OUT:d}), (1, 0)]".encode()
+
+    played(story)
+
+
+def test_what_nobody_wants_is_not_waited_for() -> None:
+    async def story() -> None:
+        stage = Stage(2)
+        stage.kept[0].set_result(None)
+        stage.answer.cancel()
+        await asyncio.wait([stage.kept[1]])
+        assert stage.kept[1].cancelled()
+
+    played(story)
+
+
+def test_what_was_given_up_inside_gives_the_answer_up() -> None:
+    async def story() -> None:
+        stage = Stage(2)
+        stage.kept[0].cancel()
+        await asyncio.wait([stage.answer, stage.kept[1]])
+        assert stage.answer.cancelled() and stage.kept[1].cancelled()
+
+    played(story)
+
+
+@pytest.mark.parametrize("where", ["waiting", "encoding"])
+def test_a_mistake_is_the_answers(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        if where == "encoding":
+            monkeypatch.setattr(Stage, "encode", lambda self: 1 / 0)
+        stage = Stage(2)
+        stage.kept[0].set_result(None)
+        if where == "encoding":
+            stage.kept[1].set_result(None)
+        else:
+            stage.kept[1].set_exception(ZeroDivisionError())
+        with pytest.raises(ZeroDivisionError):
+            await stage.answer
+
+    played(story)
