@@ -1,10 +1,11 @@
 """What replication costs: partitions with one replica and with three, acks=all, on one machine.
 
-    python -m benchmarks.replicated [--frames N] [--runs N]
+    python -m benchmarks.replicated [--frames N] [--runs N] [--kafka JARS]
 
 The clients send prebuilt requests; each has its own partition, and five requests unanswered at a time between
 them all. With three replicas two followers copy and answer on the same cores: the rate is what this machine
-gives, the CPU what each process takes.
+gives, the CPU what each process takes. With a folder of Apache Kafka's jars, which have to have had time to
+warm up, three of its brokers get the same requests afterwards.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import raw
+from benchmarks import kafka_nodes, raw
 from benchmarks.cpu import cpu_seconds
 from benchmarks.nodes import Nodes, started
 from benchmarks.report import Report
@@ -86,19 +87,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--frames", type=int, default=400, help="requests of 1 MB in a run")
     parser.add_argument("--runs", type=int, default=3, help="counted runs of each figure (one more warms up)")
+    parser.add_argument("--kafka", type=Path, help="a folder of Apache Kafka's jars, to measure it as well")
     options, _ = parser.parse_known_args()
     report = Report("acks=all, one replica and three")
-    with tempfile.TemporaryDirectory() as name, started(Path(name), {"min.insync.replicas": 1}) as nodes:
-        nodes.create_topic("one", dict.fromkeys(range(PARTITIONS), (1,)))
-        nodes.create_topic("three", dict.fromkeys(range(PARTITIONS), (1, 2, 3)))
-        for kind in KINDS:
-            frames = options.frames * kind.times
-            runs = [
-                (taken(nodes, "one", kind, frames), taken(nodes, "three", kind, frames))
-                for _ in range(options.runs + 1)
-            ]
-            show(report, kind.name, runs[1:])
+    settings = {"min.insync.replicas": 1}
+    with tempfile.TemporaryDirectory() as name, started(Path(name), settings) as nodes:
+        measure(report, nodes, "", options.frames, options.runs)
+    if options.kafka is not None:
+        with (
+            tempfile.TemporaryDirectory() as name,
+            kafka_nodes.started(Path(name), options.kafka, settings) as kafka,
+        ):
+            measure(report, kafka, "Kafka, ", options.frames, options.runs)
     report.show()
+
+
+def measure(report: Report, nodes: Nodes, who: str, frames: int, runs: int) -> None:
+    """The figures of one cluster."""
+    nodes.create_topic("one", dict.fromkeys(range(PARTITIONS), (1,)))
+    nodes.create_topic("three", dict.fromkeys(range(PARTITIONS), (1, 2, 3)))
+    for kind in KINDS:
+        taken_by = [
+            (taken(nodes, "one", kind, frames * kind.times), taken(nodes, "three", kind, frames * kind.times))
+            for _ in range(runs + 1)
+        ]
+        show(report, who + kind.name, taken_by[1:])
 
 
 def show(report: Report, kind: str, runs: list[tuple[Taken, Taken]]) -> None:

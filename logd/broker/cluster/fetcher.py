@@ -302,6 +302,7 @@ class ReplicaFetcher:
         )
         _, pos = decode_response_header(FetchRequest.API_KEY, version, payload)
         self._take(decode_fetch_response(payload, version, pos))
+        connection.give_back(payload)  # all of it is in the logs
 
     def _request(self) -> FetchRequest:
         settings, session = self._settings, self._session

@@ -5,8 +5,9 @@ What the frames say is left to `cluster` (any message), `producer` and `fetcher`
     frame = int32 length, then the message; a response begins with the int32 correlation id
 
 A frame that fits the receive buffer is copied out of it. A larger one gets a buffer of its own, which
-the caller then owns: fetched record batches are never copied again. The announced length is not
-trusted: buffers grow with what really arrives, and a length above `max_response_bytes` ends the connection.
+the caller then owns: fetched record batches are never copied again; who is done with it may give it back. The
+announced length is not trusted: buffers grow with what really arrives, and a length above
+`max_response_bytes` ends the connection.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from logd.errors import (
 RECEIVE_BUFFER = 65_536
 TRUSTED_LENGTH = 1_048_576
 """A response announcing up to this many bytes gets its buffer at once; beyond it the buffer doubles."""
+SPARE_BYTES_MAX = 2_097_152
+"""A buffer of up to so many bytes that is given back is kept for the next large response."""
 
 _LENGTH = struct.Struct(">i")
 
@@ -71,6 +74,7 @@ class Connection(asyncio.BufferedProtocol):
         self._filled = 0
         self._large: bytearray | None = None
         self._large_size = 0
+        self._spare: bytearray | None = None
 
     @classmethod
     async def open(
@@ -149,6 +153,12 @@ class Connection(asyncio.BufferedProtocol):
     async def call(self, make_frame: FrameMaker, *, timeout: float) -> memoryview:
         """Send one request and wait for its response."""
         return await (await self.send(make_frame, timeout=timeout))
+
+    def give_back(self, response: memoryview) -> None:
+        """Nobody looks at this response any more, nor at parts of it: the next large one may overwrite it."""
+        buffer = response.obj
+        if isinstance(buffer, bytearray) and len(buffer) <= SPARE_BYTES_MAX:
+            self._spare = buffer
 
     def throttle(self, milliseconds: int) -> None:
         """The broker asked to be left alone that long (KIP-219): `send` waits until it is over."""
@@ -256,7 +266,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """asyncio: where the next bytes go."""
-        return memoryview(self._large if self._large is not None else self._small)[self._filled :]
+        if self._large is not None:
+            return memoryview(self._large)[self._filled : self._large_size]
+        return memoryview(self._small)[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
         """asyncio: so many bytes came."""
@@ -264,7 +276,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._large is None:
             self._take_small()
         elif self._filled == self._large_size:
-            frame = memoryview(self._large)
+            frame = memoryview(self._large)[: self._large_size]
             self._large, self._filled = None, 0
             self._deliver(frame)
         elif self._filled == len(self._large):
@@ -288,7 +300,7 @@ class Connection(asyncio.BufferedProtocol):
                 if size > RECEIVE_BUFFER - 4:
                     self._large_size = size
                     with memoryview(buffer) as view:
-                        self._large = _grown(view[pos + 4 : end], end - pos - 4, min(size, TRUSTED_LENGTH))
+                        self._large = self._begun(view[pos + 4 : end], size)
                     self._filled = end - pos - 4
                     return
                 break
@@ -298,6 +310,14 @@ class Connection(asyncio.BufferedProtocol):
         if pos and rest:
             buffer[:rest] = bytes(memoryview(buffer)[pos:end])
         self._filled = rest
+
+    def _begun(self, part: memoryview, size: int) -> bytearray:
+        """A buffer for a response of `size` bytes beginning with `part`: the spare one, if all goes in."""
+        if self._spare is None or len(self._spare) < size:
+            return _grown(part, len(part), min(size, TRUSTED_LENGTH))
+        spare, self._spare = self._spare, None
+        spare[: len(part)] = part
+        return spare
 
     def _deliver(self, frame: memoryview) -> None:
         (correlation_id,) = _LENGTH.unpack_from(frame)

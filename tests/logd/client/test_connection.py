@@ -160,6 +160,35 @@ def test_an_announced_length_is_not_allocated_before_it_arrives() -> None:
     run(test())
 
 
+def test_what_is_given_back_takes_the_next_large_answer() -> None:
+    """Also one with others behind it, which come while it is not whole."""
+
+    async def test() -> None:
+        async with Peer() as peer:
+            connection = await peer.connect()
+            asked = 0
+            given: list[object] = []
+            for size in (TRUSTED_LENGTH // 2, 100_000, TRUSTED_LENGTH // 2, 5, 700_000, 5_000_000, 100_000):
+                bodies = os.urandom(size), b"small", os.urandom(100_000)
+                calls = [ask(connection) for _ in bodies]
+                asked += len(bodies)
+                for correlation_id, body in zip((await peer.asked(asked))[-3:], bodies, strict=True):
+                    peer.answer(correlation_id, body)
+                answers = [await call for call in calls]
+                assert [bytes(answer[4:]) for answer in answers] == list(bodies)
+                given.append(answers[0].obj)
+                connection.give_back(answers[0])
+            assert given[1] is given[0] and given[2] is given[0], "100,000 bytes went where 500,000 had been"
+            assert given[4] is not given[0], "it was too small"
+            assert isinstance(given[5], bytearray) and connection._spare is given[6] is not given[5], (
+                "too large"
+            )
+            connection.close()
+            await connection.wait_closed()
+
+    run(test())
+
+
 def test_an_answer_nobody_asked_for_ends_the_connection() -> None:
     async def test() -> None:
         async with Peer() as peer:
