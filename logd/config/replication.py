@@ -68,7 +68,8 @@ class ReplicationConfig:
         I,
         3,
         "For a broker among others: it hands over for at most so many times "
-        "controlled.shutdown.retry.backoff.ms.",
+        "controlled.shutdown.retry.backoff.ms, and waits 1.5 zookeeper.session.timeout.ms longer for a "
+        "controller that hangs.",
     )
     controlled_shutdown_retry_backoff_ms: int = setting(
         L, 5_000, "For a broker among others: how long it waits at most before it asks to be relieved again."

@@ -126,7 +126,8 @@ class Shared:
 
     async def request(self, broker_id: int, message: Message) -> Any:
         """Ask another broker. See `logd.broker.peers.Peers`."""
-        return await self.member.request(broker_id, message)
+        # A lane for each kind: markers wait for replicas, and what asks for consent is not to wait for them.
+        return await self.member.request(broker_id, message, lane=type(message).__name__)
 
     async def next_block(self) -> tuple[int, int]:
         """See `ProducerIdBlocks`."""
