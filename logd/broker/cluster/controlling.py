@@ -95,10 +95,16 @@ class Controlling:
     ) -> Decision[T]:
         """Have something decided at its turn, also while it still loads; this broker has applied it then.
 
-        KafkaError: see `ServingController.do`.
+        KafkaError: see `ServingController.do`. NOT_CONTROLLER also where nothing is to be changed, and this
+        may not be the controller any more: no fenced write has shown that it is.
         """
         serving = await asyncio.shield(self._serving)
         decision = await serving.do(decide, validate_only=validate_only)
+        if not decision.changes and not self.elected.lease.is_held(self._session.clock()):
+            raise KafkaError(
+                ErrorCode.NOT_CONTROLLER,
+                f"the session of the controller of epoch {self.elected.epoch} may be over",
+            )
         if decision.changes and not validate_only and self._publisher is not None:
             await self._publisher.told(self.elected.broker_id)
         return decision
