@@ -58,7 +58,7 @@ class Session:
             async with asyncio.timeout(seconds):
                 await self._connection.wait()
                 if create_chroot:
-                    await self._ensure_chroot()
+                    await self.ensure_chroot()
         except TimeoutError:
             client = self._connection.client
             why = f" ({client.last_error})" if client is not None and client.last_error else ""
@@ -205,7 +205,8 @@ class Session:
             else:
                 return
 
-    async def _ensure_chroot(self) -> None:
+    async def ensure_chroot(self) -> None:
+        """Create the chroot if it is missing: for whoever has opened the session without."""
         chroot = self.settings.chroot
         if chroot and await self.exists("/") is None:
             log.info("zookeeper.connect=%s: creating the chroot", self.settings.connect)
