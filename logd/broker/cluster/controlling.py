@@ -119,6 +119,8 @@ class Controlling:
             await serving.do(lambda controller: controller.configure(settings_of(self._config())))
         except MillstreamError as error:
             log.warning("controller of epoch %d keeps its settings: %s", self.elected.epoch, error)
+        except Exception as error:
+            report("the controller's settings", error)
 
     async def _to_its_end(self, work: Callable[[], Awaitable[None]], name: str) -> None:
         """What fails ends the controller, and another one is elected."""
@@ -169,6 +171,9 @@ class Controlling:
             decision = await serving.do(lambda controller: controller.rebalance_leaders())
         except MillstreamError as error:
             log.warning("preferred replicas: %s", error)
+            return
+        except Exception as error:
+            report("preferred replicas", error)
             return
         if decision.answer:
             log.info("%d partitions are led by their preferred replica again", len(decision.answer))

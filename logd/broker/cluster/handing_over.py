@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from logd.backoff import Backoff
+from logd.broker.rounds import report
 from logd.errors import MillstreamError, error_for
 from logd.topic_partition import TopicPartition
 from logd.wire.private.broker_report import BrokerReportRequest, BrokerReportResponse
@@ -60,6 +61,8 @@ class HandingOver:
             )
         except MillstreamError as error:
             log.warning("broker %d stops without handing over: %s", self._member.node_id, error)
+        except Exception as error:
+            report("handing over", error)  # the logs are to be closed all the same
 
     async def _until_relieved(self) -> None:
         member = self._member

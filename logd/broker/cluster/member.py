@@ -197,7 +197,15 @@ class Member:
     def _end_with(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._ends.add(task)
-        task.add_done_callback(self._ends.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._ends.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            if isinstance(error, ZooKeeperError):
+                log.info("the controller's role goes with the session: %s", error)
+            else:
+                report("the end of the controller's role", error)
 
     # The controller
 

@@ -200,6 +200,8 @@ class Connection:
             except ZooKeeperError as error:
                 # As by a server that has too much to do: the session lives, and the next may be answered.
                 log.warning("ZooKeeper at %s does not renew the lease: %s", self.settings.connect, error)
+            except Exception as error:
+                log.error("renewing the lease: unexpected %r", error, exc_info=error)
             await asyncio.sleep(client.timeout_ms / 1000 / RENEWALS_PER_TIMEOUT)
 
     def _written(self, client: Client, sent_at: float) -> None:
@@ -246,7 +248,10 @@ class Connection:
 
     def _tell(self, event: Event) -> None:
         for listener in list(self._listeners.values()):
-            listener(event)
+            try:
+                listener(event)
+            except Exception as error:  # the others are to hear of it all the same
+                log.error("told that the session is %s: unexpected %r", event.name, error, exc_info=error)
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)

@@ -82,6 +82,17 @@ def test_answers_are_not_waited_for_without_end(
     assert _gave_up(caplog)
 
 
+def test_a_mistake_does_not_keep_a_broker_from_closing(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def mistaken(self: Member) -> bool:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(Member, "others_stay", mistaken)
+    _hand_over(Member(answers_after_s=0))
+    assert "handing over: unexpected RuntimeError('a mistake')" in caplog.text
+
+
 def test_what_nobody_else_can_lead_counts(caplog: pytest.LogCaptureFixture) -> None:
     member = Member(answers_after_s=0, remaining=1)
     with caplog.at_level(logging.INFO, "logd.cluster"):
