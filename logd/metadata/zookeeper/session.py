@@ -41,10 +41,19 @@ class Session:
     ConnectionLost says that nobody knows. Both raise what their operation names, and NotAllowed.
     """
 
-    def __init__(self, settings: ZooKeeperSettings, *, clock: Callable[[], float] = boottime) -> None:
+    def __init__(
+        self,
+        settings: ZooKeeperSettings,
+        *,
+        clock: Callable[[], float] = boottime,
+        patience_s: float | None = None,
+    ) -> None:
+        """`patience_s`: reads raise Unreachable where a connection that was lost does not come back for so
+        long, since a person waits for the answer; None: they wait for as long as it takes, as a broker does.
+        """
         self.settings = settings
         self.clock = clock
-        self._connection = Connection(settings, clock)
+        self._connection = Connection(settings, clock, patience_s)
 
     async def open(self, *, create_chroot: bool = True) -> Session:
         """Have a session, and the chroot created if it is missing, as Kafka does at its start; not where
