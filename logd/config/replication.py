@@ -52,7 +52,8 @@ class ReplicationConfig:
     replica_fetch_backoff_ms: int = setting(
         I,
         1_000,
-        "For a broker among others: how long a follower leaves a partition alone whose fetch has failed.",
+        "For a broker among others: how long a follower leaves a partition alone at most whose fetch "
+        "has failed.",
         allowed=_NOT_NEGATIVE,
     )
     replica_socket_timeout_ms: int = setting(
