@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 import time
@@ -66,10 +67,17 @@ class Nodes:
                 f"broker {id_} did not start"
             )
 
+    def stop(self, id_: int) -> None:
+        """SIGTERM: it hands over first."""
+        self._end(id_, signal.SIGTERM)
+
     def kill(self, id_: int) -> None:
         """SIGKILL."""
+        self._end(id_, signal.SIGKILL)
+
+    def _end(self, id_: int, number: signal.Signals) -> None:
         process = self._processes.pop(id_)
-        process.kill()
+        process.send_signal(number)
         process.wait()
         assert process.stdout is not None
         process.stdout.close()

@@ -26,6 +26,7 @@ def handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteReco
             result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1)
             try:
                 partition = context.broker.catalog.find(topic.name).partition(asked.partition_index)
+                partition.check_leased()
                 _delete_before(context, partition, asked.offset)
                 result.low_watermark = partition.log_start_offset
             except KafkaError as error:

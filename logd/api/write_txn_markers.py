@@ -35,7 +35,7 @@ async def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> Wr
         (marker, [(topic.name, _begun(topic, marker, context)) for topic in marker.topics])
         for marker in request.markers
     ]
-    return WriteTxnMarkersResponse(
+    response = WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(
                 producer_id=marker.producer_id,
@@ -55,6 +55,18 @@ async def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> Wr
             for marker, topics in begun
         ]
     )
+    shared = context.broker.shared
+    if shared is not None and not shared.is_leased:
+        _fence(response)
+    return response
+
+
+def _fence(response: WriteTxnMarkersResponse) -> None:
+    """Acknowledge nothing: others may have been elected while the markers waited."""
+    for marker in response.markers:
+        for topic in marker.topics:
+            for partition in topic.partitions:
+                partition.error_code = partition.error_code or ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def _begun(

@@ -179,7 +179,8 @@ class Broker:
     async def _open_among_others(self, shared: Shared) -> None:
         """The same where the metadata is shared: what is held here is told later, after `Shared.join`."""
         LogDirsOpening.refuse_journals(map(Path, self.config.log_dirs))
-        self.cluster_id = await shared.open(self)
+        folders = LogDirsOpening.identities(map(Path, self.config.log_dirs), self.node_id)
+        self.cluster_id = await shared.open(self, folders)
         opening = LogDirsOpening(self.log_dirs)
         try:
             for error in self._locked(opening):

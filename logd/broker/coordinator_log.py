@@ -68,7 +68,7 @@ class CoordinatorLog:
         """
         if self._is_over:
             raise self._no_coordinator()
-        self._check_lease()
+        self.check_lease()
         now_ms = self._now_ms()
         batch = build_batch([(now_ms, key, value, ()) for key, value in records], **facts)
         limit = self.partition.max_message_bytes
@@ -141,7 +141,7 @@ class CoordinatorLog:
             raise KafkaError(_WAIT_ERRORS.get(error.code, error.code), error.message) from error
         finally:
             self._waiting.discard(future)
-        self._check_lease()
+        self.check_lease()
 
     def close(self) -> None:
         """Append nothing any more; whoever waits is told NOT_COORDINATOR."""
@@ -149,7 +149,8 @@ class CoordinatorLog:
         for future in tuple(self._waiting):
             future.cancel()
 
-    def _check_lease(self) -> None:
+    def check_lease(self) -> None:
+        """Raise KafkaError(NOT_COORDINATOR) where another broker may coordinate by now."""
         role = self.partition.role
         if role is not None and not role.is_leased:
             raise self._no_coordinator()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from logd.metadata.image import TopicImage
 from logd.storage import FolderLocked, FolderMismatch, LogFolder, StorageError
 from logd.storage.checkpoints import read_partition_metadata
 from logd.storage.disk import Disk
+from logd.storage.identity import FolderIdentity
 from logd.storage.log.future import promote
 from logd.storage.names import PARTITION_METADATA
 
@@ -90,6 +92,18 @@ class LogDirsOpening:
                     "cluster: move that to ZooKeeper with `millstream cluster move-to-zookeeper`, start it "
                     "with millstream.cluster.preview=false, or give it other log.dirs",
                 )
+
+    @staticmethod
+    def identities(paths: Iterable[Path], node_id: int) -> dict[Path, FolderIdentity]:
+        """What these folders say of themselves, where that can be read; nothing is touched. FolderMismatch
+        where one is another node's.
+        """
+        found = {}
+        for path in paths:
+            with suppress(OSError):  # whoever locks it says so
+                found[path] = FolderIdentity.read(path)
+                found[path].check(path, node_id=node_id, cluster_id=None)
+        return found
 
     def identify_in(self, cluster_id: str, zookeeper: str) -> None:
         """Have all folders say that they are of a cluster that keeps its metadata in ZooKeeper. Blocks.

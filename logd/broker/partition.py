@@ -261,6 +261,13 @@ class Partition:
         self._note_append(appended, MARKER_SIZE, now_ms)
         return appended
 
+    def check_leased(self) -> None:
+        """Raise KafkaError(NOT_LEADER_OR_FOLLOWER) where another broker may lead the partition by now, and
+        nothing may be accepted or acknowledged (see `ReplicationRole.is_leased`).
+        """
+        if self.role is not None and not self.role.is_leased:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"another broker may lead {self}")
+
     def delete_records_before(self, offset: int) -> list[Deletion]:
         """See `LogShortening.delete_records_before`; readers in front of it are told."""
         return self._shorten(lambda: self.log.shortening.delete_records_before(offset))

@@ -200,7 +200,7 @@ def _check(tp: TopicPartition, found: FoundLog, topic: TopicImage | None) -> Non
 
 async def look(node: SingleNode, zookeeper: ZooKeeperSettings) -> Standing:
     """How far the move has come, for whoever only asks. ZooKeeperError."""
-    session = await Session(zookeeper).open()
+    session = await Session(zookeeper, patience_s=zookeeper.connection_timeout_s).open()
     try:
         return await moving.standing(session, node.move)
     finally:
@@ -209,7 +209,7 @@ async def look(node: SingleNode, zookeeper: ZooKeeperSettings) -> Standing:
 
 async def move(node: SingleNode, zookeeper: ZooKeeperSettings, wall_clock_ms: Callable[[], int]) -> Standing:
     """Move the metadata, or go on with that; how far it had come before. ZooKeeperError, StorageError."""
-    session = await Session(zookeeper).open()
+    session = await Session(zookeeper, patience_s=zookeeper.connection_timeout_s).open()
     try:
         return await move_in(session, node, wall_clock_ms)
     finally:

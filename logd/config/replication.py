@@ -52,7 +52,8 @@ class ReplicationConfig:
     replica_fetch_backoff_ms: int = setting(
         I,
         1_000,
-        "For a broker among others: how long a follower leaves a partition alone whose fetch has failed.",
+        "For a broker among others: how long a follower leaves a partition alone at most whose fetch "
+        "has failed.",
         allowed=_NOT_NEGATIVE,
     )
     replica_socket_timeout_ms: int = setting(
@@ -68,7 +69,8 @@ class ReplicationConfig:
         I,
         3,
         "For a broker among others: it hands over for at most so many times "
-        "controlled.shutdown.retry.backoff.ms.",
+        "controlled.shutdown.retry.backoff.ms, and waits 1.5 zookeeper.session.timeout.ms longer for a "
+        "controller that hangs.",
     )
     controlled_shutdown_retry_backoff_ms: int = setting(
         L, 5_000, "For a broker among others: how long it waits at most before it asks to be relieved again."

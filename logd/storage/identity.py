@@ -29,6 +29,7 @@ from logd.storage.names import META_PROPERTIES
 
 JOURNAL_KEY = "metadata.journal.directory.id"
 ZOOKEEPER_KEY = "metadata.zookeeper.connect"
+_OTHER_FOLDERS = "give this broker other log.dirs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +66,19 @@ class FolderIdentity:
     def check(self, folder: Path, *, node_id: int, cluster_id: str | None) -> None:
         """Raise FolderMismatch if the folder is of another node or cluster."""
         if self.node_id is not None and self.node_id != node_id:
-            raise FolderMismatch(folder, f"belongs to node {self.node_id}, not to node {node_id}")
+            said = f"belongs to node {self.node_id}, not to node {node_id}"
+            raise FolderMismatch(folder, f"{said}: correct node.id, or {_OTHER_FOLDERS}")
         if self.cluster_id is not None and cluster_id is not None and self.cluster_id != cluster_id:
-            raise FolderMismatch(folder, f"belongs to cluster {self.cluster_id}, not to cluster {cluster_id}")
+            raise FolderMismatch(
+                folder, f"belongs to cluster {self.cluster_id}, not to cluster {cluster_id}: {self.remedy}"
+            )
+
+    @property
+    def remedy(self) -> str:
+        """What helps a folder that is of another cluster."""
+        if self.zookeeper is None:
+            return _OTHER_FOLDERS
+        return f"correct zookeeper.connect, which was {self.zookeeper} at its last start, or {_OTHER_FOLDERS}"
 
     def completed(
         self,

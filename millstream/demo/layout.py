@@ -112,8 +112,6 @@ class Layout:
             "zookeeper.connect": zookeeper,
             "zookeeper.session.timeout.ms": SESSION_MS,
             "min.insync.replicas": MIN_IN_SYNC,
-            # They stop together: the last ones would wait for somebody to hand over to.
-            "controlled.shutdown.enable": "false",
         }
         return self._logd(f"dc1-{node}", self.dc1_ports[node - 1], {**cluster, **replicas})
 

@@ -7,7 +7,6 @@ and the same folder, a bounded number of times, and every restart is told.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import signal
 import sys
@@ -15,19 +14,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from logd.errors import MillstreamError
+from millstream.with_parent import with_parent
 
 RESTARTS_MAX = 5
 STOP_SECONDS = 20.0
-_PR_SET_PDEATHSIG = 1
 
 
 class PartFailed(MillstreamError):
     """A part of the demo could not be kept running; the text names it and its log file."""
-
-
-def _die_with_parent() -> None:
-    # Linux only: if the demo itself is killed outright, nothing it started may stay behind.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def python(*args: str) -> list[str]:
@@ -75,12 +69,12 @@ class Part:
     async def _spawn(self) -> None:
         with self.log.open("ab") as errors:
             self._process = await asyncio.create_subprocess_exec(
-                *self.command,
+                # If the demo itself is killed outright, nothing it started may stay behind.
+                *with_parent(self.command, signal.SIGTERM),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
         self.pid = self._process.pid

@@ -48,8 +48,8 @@ ZooKeeperConfigFile = Annotated[
 
 @asynccontextmanager
 async def zookeeper(connect: str, file: Path | None) -> AsyncIterator[ZooKeeper]:
-    """A session, ended in the end. ConfigError, Unreachable, NotAllowed; NotFound without the chroot, which
-    is not created here.
+    """A session, ended in the end. ConfigError, Unreachable, also where ZooKeeper goes away meanwhile,
+    NotAllowed; NotFound without the chroot, which is not created here.
     """
     from logd.broker.zookeeper_settings import zookeeper_settings
     from logd.config.properties import read_properties
@@ -60,7 +60,8 @@ async def zookeeper(connect: str, file: Path | None) -> AsyncIterator[ZooKeeper]
     given = {} if file is None else read_properties(file, "--zk-tls-config-file")
     settings = zookeeper_settings(ZooKeeperConfig.of({**PATIENCE, **given, CONNECT: connect}))
     try:
-        session = await Session(settings).open(create_chroot=False)
+        patient = Session(settings, patience_s=settings.connection_timeout_s)
+        session = await patient.open(create_chroot=False)
         try:
             if await session.exists("/") is None:
                 raise NotFound(f"ZooKeeper at {settings.connect}: there is no path {settings.chroot}")

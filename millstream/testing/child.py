@@ -16,6 +16,7 @@ import json
 import logging
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -24,12 +25,14 @@ from typing import Any
 from logd.errors import ConfigError, MillstreamError
 from millstream.testing.clock import ClockedLoop
 from millstream.testing.served import Served
+from millstream.with_parent import hear_of_parents_end
 
 LINE_BYTES_MAX = 1 << 24
 
 
 def main() -> None:
     """Run until the input ends."""
+    hear_of_parents_end(signal.SIGCONT)  # one that is paused would never see the end of its input
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from millstream.with_parent import with_parent
 from millstream.zookeeper.state import NotServing, State, state
 
 STOP_SECONDS = 10.0
@@ -48,10 +49,10 @@ class Server:
         return None if self._process is None else self._process.poll()
 
     def start(self) -> None:
-        """Start the process; also one that has ended, with the data it has."""
+        """Start the process; also one that has ended, with the data it has. It does not outlive this one."""
         with (self.folder / "server.log").open("ab") as output:
             self._process = subprocess.Popen(
-                self.command,
+                with_parent(self.command),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

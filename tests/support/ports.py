@@ -1,20 +1,23 @@
 """Ports for servers that are stopped and started again: below those the kernel gives away by itself.
 
 A port of the kernel's own range may be given to another server, or to an outgoing connection, while its
-server is down, and the next start fails. Workers of pytest-xdist take theirs from different parts, so that
-none takes what another has found free.
+server is down, and the next start fails. Each process that runs tests, a worker of pytest-xdist or one of
+several runs at the same time, has a part of the ports for itself, so that none takes what another has found
+free: it holds a lock on a file as long as it lives.
 """
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import socket
+import tempfile
 from pathlib import Path
 
 FIRST = 12_000
 PARTS = 32
-"""More workers than that share parts."""
+"""More processes than that share parts."""
 
 
 def _candidates() -> itertools.cycle[int]:
@@ -26,10 +29,27 @@ def _candidates() -> itertools.cycle[int]:
     size = (kernels - FIRST) // PARTS
     if size < 100:
         return itertools.cycle([0])
-    part = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % PARTS
+    part = _own_part()
     place = os.getpid() * 17 % size
     ports = range(FIRST + part * size, FIRST + (part + 1) * size)
     return itertools.cycle([*ports[place:], *ports[:place]])
+
+
+def _own_part() -> int:
+    """The first that no other process has."""
+    for part in range(PARTS):
+        path = Path(tempfile.gettempdir()) / f"millstream-tests-ports-{part}"
+        try:
+            lock = os.open(path, os.O_RDONLY | os.O_CREAT, 0o644)
+        except OSError:  # another user's
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+        else:
+            return part
+    return os.getpid() % PARTS
 
 
 _ports = _candidates()

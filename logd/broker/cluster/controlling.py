@@ -95,10 +95,16 @@ class Controlling:
     ) -> Decision[T]:
         """Have something decided at its turn, also while it still loads; this broker has applied it then.
 
-        KafkaError: see `ServingController.do`.
+        KafkaError: see `ServingController.do`. NOT_CONTROLLER also where nothing is to be changed, and this
+        may not be the controller any more: no fenced write has shown that it is.
         """
         serving = await asyncio.shield(self._serving)
         decision = await serving.do(decide, validate_only=validate_only)
+        if not decision.changes and not self.elected.lease.is_held(self._session.clock()):
+            raise KafkaError(
+                ErrorCode.NOT_CONTROLLER,
+                f"the session of the controller of epoch {self.elected.epoch} may be over",
+            )
         if decision.changes and not validate_only and self._publisher is not None:
             await self._publisher.told(self.elected.broker_id)
         return decision
@@ -113,6 +119,8 @@ class Controlling:
             await serving.do(lambda controller: controller.configure(settings_of(self._config())))
         except MillstreamError as error:
             log.warning("controller of epoch %d keeps its settings: %s", self.elected.epoch, error)
+        except Exception as error:
+            report("the controller's settings", error)
 
     async def _to_its_end(self, work: Callable[[], Awaitable[None]], name: str) -> None:
         """What fails ends the controller, and another one is elected."""
@@ -163,6 +171,9 @@ class Controlling:
             decision = await serving.do(lambda controller: controller.rebalance_leaders())
         except MillstreamError as error:
             log.warning("preferred replicas: %s", error)
+            return
+        except Exception as error:
+            report("preferred replicas", error)
             return
         if decision.answer:
             log.info("%d partitions are led by their preferred replica again", len(decision.answer))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
 from logd.backoff import Backoff
+from logd.broker.rounds import report
 from logd.errors import MillstreamError, error_for
 from logd.topic_partition import TopicPartition
 from logd.wire import Message
@@ -65,6 +66,10 @@ class FailedFolders:
                 backoff.reset()
             except MillstreamError as error:
                 log.info("the controller is not told of log folders that failed: %s", error)
+                self._news.set()
+                await asyncio.sleep(backoff.next())
+            except Exception as error:
+                report("telling the controller of log folders that failed", error)
                 self._news.set()
                 await asyncio.sleep(backoff.next())
 

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 EARLIEST_LOCAL, LATEST = -4, -1
 """Timestamps that ask ListOffsets for where a log begins and ends."""
+FIRST_BACKOFF_S = 0.05
+"""Beyond it up to replica.fetch.backoff.ms."""
 _BASE_OFFSET_BYTES = 8
 _NO_SUCH_SESSION = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
 
@@ -169,7 +171,7 @@ class ReplicaFetcher:
     # Turns
 
     async def _run(self) -> None:
-        backoff = Backoff(0.05, self._settings.replica_fetch_backoff_ms / 1000)
+        backoff = Backoff(FIRST_BACKOFF_S, self._settings.replica_fetch_backoff_ms / 1000)
         said = ""
         while True:
             try:
@@ -250,7 +252,13 @@ class ReplicaFetcher:
         self._look_at(following.tp)
 
     def _back_off(self, following: Following) -> None:
-        following.not_before = self._loop.time() + self._settings.replica_fetch_backoff_ms / 1000
+        """Leave it alone for a moment, longer each time: a leader often hears later of its election than
+        those who are to follow it, and then records wait for them.
+        """
+        pause = Backoff(FIRST_BACKOFF_S, self._settings.replica_fetch_backoff_ms / 1000)
+        pause.failures = following.failures
+        following.failures += 1
+        following.not_before = self._loop.time() + pause.next()
 
     async def _cut(self, following: Following, truncate: Truncate) -> None:
         if truncate.fully:
@@ -379,6 +387,7 @@ class ReplicaFetcher:
                     f"broker {self.leader} sent {len(records)} bytes that hold no whole batch",
                 )
         following.not_before = 0.0
+        following.failures = 0
         following.lag = max(0, came.high_watermark - partition.log_end_offset)
         if core.appended(came.high_watermark):
             partition.advance_high_watermark()

@@ -8,11 +8,11 @@ from logd.replication import Fetch, Follower, Next
 
 class Following:
     """`core` says what comes next; `version` grows with every truncation: an answer to a question before it
-    counts no more. `not_before`: the end of a backoff, in the loop's time. `lag`: committed records not
-    copied yet, as of the last answer.
+    counts no more. `not_before`: the end of a backoff, in the loop's time, after so many `failures` in a row.
+    `lag`: committed records not copied yet, as of the last answer.
     """
 
-    __slots__ = ("core", "lag", "not_before", "partition", "topic_id", "tp", "version")
+    __slots__ = ("core", "failures", "lag", "not_before", "partition", "topic_id", "tp", "version")
 
     def __init__(self, partition: Partition, core: Follower) -> None:
         self.partition = partition
@@ -20,6 +20,7 @@ class Following:
         self.tp = partition.tp
         self.topic_id = partition.topic_id
         self.not_before = 0.0
+        self.failures = 0
         self.lag = 0
         self.version = 0
 

@@ -3,15 +3,21 @@
 It asks the controller again and again, since in-sync replicas may come meanwhile. A controller gives up its
 role first: whoever is elected next does not know that this broker goes before it is told. Where all brokers
 stop at the same time nobody is left to be told, until one of them stands again and finds that none stays.
+
+The time is limited in which the controller leaves something with this broker, or there is none. A controller
+that hangs has a limit of its own: it is one until its session is over, and then the next one is asked.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from logd.backoff import Backoff
+from logd.broker.rounds import report
 from logd.errors import MillstreamError, error_for
 from logd.topic_partition import TopicPartition
 from logd.wire.private.broker_report import BrokerReportRequest, BrokerReportResponse
@@ -24,6 +30,8 @@ if TYPE_CHECKING:
 FIRST_BACKOFF_S: Final = 0.05
 NOBODY_S: Final = 1.0
 """An election takes far less: without a controller for so long there is no other broker that would be it."""
+HANGING_SESSIONS: Final = 1.5
+"""For how many session timeouts answers are waited for, in all: ZooKeeper counts in ticks."""
 
 log = logging.getLogger("logd.cluster")
 
@@ -36,20 +44,25 @@ class HandingOver:
         self._leading = leading
         self._backoff_s = config.controlled_shutdown_retry_backoff_ms / 1000
         self._patience_s = config.controlled_shutdown_max_retries * self._backoff_s
+        self._limit = asyncio.timeout(self._patience_s)
+        self._unanswered_s = HANGING_SESSIONS * member.session.settings.session_timeout_ms / 1000
+        """How much longer answers are waited for."""
 
     async def run(self) -> None:
         """Returns when nothing is led here that another broker could lead, or when it has taken too long."""
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with self._limit:
                 await self._until_relieved()
         except TimeoutError:
             log.warning(
-                "broker %d stops leading %d partitions: controlled.shutdown.max.retries are over",
+                "broker %d stops and leads %d partitions still: controlled.shutdown.max.retries are over",
                 self._member.node_id,
                 len(self._leading.led),
             )
         except MillstreamError as error:
             log.warning("broker %d stops without handing over: %s", self._member.node_id, error)
+        except Exception as error:
+            report("handing over", error)  # the logs are to be closed all the same
 
     async def _until_relieved(self) -> None:
         member = self._member
@@ -94,12 +107,29 @@ class HandingOver:
 
     async def _ask(self) -> list[TopicPartition]:
         member = self._member
-        answer: BrokerReportResponse = await member.ask_controller(
-            BrokerReportRequest(broker_id=member.node_id, broker_epoch=member.epoch, is_shutting_down=True)
+        request = BrokerReportRequest(
+            broker_id=member.node_id, broker_epoch=member.epoch, is_shutting_down=True
         )
+        with self._outside_the_limit():
+            answer: BrokerReportResponse = await member.ask_controller(request)
         if answer.error_code:
             raise error_for(answer.error_code, answer.error_message or "BrokerReport")
         return [TopicPartition(topic.name, index) for topic in answer.remaining for index in topic.partitions]
+
+    @contextmanager
+    def _outside_the_limit(self) -> Iterator[None]:
+        """What is waited for an answer does not count, within bounds of its own."""
+        began = asyncio.get_running_loop().time()
+        before = self._limit.when()
+        assert before is not None
+        self._limit.reschedule(before + self._unanswered_s)
+        try:
+            yield
+        finally:
+            waited = min(asyncio.get_running_loop().time() - began, self._unanswered_s)
+            self._unanswered_s -= waited
+            if not self._limit.expired():
+                self._limit.reschedule(before + waited)
 
     async def _until_told(self) -> None:
         """The controller's news that others lead may still be on its way."""

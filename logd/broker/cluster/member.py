@@ -43,6 +43,9 @@ FORWARD_BACKOFF_S: Final = (0.05, 1.0)
 FORWARD_TIMEOUT_S: Final = 30.0
 """How long a client's request waits for a controller that takes it."""
 
+CONTROLLER_LANE: Final = "controller"
+"""Short questions to the controller: none of them waits behind markers, which wait for replicas."""
+
 NO_LEASE: Final = Lease()
 
 log = logging.getLogger("logd.cluster")
@@ -90,6 +93,8 @@ class Member:
         )
         self._candidate = Candidate(session, node_id, self._controller_changed, now_ms)
         self._controlling: Controlling | None = None
+        self._asking: set[asyncio.Timeout] = set()
+        """Questions to the controller there is; each is over when there is another, or none."""
         self._ends: set[asyncio.Task[None]] = set()
 
     # Life
@@ -160,6 +165,9 @@ class Member:
 
     def _controller_changed(self, seen: Seen) -> None:
         self._let_go()
+        for asking in self._asking:
+            asking.reschedule(0)
+        self._asking.clear()
         if seen.elected is not None:
             self._controlling = self._begun(seen.elected)
             self._controlling.start()
@@ -189,7 +197,15 @@ class Member:
     def _end_with(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._ends.add(task)
-        task.add_done_callback(self._ends.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._ends.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            if isinstance(error, ZooKeeperError):
+                log.info("the controller's role goes with the session: %s", error)
+            else:
+                report("the end of the controller's role", error)
 
     # The controller
 
@@ -226,25 +242,40 @@ class Member:
     async def forward(self, envelope: EnvelopeRequest) -> EnvelopeResponse:
         """See `ControllerLink`."""
         backoff = Backoff(*FORWARD_BACKOFF_S)
-        deadline = asyncio.get_running_loop().time() + FORWARD_TIMEOUT_S
-        while True:
-            try:
-                answer: EnvelopeResponse = await self.ask_controller(envelope, lane="forwarded")
-                if answer.error_code != ErrorCode.NOT_CONTROLLER:
-                    return answer
-                why = f"broker {self.controller_id} is not the controller"
-            except MillstreamError as error:
-                why = str(error)
-            pause = backoff.next()
-            if asyncio.get_running_loop().time() + pause >= deadline:
-                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"the controller does not answer: {why}")
-            await asyncio.sleep(pause)
+        why = "it was asked for too long"
+        try:
+            async with asyncio.timeout(FORWARD_TIMEOUT_S):
+                while True:
+                    try:
+                        answer: EnvelopeResponse = await self.ask_controller(envelope, lane="forwarded")
+                        if answer.error_code != ErrorCode.NOT_CONTROLLER:
+                            return answer
+                        why = f"broker {self.controller_id} is not the controller"
+                    except MillstreamError as error:
+                        why = str(error)
+                    await asyncio.sleep(backoff.next())
+        except TimeoutError:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"the controller does not answer: {why}") from None
 
-    async def ask_controller(self, message: Message, *, lane: str = "") -> Any:
-        """Ask the controller, which may be this broker. MillstreamError."""
-        if self.controller_id < 0:
+    async def ask_controller(self, message: Message, *, lane: str = CONTROLLER_LANE) -> Any:
+        """Ask the controller, which may be this broker. MillstreamError.
+
+        It may hang, or be cut off: once there is another one, or none, nobody waits for it any more
+        (KafkaError(NOT_CONTROLLER)), and what became of the request is not known.
+        """
+        controller = self.controller_id
+        if controller < 0:
             raise error_for(ErrorCode.NOT_CONTROLLER, "there is no controller now")
-        return await self.peers.request(self.controller_id, message, lane=lane)
+        asking = asyncio.timeout(None)
+        try:
+            async with asking:
+                self._asking.add(asking)
+                return await self.peers.request(controller, message, lane=lane)
+        except TimeoutError:
+            said = f"broker {controller} has not answered, and is the controller no more"
+            raise error_for(ErrorCode.NOT_CONTROLLER, said) from None
+        finally:
+            self._asking.discard(asking)
 
     # The feed
 
@@ -275,6 +306,7 @@ class Member:
 
     async def _apply(self, changes: list[Change], *, was_complete: bool) -> None:
         await self._catalog.follow(changes)
+        self.peers.brokers_changed()
         self._applied(changes)
         if not self._inbox.is_complete:
             return

@@ -3,18 +3,21 @@
 They go to the listener that `inter.broker.listener.name` says, and are made when first asked for. Requests to
 one broker go in lanes: a connection's requests are answered one after the other, so whoever waits long takes
 a lane of its own. Nothing is tried again here, and no answer's error codes are looked at.
+
+A connection is to one registration of a broker. Once that is gone (`brokers_changed`) nobody waits for an
+answer any more: a machine that hangs, or is cut off, may never close its end.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from logd.backoff import Backoff
 from logd.client.cluster.connection import Connection
 from logd.client.cluster.opening import ConnectionOpener
-from logd.client.cluster.pool import ConnectionPool
+from logd.client.cluster.pool import Address, ConnectionPool
 from logd.client.cluster.versions import highest_common
 from logd.client.security.settings import SecuritySettings
 from logd.errors import ConnectionClosed
@@ -26,6 +29,13 @@ RECONNECT_BACKOFF_S: Final = (0.05, 1.0)
 MAX_IN_FLIGHT: Final = 64
 """Requests sent to a broker in one lane and not answered; more wait."""
 RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
+
+
+class _Asked(NamedTuple):
+    """Where a broker was asked last, and the registration it had then."""
+
+    epoch: int
+    address: Address
 
 
 class PeerConnections:
@@ -53,6 +63,7 @@ class PeerConnections:
             random=random.random,
         )
         self._pool = ConnectionPool(opener.open, lambda: Backoff(*RECONNECT_BACKOFF_S))
+        self._asked: dict[int, _Asked] = {}
 
     async def request(
         self, broker: int, message: Message, *, lane: str = "", timeout_ms: int | None = None
@@ -77,13 +88,32 @@ class PeerConnections:
         known = self._brokers().get(broker)
         if known is None:
             raise ConnectionClosed(f"broker {broker} is not alive")
-        for endpoint in known.endpoints:
+        asked = _Asked(known.epoch, self._address(known))
+        if self._asked.get(broker) != asked:
+            self._forget(broker)
+            self._asked[broker] = asked
+        return await self._pool.get(asked.address, lane)
+
+    def _address(self, broker: BrokerImage) -> Address:
+        for endpoint in broker.endpoints:
             if endpoint.listener == self._listener:
-                return await self._pool.get((endpoint.host, endpoint.port), lane)
+                return endpoint.host, endpoint.port
         raise ConnectionClosed(
-            f"broker {broker} has no listener {self._listener} (inter.broker.listener.name), only "
-            + ", ".join(endpoint.listener for endpoint in known.endpoints)
+            f"broker {broker.id} has no listener {self._listener} (inter.broker.listener.name), only "
+            + ", ".join(endpoint.listener for endpoint in broker.endpoints)
         )
+
+    def brokers_changed(self) -> None:
+        """Brokers have come or gone: what waits for one that is gone, or has registered anew, ends."""
+        alive = self._brokers()
+        for id_, asked in tuple(self._asked.items()):
+            known = alive.get(id_)
+            if known is None or known.epoch != asked.epoch:
+                self._forget(id_)
+
+    def _forget(self, broker: int) -> None:
+        if (asked := self._asked.pop(broker, None)) is not None:
+            self._pool.drop(asked.address, f"broker {broker}, epoch {asked.epoch}, is gone")
 
     async def close_lane(self, lane: str) -> None:
         """Close a lane's connections."""

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from logd.backoff import Backoff
+from logd.broker.rounds import report
 from logd.errors import ConnectionClosed, ErrorCode, MalformedMessage, MillstreamError, RequestTimedOut
 from logd.metadata.feed.outbox import WAITING_MAX, Outbox
 from logd.metadata.feed.update import Update
@@ -133,12 +134,19 @@ class _Feed:
         while True:
             await self._news.wait()
             self._news.clear()
-            while (update := self._outbox.next()) is not None:
-                if await self._sent(update):
-                    backoff.reset()
-                else:
-                    await asyncio.sleep(backoff.next())
-            self._is_empty.set()
+            try:
+                while (update := self._outbox.next()) is not None:
+                    if await self._sent(update):
+                        backoff.reset()
+                    else:
+                        await asyncio.sleep(backoff.next())
+            except Exception as error:
+                report(f"the feed of broker {self._broker}", error)
+                self._outbox.begin_again()  # an update may have been taken out, and is nowhere now
+                self._news.set()
+                await asyncio.sleep(backoff.next())
+            else:
+                self._is_empty.set()
 
     async def _sent(self, update: Update[msgspec.Raw]) -> bool:
         """Send one update; whether to go on at once."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from logd.broker.cluster.assignment import Assignment
@@ -31,7 +32,9 @@ from logd.metadata.zookeeper.clock import boottime
 from logd.metadata.zookeeper.session import Session
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
 from logd.metadata.zookeeper.znodes import Endpoint, Registration
+from logd.storage import FolderMismatch
 from logd.storage.checkpoints import encode_uuid
+from logd.storage.identity import FolderIdentity
 from logd.topic_partition import TopicPartition
 from logd.wire import Message
 from logd.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -64,14 +67,18 @@ class Shared:
         self._blocks: BlocksAhead | None = None
         self._failed_folders: FailedFolders | None = None
 
-    async def open(self, broker: Broker) -> str:
-        """Reach ZooKeeper; the id of the cluster that is kept there. ConfigError, Unreachable, NotAllowed,
-        BadZnode, UnfinishedMove.
+    async def open(self, broker: Broker, folders: Mapping[Path, FolderIdentity]) -> str:
+        """Reach ZooKeeper; the id of the cluster that is kept there, a new one for new log folders.
+
+        ConfigError, Unreachable, NotAllowed, BadZnode, UnfinishedMove; FolderMismatch where a folder is of
+        another cluster. Nothing is written then: a chroot that was mistyped does not become a cluster.
         """
         listener_of(broker)
-        self._session = await Session(self._zookeeper, clock=self._clock).open()
+        self._session = await Session(self._zookeeper, clock=self._clock).open(create_chroot=False)
         try:
             await moving.refuse_unfinished(self._session)
+            _refuse_foreign(folders, await cluster.find_cluster_id(self._session), self.connect)
+            await self._session.ensure_chroot()
             return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
         except BaseException:
             await self.close()
@@ -126,7 +133,8 @@ class Shared:
 
     async def request(self, broker_id: int, message: Message) -> Any:
         """Ask another broker. See `logd.broker.peers.Peers`."""
-        return await self.member.request(broker_id, message)
+        # A lane for each kind: markers wait for replicas, and what asks for consent is not to wait for them.
+        return await self.member.request(broker_id, message, lane=type(message).__name__)
 
     async def next_block(self) -> tuple[int, int]:
         """See `ProducerIdBlocks`."""
@@ -225,6 +233,18 @@ class Shared:
         if self._blocks is not None:
             await self._blocks.stop()
         await self.member.stop()
+
+
+def _refuse_foreign(folders: Mapping[Path, FolderIdentity], cluster_id: str | None, connect: str) -> None:
+    """FolderMismatch where a log folder is not of the cluster that is kept there, None: of none."""
+    for path, folder in folders.items():
+        if folder.cluster_id not in (None, cluster_id):
+            there = "there is none" if cluster_id is None else f"cluster {cluster_id} is"
+            raise FolderMismatch(
+                path,
+                f"belongs to cluster {folder.cluster_id}, and {there} at zookeeper.connect={connect}: "
+                f"{folder.remedy}",
+            )
 
 
 class _Leaders:

@@ -77,6 +77,7 @@ class Markers:
         `Partition.append_marker` says.
         """
         partition = self._catalog.find(where.topic).partition(where.partition)
+        partition.check_leased()
         now_ms = self._now_ms()
         marker = self._marker(identity, commit, coordinator_epoch, now_ms)
         appended = partition.append_sealed(marker, now_ms, transaction_version)

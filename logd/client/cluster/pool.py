@@ -84,6 +84,15 @@ class ConnectionPool:
         """Close a lane's connections, when whoever took it is done."""
         await self._close([key for key in (*self._connections, *self._opening) if key[1] == lane])
 
+    def drop(self, address: Address, reason: str) -> None:
+        """Close what goes to an address, at once: who waits for an answer, or for a connection, gets
+        ConnectionClosed. It may be opened again.
+        """
+        for key in [key for key in self._opening if key[0] == address]:
+            self._opening.pop(key).cancel()
+        for key in [key for key in self._connections if key[0] == address]:
+            self._connections.pop(key).close(reason)
+
     async def close(self) -> None:
         """Close all; nothing can be opened any more."""
         self.closed = True
@@ -104,7 +113,8 @@ class ConnectionPool:
             self._connections[key] = connection
             return connection
         finally:
-            self._opening.pop(key, None)
+            if self._opening.get(key) is asyncio.current_task():  # another one, if this one was dropped
+                del self._opening[key]
 
     async def _close(self, keys: list[tuple[Address, str]]) -> None:
         opening = [task for key in keys if (task := self._opening.pop(key, None))]

@@ -90,6 +90,8 @@ class ProduceNode:
         self._woken = asyncio.Event()
         self._answers: set[asyncio.Task[None]] = set()
         self._backoff = client.backoff()
+        self._pause_s: float | None = None
+        """What the batches of one answer back off that have failed: all of them alike, as one failure."""
         self._due = DueQueues(
             node, backlog, linger=settings.linger, max_in_flight=settings.max_in_flight_per_partition
         )
@@ -224,6 +226,7 @@ class ProduceNode:
     def _act_on_answers(self, sent: Sent, answers: dict[TopicPartition, PartitionProduceResponse]) -> None:
         """Act on what the broker said of each batch; with acks=0 it says nothing and that is fine."""
         failed = False
+        self._pause_s = None
         for queue, batch in sent:
             answer = answers.get(queue.tp)
             if answer is None:
@@ -264,14 +267,17 @@ class ProduceNode:
             self._backlog.free(batch)
 
     def _retry(self, queue: PartitionQueue, batch: PendingBatch, error: MillstreamError) -> None:
-        completing = isinstance(error, KafkaError) and error.code == ErrorCode.CONCURRENT_TRANSACTIONS
-        pause = COMPLETING_SECONDS if completing else self._backoff.next()
+        if isinstance(error, KafkaError) and error.code == ErrorCode.CONCURRENT_TRANSACTIONS:
+            pause = COMPLETING_SECONDS
+        else:
+            pause = self._pause_s = self._backoff.next() if self._pause_s is None else self._pause_s
         queue.back_off(asyncio.get_running_loop().time() + pause)
         self._metrics.retried(batch.count)
         queue.retry(batch, error)
 
     def _lost(self, sent: Sent, error: MillstreamError) -> None:
         """No answer: whether the broker has the batches is not known, and with acks=0 does not matter."""
+        self._pause_s = None
         for queue, batch in sent:
             if self._settings.acks == 0 or not is_retriable(error):
                 queue.give_up(batch, error)

@@ -52,7 +52,7 @@ class Outbox(Generic[T]):
             return  # the snapshot will have them
         self._waiting += changes
         if len(self._waiting) > WAITING_MAX:
-            self._begin_again()
+            self.begin_again()
 
     def next(self) -> Update[T] | None:
         """The update to send now; None where the broker knows everything."""
@@ -70,9 +70,10 @@ class Outbox(Generic[T]):
         said that it misses something, so it is told everything.
         """
         if must_begin and self._sent is not None and self._sent.number == number:
-            self._begin_again()
+            self.begin_again()
 
-    def _begin_again(self) -> None:
+    def begin_again(self) -> None:
+        """Have the broker told everything."""
         self._begins, self._rest, self._waiting, self._sent = True, None, [], None
 
     def _made(self) -> Update[T] | None:

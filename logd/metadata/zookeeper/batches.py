@@ -93,7 +93,9 @@ async def _is_written(session: Session, elected: Elected, batch: Sequence[Write]
 
 
 def _witness(batch: Sequence[Write]) -> Write:
-    """An operation of which can be seen whether it was carried out: not one that a later one undoes."""
+    """An operation of which can be seen whether it was carried out: not one that a later one undoes, nor, if
+    there is another, one that makes an empty znode, as an operator may have made it.
+    """
     last: dict[str, Write] = {}
     undone = set()
     for each in batch:
@@ -104,4 +106,11 @@ def _witness(batch: Sequence[Write]) -> Write:
             last[each.path] = each
     seen = [each for path, each in last.items() if path not in undone]
     assert seen, "such a batch leaves no trace of its own"
-    return next((each for each in seen if not isinstance(each, Delete)), seen[0])
+    return min(seen, key=_doubt)
+
+
+def _doubt(write: Write) -> int:
+    """How little it tells that it was carried out."""
+    if isinstance(write, Delete):
+        return 1
+    return 0 if write.data else 2

@@ -16,12 +16,18 @@ async def prepare(session: Session) -> None:
     await session.ensure(paths.PERSISTENT)
 
 
+async def find_cluster_id(session: Session) -> str | None:
+    """The id of the cluster that is kept there, None if there is none yet. BadZnode."""
+    found = await session.find(paths.CLUSTER_ID)
+    return None if found is None else znodes.decode_cluster_id(found[0])
+
+
 async def cluster_id(session: Session, new_id: Callable[[], str]) -> str:
     """The id of the cluster that is kept there; a new one if there is none yet. BadZnode."""
     while True:
-        found = await session.find(paths.CLUSTER_ID)
+        found = await find_cluster_id(session)
         if found is not None:
-            return znodes.decode_cluster_id(found[0])
+            return found
         await session.ensure([paths.CLUSTER_ID.rpartition("/")[0]])
         try:
             await session.create(paths.CLUSTER_ID, znodes.encode_cluster_id(new_id()))

@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Any, Final, TypeAlias
 
 from logd.metadata.zookeeper.client import Client, Heard
-from logd.metadata.zookeeper.errors import ConnectionLost, NotAllowed, ZooKeeperError
+from logd.metadata.zookeeper.errors import ConnectionLost, NotAllowed, Unreachable, ZooKeeperError
 from logd.metadata.zookeeper.lease import Lease
 from logd.metadata.zookeeper.operations import ANY_VERSION, Check, Multi, MultiFailed, Read, Write
 from logd.metadata.zookeeper.pipeline import WAITING_MAX, Pipeline
@@ -60,10 +60,16 @@ Listener: TypeAlias = Callable[[Event], None]
 
 
 class Connection:
-    """`begin` it, `wait` for it, `close` it last; all of it in one loop."""
+    """`begin` it, `wait` for it, `close` it last; all of it in one loop.
 
-    def __init__(self, settings: ZooKeeperSettings, clock: Callable[[], float]) -> None:
+    `patience_s`: for how long a connection that was lost is waited for; None: for as long as it takes.
+    """
+
+    def __init__(
+        self, settings: ZooKeeperSettings, clock: Callable[[], float], patience_s: float | None = None
+    ) -> None:
         self.settings = settings
+        self._patience_s = patience_s
         self.state = State.CLOSED
         self.lease = Lease()
         """Of the session there is now, or of the last one, which is over then."""
@@ -88,8 +94,18 @@ class Connection:
         self.client.start()
 
     async def wait(self) -> None:
-        """Wait until it is connected. ZooKeeperError when it is closed, NotAllowed if it was refused."""
-        await self._connected.wait()
+        """Wait until it is connected. ZooKeeperError when it is closed, NotAllowed if it was refused,
+        Unreachable when patience ends.
+        """
+        had_session = self.lease.session_id != 0
+        try:
+            async with asyncio.timeout(self._patience_s if had_session else None):
+                await self._connected.wait()
+        except TimeoutError:
+            raise Unreachable(
+                f"ZooKeeper at {self.settings.connect} went away, and has not come back for "
+                f"{self._patience_s:g} s: start it, and try again"
+            ) from None
         if self._refused is not None:
             raise self._refused
         if self.state is State.CLOSED:
@@ -200,6 +216,8 @@ class Connection:
             except ZooKeeperError as error:
                 # As by a server that has too much to do: the session lives, and the next may be answered.
                 log.warning("ZooKeeper at %s does not renew the lease: %s", self.settings.connect, error)
+            except Exception as error:
+                log.error("renewing the lease: unexpected %r", error, exc_info=error)
             await asyncio.sleep(client.timeout_ms / 1000 / RENEWALS_PER_TIMEOUT)
 
     def _written(self, client: Client, sent_at: float) -> None:
@@ -246,7 +264,10 @@ class Connection:
 
     def _tell(self, event: Event) -> None:
         for listener in list(self._listeners.values()):
-            listener(event)
+            try:
+                listener(event)
+            except Exception as error:  # the others are to hear of it all the same
+                log.error("told that the session is %s: unexpected %r", event.name, error, exc_info=error)
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)

@@ -208,6 +208,9 @@ class Candidate:
                         return
                     log.error("the controller's election: %s", error)
                     await asyncio.sleep(AGAIN_S)
+                except Exception as error:
+                    log.error("the controller's election: unexpected %r", error, exc_info=error)
+                    await asyncio.sleep(AGAIN_S)
                 else:
                     await watch.changed()
 

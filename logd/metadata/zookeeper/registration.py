@@ -180,6 +180,9 @@ class Registrar:
                         return
                     log.error("broker.id=%d cannot be registered: %s", self._broker_id, error)
                     await asyncio.sleep(AGAIN_S)
+                except Exception as error:
+                    log.error("broker.id=%d: unexpected %r", self._broker_id, error, exc_info=error)
+                    await asyncio.sleep(AGAIN_S)
                 else:
                     self._registered(last)
 

@@ -41,10 +41,19 @@ class Session:
     ConnectionLost says that nobody knows. Both raise what their operation names, and NotAllowed.
     """
 
-    def __init__(self, settings: ZooKeeperSettings, *, clock: Callable[[], float] = boottime) -> None:
+    def __init__(
+        self,
+        settings: ZooKeeperSettings,
+        *,
+        clock: Callable[[], float] = boottime,
+        patience_s: float | None = None,
+    ) -> None:
+        """`patience_s`: reads raise Unreachable where a connection that was lost does not come back for so
+        long, since a person waits for the answer; None: they wait for as long as it takes, as a broker does.
+        """
         self.settings = settings
         self.clock = clock
-        self._connection = Connection(settings, clock)
+        self._connection = Connection(settings, clock, patience_s)
 
     async def open(self, *, create_chroot: bool = True) -> Session:
         """Have a session, and the chroot created if it is missing, as Kafka does at its start; not where
@@ -58,7 +67,7 @@ class Session:
             async with asyncio.timeout(seconds):
                 await self._connection.wait()
                 if create_chroot:
-                    await self._ensure_chroot()
+                    await self.ensure_chroot()
         except TimeoutError:
             client = self._connection.client
             why = f" ({client.last_error})" if client is not None and client.last_error else ""
@@ -205,7 +214,8 @@ class Session:
             else:
                 return
 
-    async def _ensure_chroot(self) -> None:
+    async def ensure_chroot(self) -> None:
+        """Create the chroot if it is missing: for whoever has opened the session without."""
         chroot = self.settings.chroot
         if chroot and await self.exists("/") is None:
             log.info("zookeeper.connect=%s: creating the chroot", self.settings.connect)

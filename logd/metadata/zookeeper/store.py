@@ -8,6 +8,7 @@ of them is offline, is nothing to write.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -15,6 +16,7 @@ from logd.metadata.image import PRODUCER_ID_BLOCK, Change, ClusterImage
 from logd.metadata.zookeeper import paths, topic_znodes, znodes
 from logd.metadata.zookeeper.batches import write_all
 from logd.metadata.zookeeper.election import Elected
+from logd.metadata.zookeeper.errors import NodeExists, NoNode
 from logd.metadata.zookeeper.operations import Create, Delete, SetData, Write
 from logd.metadata.zookeeper.session import Session
 from logd.metadata.zookeeper.topic_znodes import Assignment, PartitionState
@@ -25,6 +27,8 @@ from logd.topic_partition import TopicPartition
 NEVER_WRITTEN: Final = frozenset(("broker", "broker-gone", "replicas-offline"))
 CONFIG_CHANGE_KEPT_MS: Final = 15 * 60 * 1000
 """How long Kafka keeps the znodes that tell of changed settings."""
+
+log = logging.getLogger("logd.zookeeper")
 
 
 class ZooKeeperStore:
@@ -84,8 +88,8 @@ class ZooKeeperStore:
                 plan.add(change)
                 continue
             await write_all(self._session, self._elected, plan.operations())
+            await self._delete(tree, change["name"])
             plan = Plan(tree, self._elected)
-            await self._delete(plan, change["name"])
         await write_all(self._session, self._elected, plan.operations())
         self._tree = tree
 
@@ -100,7 +104,24 @@ class ZooKeeperStore:
         ]
         await write_all(self._session, self._elected, old)
 
-    async def _delete(self, plan: Plan, name: str) -> None:
+    async def _delete(self, tree: Tree, name: str) -> None:
+        """Delete what there is of a topic.
+
+        Operators ask for deletions by a znode of their own, and take it back, at any time: also while this is
+        under way. What there is then is read again.
+        """
+        while True:
+            plan = Plan(tree, self._elected)
+            await self._plan_deletion(plan, name)
+            try:
+                await write_all(self._session, self._elected, plan.operations())
+                return
+            except (NodeExists, NoNode) as error:
+                if error.path != paths.deletion(name):
+                    raise
+                log.info("topic %s is being deleted, and somebody has changed %s", name, error.path)
+
+    async def _plan_deletion(self, plan: Plan, name: str) -> None:
         """What there is of a topic, as it is: a creation may have been interrupted, or this deletion."""
         session, topic = self._session, paths.topic(name)
         indexes = await session.find_children(paths.partitions(name))
@@ -113,7 +134,8 @@ class ZooKeeperStore:
             for path in (paths.config("topics", name), paths.deletion(name))
             if await session.exists(path) is not None
         ]
-        plan.delete_topic(name, [*below(topic, tree)], others)
+        is_there = await session.exists(topic) is not None
+        plan.delete_topic(name, [*below(topic, tree)] if is_there else [], others)
 
 
 class Plan:
@@ -144,6 +166,8 @@ class Plan:
 
     def delete_topic(self, name: str, found: Sequence[str], others: Sequence[str]) -> None:
         """`found` of the topic, children first; its settings and the wish to delete it go last."""
+        if not (found or others):
+            return
         # While it is deleted in several batches it says so, and who comes after goes on with it.
         marker = [] if paths.deletion(name) in others else [Create(paths.deletion(name))]
         self._parts.append([*marker, *map(Delete, found), *map(Delete, others)])

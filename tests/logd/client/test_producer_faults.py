@@ -464,3 +464,25 @@ def test_a_record_that_cannot_be_encoded_fails_what_waits() -> None:
                 await asyncio.wait_for(future, 100)
 
     run(main())
+
+
+def test_an_answer_that_fails_for_many_partitions_is_one_failure() -> None:
+    """What a broker led that hands over moves at once: no partition waits longer because of the others."""
+    partitions = 30
+
+    async def test() -> None:
+        async with (
+            stage(retry_backoff_max_ms=3_600_000) as on,
+            BatchProducer(on.client, linger_ms=3_600_000) as producer,
+        ):
+            on.broker.topics["t"] = dict.fromkeys(range(partitions), on.broker.node_id)
+            on.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            futures = [
+                future for index in range(partitions) for future in await send(producer, range(1), 1, index)
+            ]
+            await producer.flush()
+            assert [await future for future in futures] == [0] * partitions
+            first = next(asked for asked in on.broker.asked if asked.api_key == ApiKey.PRODUCE)
+            assert len(first.message.topics[0][1]) == partitions
+
+    run(test())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import os
@@ -13,8 +14,10 @@ import pytest
 
 from logd.client import TopicPartition
 from millstream.terminal import servers
-from millstream.terminal.status import Status
+from millstream.terminal.ensemble import zookeeper
+from millstream.terminal.status import Status, Unreachable
 from millstream.zookeeper.ensemble import Ensemble
+from tests.logd.metadata.zookeeper.proxy import Proxy
 from tests.logd.metadata.zookeeper.test_tls import Secured, secured
 from tests.millstream.group.old_group import OldGroup
 from tests.millstream.group.test_cli import member
@@ -189,6 +192,26 @@ def test_zookeeper_that_is_not_there(on: On, ensemble: Ensemble, tmp_path: Path)
     assert on("group", "list", "--zookeeper", "a:b").exit_code == Status.USAGE
     assert on("group", "list", "--zk-tls-config-file", config).exit_code == Status.USAGE
     assert on("group", "describe", "--zookeeper", chroot, "--state").exit_code == Status.USAGE
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_zookeeper_that_goes_away_meanwhile(ensemble: Ensemble, tmp_path: Path, hangs: bool) -> None:
+    config = tmp_path / "zookeeper.properties"
+    config.write_text("zookeeper.connection.timeout.ms=500\nzookeeper.session.timeout.ms=1000\n")
+
+    async def main() -> None:
+        async with Proxy(ensemble.connect_string) as proxy:
+            with pytest.raises(Unreachable, match="went away, and has not come back for"):
+                async with zookeeper(proxy.address, config) as session:
+                    assert await session.exists("/zookeeper") is not None
+                    proxy.is_open = False
+                    proxy.hangs = hangs
+                    if not hangs:
+                        proxy.cut()
+                    async with asyncio.timeout(60):
+                        await session.exists("/zookeeper")
+
+    asyncio.run(main())
 
 
 def test_zookeeper_by_a_digest(on: On, connect: str, tmp_path: Path) -> None:

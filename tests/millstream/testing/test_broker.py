@@ -178,12 +178,14 @@ def test_a_temporary_folder_goes_and_a_given_one_stays(in_process: bool, tmp_pat
         assert [record.text for record in broker.records("orders")] == ["a"]
 
 
-def test_a_broker_ends_with_the_test_run_that_is_killed() -> None:
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_broker_ends_with_the_test_run_that_is_killed(paused: bool) -> None:
     code = (
         "import os\n"
         "from millstream.testing import Broker\n"
         "broker = Broker().start()\n"
         "print(broker.bootstrap_servers, broker.folder, flush=True)\n"
+        f"if {paused}: broker.pause()\n"
         "os.kill(os.getpid(), 9)\n"
     )
     done = subprocess.run(

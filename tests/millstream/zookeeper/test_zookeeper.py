@@ -75,6 +75,14 @@ def test_a_folder_is_gone_on_with(tmp_path: Path) -> None:
     assert "holds an ensemble of 1" in refused.stderr
 
 
+def test_servers_end_with_the_command_that_is_killed(tmp_path: Path) -> None:
+    with started("--folder", tmp_path) as (process, _):
+        (pid,) = children(process.pid)
+        os.kill(pid, signal.SIGSTOP)
+        process.kill()
+        wait_for(lambda: not Path(f"/proc/{pid}").exists())
+
+
 @deep
 def test_an_ensemble_goes_on_without_its_leader(tmp_path: Path) -> None:
     with Ensemble(tmp_path, 3, tick_ms=TICK_MS) as ensemble:

@@ -27,7 +27,7 @@ class Brokers:
     def __init__(
         self, zookeeper: str, folder: Path, count: int = 3, *, folders: int = 1, **settings: str
     ) -> None:
-        self._zookeeper = zookeeper
+        self.zookeeper = zookeeper
         self._folder = folder
         self._folders = folders
         self._settings = {name.replace("_", "."): value for name, value in settings.items()}
@@ -54,8 +54,15 @@ class Brokers:
         await broker.start()
         self.up[id_] = broker
 
-    def made(self, id_: int) -> EmbeddedBroker:
-        """A broker that is not started."""
+    def made(
+        self,
+        id_: int,
+        *,
+        zookeeper: str | None = None,
+        connection_timeout_ms: int | None = None,
+        **other: str,
+    ) -> EmbeddedBroker:
+        """A broker that is not started, of another ZooKeeper or with other settings if they are given."""
         config = from_properties(
             {
                 "node.id": str(id_),
@@ -65,10 +72,16 @@ class Brokers:
                 "replica.fetch.backoff.ms": "20",
                 "millstream.cluster.preview": "true",
                 **self._settings,
+                **{name.replace("_", "."): value for name, value in other.items()},
             }
         ).config
         shared = Shared(
-            ZooKeeperSettings.of(self._zookeeper, session_timeout_ms=SESSION_MS), clock=self.clock
+            ZooKeeperSettings.of(
+                zookeeper or self.zookeeper,
+                session_timeout_ms=SESSION_MS,
+                connection_timeout_ms=connection_timeout_ms,
+            ),
+            clock=self.clock,
         )
         return EmbeddedBroker(config, shared=shared, now_ms=lambda: self.wall_clock_ms())
 

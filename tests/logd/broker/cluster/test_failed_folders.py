@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from logd.broker.cluster.failed_folders import FailedFolders
 from logd.client import Admin, BatchProducer, Client, NewTopic
 from logd.topic_partition import TopicPartition
+from logd.wire import Message
+from logd.wire.private.broker_report import BrokerReportResponse
 from tests.logd.broker.cluster.brokers import Brokers
 
 PARTITIONS = 8
@@ -58,6 +61,29 @@ def test_others_lead_what_was_in_a_folder_that_failed(
             assert all(held.log_end_offset == 2 for tp in TPS for held in brokers.held(tp).values())
 
     asyncio.run(test())
+
+
+def test_a_mistake_is_reported_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        asked = asyncio.Event()
+        mistakes = [RuntimeError("a mistake")]
+
+        async def ask(message: Message, *, lane: str = "") -> BrokerReportResponse:
+            if mistakes:
+                raise mistakes.pop()
+            asked.set()
+            return BrokerReportResponse()
+
+        folders = FailedFolders(ask, own=lambda: (1, 1), failed=lambda: ["/gone"], lost=lambda: TPS)
+        try:
+            folders.report()
+            async with asyncio.timeout(60):
+                await asked.wait()
+        finally:
+            await folders.stop()
+
+    asyncio.run(test())
+    assert "unexpected RuntimeError('a mistake')" in caplog.text
 
 
 def _in_sync(brokers: Brokers, tps: Iterable[TopicPartition]) -> bool:

@@ -5,19 +5,38 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from logd.client import Admin, Client, NewTopic
-from logd.errors import ErrorCode
+from logd.errors import ErrorCode, KafkaError
+from logd.metadata.controller.decision import Decision
 from logd.metadata.zookeeper.clock import boottime
 from logd.metadata.zookeeper.registration import Registered
 from logd.records import build_batch
 from logd.topic_partition import TopicPartition
+from logd.transactions import ProducerIdentity
 from logd.wire import ApiKey, decode, decode_response_header
+from logd.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from logd.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from logd.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
 from logd.wire.messages.produce import ProduceResponse
+from logd.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from logd.wire.produce import encode_produce_request
 from tests.logd.broker.cluster.brokers import Brokers
 
@@ -62,6 +81,53 @@ async def _commit(brokers: Brokers, broker: int) -> int:
     return int(answer.topics[0].partitions[0].error_code)
 
 
+async def _producer(brokers: Brokers, broker: int) -> ProducerIdentity:
+    """Of the transactional id x."""
+    transactions = brokers.up[broker].broker.transactions
+    await transactions.ensure_topic()
+    await brokers.until(lambda: transactions.leads(0))
+    return await transactions.init_producer("x", 60_000, None)
+
+
+async def _mark(brokers: Brokers, broker: int, identity: ProducerIdentity) -> int:
+    """The error code."""
+    topic = WritableTxnMarkerTopic(name=TP.topic, partition_indexes=[TP.partition])
+    marker = WritableTxnMarker(
+        producer_id=identity.producer_id,
+        producer_epoch=identity.epoch,
+        transaction_result=True,
+        topics=[topic],
+    )
+    answer = await brokers.member(broker).peers.request(
+        broker, WriteTxnMarkersRequest(markers=[marker]), timeout_ms=60_000
+    )
+    return int(answer.markers[0].topics[0].partitions[0].error_code)
+
+
+async def _delete_records(brokers: Brokers, broker: int) -> int:
+    """The error code."""
+    deleted = DeleteRecordsPartition(partition_index=TP.partition, offset=1)
+    topic = DeleteRecordsTopic(name=TP.topic, partitions=[deleted])
+    answer = await brokers.member(broker).peers.request(broker, DeleteRecordsRequest(topics=[topic]))
+    return int(answer.topics[0].partitions[0].error_code)
+
+
+async def _verify(brokers: Brokers, broker: int, identity: ProducerIdentity) -> int:
+    """The error code of a question whether the partition is in the transaction."""
+    transaction = AddPartitionsToTxnTransaction(
+        transactional_id="x",
+        producer_id=identity.producer_id,
+        producer_epoch=identity.epoch,
+        verify_only=True,
+        topics=[AddPartitionsToTxnTopic(name=TP.topic, partitions=[TP.partition])],
+    )
+    answer = await brokers.member(broker).peers.request(
+        broker, AddPartitionsToTxnRequest(transactions=[transaction])
+    )
+    (asked,) = answer.results_by_transaction
+    return int(asked.topic_results[0].results_by_partition[0].partition_error_code)
+
+
 async def _create(brokers: Brokers, replicas: int) -> None:
     async with Client(brokers.bootstrap) as client:
         await Admin(client).create_topics([NewTopic(TP.topic, 1, replicas)])
@@ -93,7 +159,38 @@ def test_nothing_is_accepted_without_a_lease(zookeeper: str, tmp_path: Path) -> 
     asyncio.run(test())
 
 
-def test_what_waited_is_not_acknowledged_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
+def test_nothing_else_is_acknowledged_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
+    """Markers, deleted records, consent to a transaction's batch, and what a controller need not change."""
+
+    async def test() -> None:
+        brokers = Brokers(zookeeper, tmp_path, count=1, transaction_state_log_num_partitions="1")
+        brokers.clock = clock = Clock()
+        async with brokers:
+            await _create(brokers, 1)
+            assert await _produce(brokers, 1, 1) == 0
+            identity = await _producer(brokers, 1)
+            (partition,) = brokers.held(TP).values()
+            ends = partition.log_start_offset, partition.log_end_offset
+            clock.is_fast = True
+            assert await _mark(brokers, 1, identity) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            assert await _delete_records(brokers, 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            assert await _verify(brokers, 1, identity) == ErrorCode.NOT_COORDINATOR
+            with pytest.raises(KafkaError, match="may be over") as refused:
+                await brokers.member(1).controlling.do(lambda controller: Decision([], None))
+            assert refused.value.code is ErrorCode.NOT_CONTROLLER
+            assert ends == (partition.log_start_offset, partition.log_end_offset)
+            clock.is_fast = False
+            await brokers.until(lambda: brokers.member(1).is_leased)
+            await brokers.member(1).controlling.do(lambda controller: Decision([], None))
+            assert await _verify(brokers, 1, identity) == ErrorCode.TRANSACTION_ABORTABLE
+            assert await _mark(brokers, 1, identity) == 0
+            assert await _delete_records(brokers, 1) == 0
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("what", ["records", "a marker"])
+def test_what_waited_is_not_acknowledged_without_a_lease(zookeeper: str, tmp_path: Path, what: str) -> None:
     async def test() -> None:
         brokers = Brokers(zookeeper, tmp_path, count=2)
         brokers.clock = clock = Clock()
@@ -106,12 +203,17 @@ def test_what_waited_is_not_acknowledged_without_a_lease(zookeeper: str, tmp_pat
             shared = brokers.up[follower].broker.shared
             assert shared is not None and shared._assignment is not None
             shared._assignment.unassign(following)  # what comes by a fetch of before is left aside
-            producing = asyncio.create_task(_produce(brokers, state.leader, -1))
+            asked = (
+                _produce(brokers, state.leader, -1)
+                if what == "records"
+                else _mark(brokers, state.leader, ProducerIdentity(7, 0))
+            )
+            asking = asyncio.create_task(asked)
             await brokers.until(lambda: leading.log_end_offset == 1)
             clock.is_fast = True
             shared._assignment.assign(following, state)
             await brokers.until(lambda: leading.high_watermark == 1)
-            assert await producing == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            assert await asking == ErrorCode.NOT_LEADER_OR_FOLLOWER
             clock.is_fast = False
 
     asyncio.run(test())

@@ -97,6 +97,23 @@ def test_all_brokers_are_told() -> None:
     run(test, 1, 2)
 
 
+def test_a_mistake_costs_a_feed_one_round(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(cluster: Cluster) -> None:
+        def mistaken(broker: int, message: ClusterUpdateRequest) -> ClusterUpdateResponse:
+            cluster.brokers.answer = cluster.brokers.take
+            raise RuntimeError("a mistake")
+
+        cluster.brokers.answer = mistaken
+        cluster.change(topic("a"))
+        cluster.change(topic("b"))
+        await cluster.until(lambda: cluster.all_know("a", "b"))
+        async with asyncio.timeout(60):
+            await cluster.publisher.told(1)
+
+    run(test, 1)
+    assert "the feed of broker 1: unexpected RuntimeError('a mistake')" in caplog.text
+
+
 def test_one_that_cannot_be_reached_hears_it_later_and_holds_up_nobody() -> None:
     async def test(cluster: Cluster) -> None:
         def away(broker: int, message: ClusterUpdateRequest) -> ClusterUpdateResponse:

@@ -6,6 +6,7 @@ async with Proxy(ensemble.connect_string) as proxy:
     proxy.lose(MULTI, before=False)     # it is carried out; the connection ends instead of its answer
     proxy.cut()                         # all connections end
     proxy.is_open = False               # and no new one comes about
+    proxy.hangs = True                  # connections stay, and nothing is answered
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Proxy:
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self.is_open = True
+        self.hangs = False
         self.address = ""
 
     async def __aenter__(self) -> Self:
@@ -106,7 +108,8 @@ class Proxy:
         while frame := await _frame(reader):
             if waited and _HEAD.unpack_from(frame)[1] in waited:
                 return
-            client.write(frame)
+            if not self.hangs:
+                client.write(frame)
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from logd.metadata.zookeeper import paths
+from logd.metadata.zookeeper import election, paths
 from logd.metadata.zookeeper.election import Candidate, Controller, Elected, elect, fenced, resign
 from logd.metadata.zookeeper.errors import BadVersion, ControllerMoved
 from logd.metadata.zookeeper.operations import Create, MultiFailed, SetData
@@ -154,6 +154,27 @@ def test_candidates_follow_one_another(connect: str) -> None:
             await controller(4)
 
     asyncio.run(main())
+
+
+def test_a_mistake_does_not_end_a_candidate(
+    connect: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    mistakes = [RuntimeError("a mistake")]
+
+    async def mistaken(session: Session, broker_id: int, now_ms: int) -> Elected | None:
+        if mistakes:
+            raise mistakes.pop()
+        return await elect(session, broker_id, now_ms)
+
+    monkeypatch.setattr(election, "elect", mistaken)
+    monkeypatch.setattr(election, "AGAIN_S", 0)
+
+    async def main() -> None:
+        async with standing(connect, 1) as one:
+            await until(lambda: one.last.elected is not None)
+
+    asyncio.run(main())
+    assert "unexpected RuntimeError('a mistake')" in caplog.text
 
 
 def test_who_gives_the_role_back_without_a_connection_is_elected_anew(

@@ -159,6 +159,48 @@ def test_a_topic_that_somebody_wants_deleted(connect: str) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("batch", [500, 20])
+@pytest.mark.parametrize("is_made", [True, False])
+def test_a_wish_that_comes_or_goes_while_the_topic_is_deleted(
+    connect: str, monkeypatch: pytest.MonkeyPatch, is_made: bool, batch: int
+) -> None:
+    """An operator makes the znode, or takes it away, at each point of the controller's own deletion."""
+    monkeypatch.setattr(batches, "BATCH_OPERATIONS_MAX", batch)
+    path = paths.deletion("t")
+    original = batches.fenced
+
+    async def main(before: int) -> bool:
+        """Before so many batches; whether there were so many."""
+        left = before
+
+        async def disturbed(session: Session, *arguments: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                if await session.exists(path) is None and is_made:
+                    await session.create(path)
+                elif await session.exists(path) is not None and not is_made:
+                    await session.delete(path)
+            return await original(session, *arguments)
+
+        async with controlling(f"{connect}-{before}") as controller:
+            await controller.write(topic(partitions=10), *(partition(index) for index in range(10)))
+            if not is_made:
+                await controller.session.create(path)
+            monkeypatch.setattr(batches, "fenced", disturbed)
+            await controller.write(deleted())
+            monkeypatch.setattr(batches, "fenced", original)
+            await controller.write(topic("u"), partition(name="u"))
+            assert await controller.loaded() == [topic("u"), partition(name="u"), producer_ids(0)]
+            assert await controller.session.children(paths.DELETE_TOPICS) == []
+        return left <= 0
+
+    before = 1
+    while asyncio.run(main(before)):
+        before += 1
+    assert before > 1
+
+
 def test_settings_and_producer_ids(connect: str) -> None:
     async def main() -> None:
         async with controlling(connect) as controller:

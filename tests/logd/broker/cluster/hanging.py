@@ -1,0 +1,50 @@
+"""A broker that goes on to take requests and answers none of them, as one that is stopped or cut off."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from logd.api.context import RequestContext
+from logd.api.dispatch import Outcome, Serving
+from logd.embedded import EmbeddedBroker
+from logd.wire import ApiKey
+
+_KEY = struct.Struct(">h")
+
+
+class Hanging:
+    """`unanswered` are the API keys of what it was asked."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self.unanswered: list[int] = []
+
+    def wrap(self, serve: Serving) -> Serving:
+        def serve_none(view: memoryview, pos: int, end: int, context: RequestContext) -> Outcome:
+            (key,) = _KEY.unpack_from(view, pos)
+            if self.is_over or key == ApiKey.API_VERSIONS:
+                return serve(view, pos, end, context)
+            self.unanswered.append(key)
+            return _never()
+
+        return serve_none
+
+
+async def _never() -> Any:
+    await asyncio.Event().wait()
+
+
+@contextmanager
+def hanging(broker: EmbeddedBroker) -> Iterator[Hanging]:
+    """In the end it serves again, on other connections."""
+    state = Hanging()
+    broker.intercept(state.wrap)
+    try:
+        yield state
+    finally:
+        state.is_over = True
+        broker.drop_connections()
