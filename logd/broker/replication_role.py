@@ -19,6 +19,10 @@ class ReplicationRole(Protocol):
         """Where records end that all in-sync replicas have, as far as is known; this log may be behind."""
 
     @property
+    def leader_high_watermark(self) -> int:
+        """The leader's, as it said last: this log may end before it. -1 if that is not known."""
+
+    @property
     def is_leased(self) -> bool:
         """Whether this broker surely leads the partition still: else nothing may be acknowledged."""
 
@@ -33,6 +37,11 @@ class Unassigned:
 
     def __init__(self, high_watermark: int) -> None:
         self.high_watermark = high_watermark
+
+    @property
+    def leader_high_watermark(self) -> int:
+        """Nobody has told."""
+        return -1
 
     @property
     def is_leased(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from logd.broker.cluster.led import Led
 from logd.broker.partition import Partition
 from logd.broker.rounds import Rounds
 from logd.errors import ErrorCode, KafkaError
-from logd.replication import Leader, LeaderSettings
+from logd.replication import Leader, LeaderSettings, Progress
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -119,6 +119,18 @@ class Leading:
             log_start_offset=asked.log_start_offset,
         )
         self._look(led)
+
+    def readable_from(self, partition: Partition, offset: int) -> Sequence[Progress]:
+        """Who has ``offset`` besides this broker, as `Leader.readable_from`; but nobody who wants to stop."""
+        led = self.led.get(partition.tp)
+        if led is None:
+            return ()
+        brokers = self._image.brokers
+        return [
+            follower
+            for follower in led.core.readable_from(offset)
+            if (known := brokers.get(follower.broker_id)) is not None and not known.is_shutting_down
+        ]
 
     def heard(self, changes: Iterable[Change]) -> None:
         """Behind changes of the image: who could not join before its broker was known may join now."""

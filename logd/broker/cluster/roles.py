@@ -27,6 +27,11 @@ class LeaderRole:
         """What all in-sync replicas have."""
         return self.core.high_watermark
 
+    @property
+    def leader_high_watermark(self) -> int:
+        """It is the leader."""
+        return self.core.high_watermark
+
     def appended(self, log_end_offset: int) -> None:
         """Followers are asked for more by this."""
         self.core.appended(log_end_offset, self._now_ms())
@@ -44,6 +49,11 @@ class FollowerRole:
     def high_watermark(self) -> int:
         """The leader's, as far as it is known and the log goes."""
         return self.core.high_watermark
+
+    @property
+    def leader_high_watermark(self) -> int:
+        """As of its last answer."""
+        return self.core.leader_high_watermark
 
     @property
     def is_leased(self) -> bool:

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from logd.broker.closest import Closest
 from logd.broker.cluster.assignment import Assignment
 from logd.broker.cluster.failed_folders import FailedFolders
 from logd.broker.cluster.fetcher import FetcherSettings, ReplicaFetcher
@@ -24,6 +25,7 @@ from logd.broker.peers import Cluster
 from logd.broker.producer_id_blocks import BlocksAhead
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE
+from logd.config.replication import RACK_AWARE
 from logd.errors import ConfigError, ErrorCode, KafkaError, MillstreamError, error_for
 from logd.metadata.image import BrokerImage, Change, ClusterImage
 from logd.metadata.zookeeper import cluster, moving
@@ -172,6 +174,8 @@ class Shared:
             replica_lag_time_max_ms=broker.config.replica_lag_time_max_ms,
             lease=lambda: member.is_leased,
         )
+        if broker.config.replica_selector_class == RACK_AWARE:
+            broker.closest = Closest(leading, broker.cluster, broker.config.broker_rack)
         fetchers = Fetchers(lambda leader: self._fetcher(broker, member, leader))
         self._assignment = Assignment(broker.node_id, leading, fetchers, _Coordinators(broker))
         broker.catalog.join(self._assignment, topics_deleted=lambda names: _forget_topics(broker, names))

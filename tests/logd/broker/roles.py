@@ -27,6 +27,11 @@ class FakeRole:
         self.ends: list[int] = []
 
     @property
+    def leader_high_watermark(self) -> int:
+        """See `ReplicationRole`."""
+        return self.high_watermark
+
+    @property
     def is_leased(self) -> bool:
         """See `ReplicationRole`."""
         return True
