@@ -24,6 +24,7 @@ class FakeRole:
 
     def __init__(self, high_watermark: int = 0) -> None:
         self.high_watermark = high_watermark
+        self.epoch_start_offset = 0
         self.ends: list[int] = []
 
     @property
