@@ -46,9 +46,9 @@ class FetchAttempt:
     """`read` each partition, then `look`. What has come of it so far:
 
     ``size`` bytes of records; ``found``, the partitions that are there and may have news; how many are
-    ``missing``; ``has_failed``, so that the answer does not wait; ``has_news``, where a session is to be told
-    how far a partition reaches, without records; ``jobs`` that have to be run before these partitions can be
-    read; ``looks``, what `look` has to look at.
+    ``missing``; ``has_failed``, so that the answer does not wait, nor with ``has_news``, where a follower is
+    to hear from where on, or how far if ``is_prompt``, a partition reaches; ``jobs`` that have to be run
+    before these partitions can be read; ``looks``, what `look` has to look at.
 
     ``any_replica``: the reader may be answered by a follower (KIP-392); ``closest``: those it should ask
     instead of this leader.
@@ -62,6 +62,7 @@ class FetchAttempt:
         "_is_committed",
         "_is_follower",
         "_is_plain",
+        "_is_prompt",
         "_refused",
         "_request",
         "_rounds",
@@ -84,6 +85,7 @@ class FetchAttempt:
         refused: Refused,
         any_replica: bool,
         closest: RackReplicas | None,
+        is_prompt: bool,
     ) -> None:
         self._request = request
         self._is_committed = is_committed
@@ -95,6 +97,7 @@ class FetchAttempt:
         self._refused = refused
         self._any_replica = any_replica
         self._closest = closest
+        self._is_prompt = is_prompt
         self.size = self.missing = 0
         self.has_failed = self.has_news = False
         self.found: list[Partition] = []
@@ -153,8 +156,8 @@ class FetchAttempt:
             else:
                 self.found.append(partition)
             return
-        elif held is not None:
-            self.has_news = True
+        elif held is not None and self._is_follower:
+            self.has_news |= self._is_prompt or held.log_start_offset != partition.log_start_offset
         self.found.append(partition)
         fetched.append(
             PartitionFetched(

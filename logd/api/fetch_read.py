@@ -128,6 +128,7 @@ class FetchRead:
             self.refused,
             self._any_replica,
             self._closest,
+            self._is_prompt,
         )
         answers: Answers = []
         fetched: list[PartitionFetched[FileSlice]] = []
@@ -140,9 +141,8 @@ class FetchRead:
             attempt.read(name, asked, held, fetched)
         if attempt.jobs:
             return Cold(attempt.jobs)
-        is_enough = final or attempt.has_failed or attempt.size >= request.min_bytes
-        if self._is_prompt and attempt.has_news:
-            is_enough = True
+        has_news = attempt.has_failed or attempt.has_news
+        is_enough = final or has_news or attempt.size >= request.min_bytes
         if not is_enough and self._may_wait(attempt.missing):
             self._found, self._missing = attempt.found, attempt.missing
             return None

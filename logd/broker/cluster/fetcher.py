@@ -384,3 +384,4 @@ class ReplicaFetcher:
         start = min(came.log_start_offset, partition.high_watermark)
         if start > partition.log_start_offset:
             self._discard(partition.delete_records_before(start))
+            self._touched[following.tp] = None  # the leader is to hear of it

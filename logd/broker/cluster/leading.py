@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from logd.broker.cluster.isr_changes import AskController, IsrChanges
 from logd.broker.cluster.led import Led
+from logd.broker.cluster.low_watermarks import LowWatermarks
 from logd.broker.partition import Partition
 from logd.broker.rounds import Rounds
 from logd.errors import ErrorCode, KafkaError
@@ -39,6 +40,7 @@ class Leading:
         self._lease = lease
         self._lag_ms = replica_lag_time_max_ms
         self.isr_changes = IsrChanges(ask, own=own, now_ms=now_ms, look=self._look)
+        self.low_watermarks = LowWatermarks(image.brokers)
         self._rounds = Rounds()
         self._rounds.every(replica_lag_time_max_ms / 2, self._tick)
 
@@ -83,7 +85,8 @@ class Leading:
 
     def unlead(self, tp: TopicPartition) -> None:
         """Somebody else leads it, or nobody."""
-        self.led.pop(tp, None)
+        if self.led.pop(tp, None) is not None:
+            self.low_watermarks.give_up(tp)
 
     def _settings(self, partition: Partition) -> LeaderSettings:
         return LeaderSettings(
@@ -119,6 +122,8 @@ class Leading:
             log_start_offset=asked.log_start_offset,
         )
         self._look(led)
+        if self.low_watermarks:
+            self.low_watermarks.look(led)
 
     def readable_from(self, partition: Partition, offset: int) -> Sequence[Progress]:
         """Who has ``offset`` besides this broker, as `Leader.readable_from`; but nobody who wants to stop."""
@@ -133,8 +138,15 @@ class Leading:
         ]
 
     def heard(self, changes: Iterable[Change]) -> None:
-        """Behind changes of the image: who could not join before its broker was known may join now."""
-        if not any(change["type"] == "broker" for change in changes):
+        """Behind changes of the image: who could not join before its broker was known may join now, and who
+        is gone is not waited for.
+        """
+        kinds = {change["type"] for change in changes}
+        if "broker-gone" in kinds:
+            for tp in self.low_watermarks.awaited:
+                if (awaited := self.led.get(tp)) is not None:
+                    self.low_watermarks.look(awaited)
+        if "broker" not in kinds:
             return
         now_ms = self._now_ms()
         for led in self.led.values():
