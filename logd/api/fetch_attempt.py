@@ -19,6 +19,7 @@ from logd.wire.fetch import PartitionFetched
 if TYPE_CHECKING:
     from logd.api.follower_fetch import Refused
     from logd.broker.closest import RackReplicas
+    from logd.broker.cluster.replication_quota import ThrottledFetch
     from logd.broker.fetch_session import SessionPartition
     from logd.broker.partition import Partition
     from logd.broker.warming import Job, WarmingRounds
@@ -66,6 +67,7 @@ class FetchAttempt:
         "_refused",
         "_request",
         "_rounds",
+        "_throttle",
         "found",
         "has_failed",
         "has_news",
@@ -86,6 +88,7 @@ class FetchAttempt:
         any_replica: bool,
         closest: RackReplicas | None,
         is_prompt: bool,
+        throttle: ThrottledFetch | None,
     ) -> None:
         self._request = request
         self._is_committed = is_committed
@@ -98,6 +101,7 @@ class FetchAttempt:
         self._any_replica = any_replica
         self._closest = closest
         self._is_prompt = is_prompt
+        self._throttle = throttle
         self.size = self.missing = 0
         self.has_failed = self.has_news = False
         self.found: list[Partition] = []
@@ -146,6 +150,8 @@ class FetchAttempt:
             return
         except NotResident as need:
             self.jobs.append(need.job)
+        if piece is not None and self._throttle is not None:
+            piece = self._throttle.let_through(partition, piece)
         if piece is not None:
             self.size += piece.length
             if is_committed or not is_recent:

@@ -54,6 +54,7 @@ class FetchRead:
         "_request",
         "_rounds",
         "_session",
+        "_throttle",
         "_version",
         "_wanted",
         "refused",
@@ -82,6 +83,8 @@ class FetchRead:
         self._closest = None if selector is None or is_follower else selector.to(request.rack_id, asked_on)
         self._is_prompt = selector is not None and is_follower
         """Whether followers hear at once how far is committed: consumers read from them."""
+        leading = broker.leading
+        self._throttle = leading.throttle(request.replica_id) if is_follower and leading is not None else None
         catalog = broker.catalog
         self._find: Find = catalog.topics.get if version < TOPIC_IDS else catalog.topics_by_id.get
         self._wanted: Sequence[tuple[Topic, FetchPartition, None]] = ()
@@ -119,6 +122,9 @@ class FetchRead:
         if session is not None and session.epoch != self._epoch:
             return self._overtaken(session)
         bytes_max = min(request.max_bytes, self._broker.config.fetch_max_bytes)
+        throttle = self._throttle
+        if throttle is not None:
+            throttle.size = 0
         attempt = FetchAttempt(
             request,
             self._is_committed,
@@ -129,6 +135,7 @@ class FetchRead:
             self._any_replica,
             self._closest,
             self._is_prompt,
+            throttle,
         )
         answers: Answers = []
         fetched: list[PartitionFetched[FileSlice]] = []
@@ -154,6 +161,8 @@ class FetchRead:
             self._broker.bytes_out += attempt.size
         else:
             self._broker.replication_bytes_out += attempt.size
+            if throttle is not None:
+                throttle.quota.record(throttle.size)
         nodes = self._tell_leaders(answers) if attempt.has_failed else ()
         if session is None and request.session_epoch != OPENING_EPOCH:
             return encode_fetch_response(answers, self._version, self._correlation_id, nodes=nodes)

@@ -9,10 +9,10 @@ from logd.replication import Fetch, Follower, Next
 class Following:
     """`core` says what comes next; `version` grows with every truncation: an answer to a question before it
     counts no more. `not_before`: the end of a backoff, in the loop's time. `lag`: committed records not
-    copied yet, as of the last answer.
+    copied yet, as of the last answer; `is_behind`: whether there were such, or it has had no answer yet.
     """
 
-    __slots__ = ("core", "lag", "not_before", "partition", "topic_id", "tp", "version")
+    __slots__ = ("core", "is_behind", "lag", "not_before", "partition", "topic_id", "tp", "version")
 
     def __init__(self, partition: Partition, core: Follower) -> None:
         self.partition = partition
@@ -21,6 +21,7 @@ class Following:
         self.topic_id = partition.topic_id
         self.not_before = 0.0
         self.lag = 0
+        self.is_behind = True
         self.version = 0
 
     @property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from logd.broker.cluster.isr_changes import AskController, IsrChanges
 from logd.broker.cluster.led import Led
 from logd.broker.cluster.low_watermarks import LowWatermarks
+from logd.broker.cluster.replication_quota import ReplicationQuota, ThrottledFetch
 from logd.broker.partition import Partition
 from logd.broker.rounds import Rounds
 from logd.errors import ErrorCode, KafkaError
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class Leading:
-    """`own` are this broker's id and epoch; `lease` says whether it surely has them still."""
+    """`own` are this broker's id and epoch; `lease` says whether it surely has them still; `quota` is what
+    followers may take that are throttled.
+    """
 
     def __init__(
         self,
@@ -32,6 +35,7 @@ class Leading:
         now_ms: Callable[[], int],
         replica_lag_time_max_ms: int,
         lease: Callable[[], bool] = lambda: True,
+        quota: ReplicationQuota | None = None,
     ) -> None:
         self.led: dict[TopicPartition, Led] = {}
         self._image = image
@@ -40,6 +44,7 @@ class Leading:
         self._lease = lease
         self._lag_ms = replica_lag_time_max_ms
         self.isr_changes = IsrChanges(ask, own=own, now_ms=now_ms, look=self._look)
+        self.quota = quota
         self.low_watermarks = LowWatermarks(image.brokers)
         self._rounds = Rounds()
         self._rounds.every(replica_lag_time_max_ms / 2, self._tick)
@@ -124,6 +129,16 @@ class Leading:
         self._look(led)
         if self.low_watermarks:
             self.low_watermarks.look(led)
+
+    def throttle(self, follower: int) -> ThrottledFetch | None:
+        """For a fetch of this follower; None if nothing is throttled."""
+        if self.quota is None or not self.quota.is_set:
+            return None
+        return ThrottledFetch(self.quota, partial(self._is_in_sync, follower))
+
+    def _is_in_sync(self, follower: int, partition: Partition) -> bool:
+        led = self.led.get(partition.tp)
+        return led is not None and follower in led.core.isr
 
     def readable_from(self, partition: Partition, offset: int) -> Sequence[Progress]:
         """Who has ``offset`` besides this broker, as `Leader.readable_from`; but nobody who wants to stop."""

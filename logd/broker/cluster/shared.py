@@ -20,6 +20,7 @@ from logd.broker.cluster.handing_over import HandingOver
 from logd.broker.cluster.leading import Leading
 from logd.broker.cluster.member import Member
 from logd.broker.cluster.peer_connections import PeerConnections
+from logd.broker.cluster.replication_quota import ReplicationQuota
 from logd.broker.partition import Partition
 from logd.broker.peers import Cluster
 from logd.broker.producer_id_blocks import BlocksAhead
@@ -65,6 +66,8 @@ class Shared:
         self._assignment: Assignment | None = None
         self._blocks: BlocksAhead | None = None
         self._failed_folders: FailedFolders | None = None
+        self.follower_quota: ReplicationQuota
+        """What may be copied of partitions that are throttled; `equip` comes first."""
 
     async def open(self, broker: Broker) -> str:
         """Reach ZooKeeper; the id of the cluster that is kept there. ConfigError, Unreachable, NotAllowed,
@@ -173,6 +176,12 @@ class Shared:
             now_ms=lambda: int(broker.loop.time() * 1000),
             replica_lag_time_max_ms=broker.config.replica_lag_time_max_ms,
             lease=lambda: member.is_leased,
+            quota=ReplicationQuota(
+                broker.node_id, lambda: broker.config.leader_replication_throttled_rate, broker.loop.time
+            ),
+        )
+        self.follower_quota = ReplicationQuota(
+            broker.node_id, lambda: broker.config.follower_replication_throttled_rate, broker.loop.time
         )
         if broker.config.replica_selector_class == RACK_AWARE:
             broker.closest = Closest(leading, broker.cluster, broker.config.broker_rack)
@@ -195,6 +204,7 @@ class Shared:
             discard=broker.housekeeping.discard,
             settings=FetcherSettings.of(broker.config),
             now_ms=broker.now_ms,
+            quota=self.follower_quota,
         )
 
     async def join(self) -> None:
