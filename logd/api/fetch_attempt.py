@@ -273,10 +273,13 @@ def _diverged(partition: Partition, end: LogDiverged) -> PartitionFetched[FileSl
 
 
 def _code_of(error: KafkaError, partition: Partition, offset: int) -> int:
-    """What a follower is known to get is not out of range, but not available yet (KIP-392)."""
+    """What a follower is known to get, or may get, is not out of range, but not available yet (KIP-392): a
+    reader that takes it for the leader still would begin elsewhere.
+    """
     if error.code != ErrorCode.OFFSET_OUT_OF_RANGE or partition.is_leader or partition.role is None:
         return error.code
-    if partition.log_end_offset < offset <= partition.role.leader_high_watermark:
+    known = partition.role.leader_high_watermark
+    if partition.log_end_offset < offset and (known < 0 or offset <= known):
         return ErrorCode.OFFSET_NOT_AVAILABLE
     return error.code
 

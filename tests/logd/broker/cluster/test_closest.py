@@ -189,6 +189,8 @@ def test_what_a_follower_answers(zookeeper: str, tmp_path: Path) -> None:
             near.role.core.leader_high_watermark = 3  # type: ignore[union-attr]
             assert await code(3) == ErrorCode.OFFSET_NOT_AVAILABLE
             assert await code(4) == ErrorCode.OFFSET_OUT_OF_RANGE
+            near.role.core.leader_high_watermark = -1  # type: ignore[union-attr]
+            assert await code(4) == ErrorCode.OFFSET_NOT_AVAILABLE
             hidden(near)
             answer = await asyncio.to_thread(ask, 0)
             assert (answer.error_code, answer.high_watermark, bytes(answer.records or b"")) == (0, 0, b"")
