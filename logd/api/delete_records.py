@@ -1,6 +1,15 @@
-"""DeleteRecords, 0 to 2: everything below an offset goes; -1 means up to the high watermark."""
+"""DeleteRecords, 0 to 2: everything below an offset goes; -1 means up to the high watermark.
+
+With other replicas the answer waits until it has gone from all of them that are alive, or REQUEST_TIMED_OUT
+says that the time is up.
+"""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeAlias
 
 from logd.api.context import RequestContext
 from logd.broker.partition import Partition
@@ -16,10 +25,16 @@ REQUEST = DeleteRecordsRequest
 
 HIGH_WATERMARK = -1
 
+Behind: TypeAlias = list[tuple[Callable[[], asyncio.Future[int]], DeleteRecordsPartitionResult]]
+"""What gives the low watermark, to be called when it is waited for, and the answer it is for."""
 
-def handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
-    """Answer partition by partition with the new log start offset."""
+
+def handle(
+    request: DeleteRecordsRequest, context: RequestContext
+) -> DeleteRecordsResponse | Callable[[], Awaitable[DeleteRecordsResponse]]:
+    """Answer partition by partition with the low watermark."""
     topics = []
+    behind: Behind = []
     for topic in request.topics:
         results = []
         for asked in topic.partitions:
@@ -27,16 +42,20 @@ def handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteReco
             try:
                 partition = context.broker.catalog.find(topic.name).partition(asked.partition_index)
                 partition.check_leased()
-                _delete_before(context, partition, asked.offset)
-                result.low_watermark = partition.log_start_offset
+                offset = _delete_before(context, partition, asked.offset)
+                result.low_watermark, reach = _low_watermark(context, partition, offset)
+                if reach is not None:
+                    behind.append((reach, result))
             except KafkaError as error:
                 result.error_code = error.code
             results.append(result)
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
-    return DeleteRecordsResponse(topics=topics)
+    response = DeleteRecordsResponse(topics=topics)
+    return partial(_wait, response, behind, request.timeout_ms) if behind else response
 
 
-def _delete_before(context: RequestContext, partition: Partition, offset: int) -> None:
+def _delete_before(context: RequestContext, partition: Partition, offset: int) -> int:
+    """The offset that is meant."""
     if not partition.config.is_deleted:
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION, f"{partition} is compacted; records go by cleanup.policy=delete only"
@@ -49,3 +68,36 @@ def _delete_before(context: RequestContext, partition: Partition, offset: int) -
     if offset > partition.log_start_offset:
         context.broker.housekeeping.discard(partition.delete_records_before(offset))
         context.broker.housekeeping.flusher.touched(partition)
+    return offset
+
+
+def _low_watermark(
+    context: RequestContext, partition: Partition, offset: int
+) -> tuple[int, Callable[[], asyncio.Future[int]] | None]:
+    """As it is now, and if that is before ``offset`` what gives it once it is not."""
+    leading = context.broker.leading
+    led = None if leading is None else leading.led.get(partition.tp)
+    if leading is None or led is None:
+        return partition.log_start_offset, None
+    low_watermark = leading.low_watermarks.of(led)
+    if low_watermark >= offset:
+        return low_watermark, None
+    return low_watermark, partial(leading.low_watermarks.reach, led, offset)
+
+
+async def _wait(response: DeleteRecordsResponse, behind: Behind, timeout_ms: int) -> DeleteRecordsResponse:
+    waiting = [(reach(), result) for reach, result in behind]
+    try:
+        await asyncio.wait([reached for reached, _ in waiting], timeout=max(timeout_ms, 0) / 1000)
+        for reached, result in waiting:
+            if not reached.done():
+                result.error_code = ErrorCode.REQUEST_TIMED_OUT
+            elif (error := reached.exception()) is None:
+                result.low_watermark = reached.result()
+            else:
+                assert isinstance(error, KafkaError), error
+                result.error_code, result.low_watermark = error.code, -1
+    finally:
+        for reached, _ in waiting:
+            reached.cancel()
+    return response

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from logd.api.current_leaders import Find
+from logd.broker.closest import ReadElsewhere
 from logd.broker.fencing import LogDiverged, check_last_fetched, check_leader_epoch
 from logd.errors import ErrorCode, KafkaError
 from logd.storage import NotResident, is_resident, warm
@@ -17,6 +18,8 @@ from logd.wire.fetch import PartitionFetched
 
 if TYPE_CHECKING:
     from logd.api.follower_fetch import Refused
+    from logd.broker.closest import RackReplicas
+    from logd.broker.cluster.replication_quota import ThrottledFetch
     from logd.broker.fetch_session import SessionPartition
     from logd.broker.partition import Partition
     from logd.broker.warming import Job, WarmingRounds
@@ -44,21 +47,30 @@ class FetchAttempt:
     """`read` each partition, then `look`. What has come of it so far:
 
     ``size`` bytes of records; ``found``, the partitions that are there and may have news; how many are
-    ``missing``; ``has_failed``, so that the answer does not wait; ``jobs`` that have to be run before these
-    partitions can be read; ``looks``, what `look` has to look at.
+    ``missing``; ``has_failed``, so that the answer does not wait, nor with ``has_news``, where a follower is
+    to hear from where on, or how far if ``is_prompt``, a partition reaches; ``jobs`` that have to be run
+    before these partitions can be read; ``looks``, what `look` has to look at.
+
+    ``any_replica``: the reader may be answered by a follower (KIP-392); ``closest``: those it should ask
+    instead of this leader.
     """
 
     __slots__ = (
+        "_any_replica",
         "_bytes_max",
+        "_closest",
         "_find",
         "_is_committed",
         "_is_follower",
         "_is_plain",
+        "_is_prompt",
         "_refused",
         "_request",
         "_rounds",
+        "_throttle",
         "found",
         "has_failed",
+        "has_news",
         "jobs",
         "looks",
         "missing",
@@ -73,6 +85,10 @@ class FetchAttempt:
         bytes_max: int,
         rounds: WarmingRounds,
         refused: Refused,
+        any_replica: bool,
+        closest: RackReplicas | None,
+        is_prompt: bool,
+        throttle: ThrottledFetch | None,
     ) -> None:
         self._request = request
         self._is_committed = is_committed
@@ -82,8 +98,12 @@ class FetchAttempt:
         self._bytes_max = bytes_max
         self._rounds = rounds
         self._refused = refused
+        self._any_replica = any_replica
+        self._closest = closest
+        self._is_prompt = is_prompt
+        self._throttle = throttle
         self.size = self.missing = 0
-        self.has_failed = False
+        self.has_failed = self.has_news = False
         self.found: list[Partition] = []
         self.jobs: list[Job] = []
         self.looks: list[Look] = []
@@ -96,7 +116,10 @@ class FetchAttempt:
             topic = self._find(name)
             if topic is None:
                 raise _unknown(name)
-            partition = topic.partition(asked.partition, asked.current_leader_epoch)
+            if self._any_replica:
+                partition = topic.readable(asked.partition)
+            else:
+                partition = topic.partition(asked.partition, asked.current_leader_epoch)
             if self._refused and (code := self._refused.get((name, asked.partition))):
                 self.has_failed = True
                 fetched.append(PartitionFetched(asked.partition, code))
@@ -115,14 +138,20 @@ class FetchAttempt:
             piece, is_recent = self._piece(partition, asked, bound)
         except KafkaError as error:
             self.has_failed = True
-            fetched.append(PartitionFetched(asked.partition, error.code))
+            fetched.append(PartitionFetched(asked.partition, _code_of(error, partition, asked.fetch_offset)))
             return
         except LogDiverged as end:
             self.has_failed = True
             fetched.append(_diverged(partition, end))
             return
+        except ReadElsewhere as closer:
+            self.has_failed = True
+            fetched.append(_without_records(partition)._replace(preferred_read_replica=closer.replica))
+            return
         except NotResident as need:
             self.jobs.append(need.job)
+        if piece is not None and self._throttle is not None:
+            piece = self._throttle.let_through(partition, piece)
         if piece is not None:
             self.size += piece.length
             if is_committed or not is_recent:
@@ -133,6 +162,8 @@ class FetchAttempt:
             else:
                 self.found.append(partition)
             return
+        elif held is not None and self._is_follower:
+            self.has_news |= self._is_prompt or held.log_start_offset != partition.log_start_offset
         self.found.append(partition)
         fetched.append(
             PartitionFetched(
@@ -153,11 +184,13 @@ class FetchAttempt:
         self, partition: Partition, asked: FetchPartition, bound: int
     ) -> tuple[FileSlice | None, bool]:
         """The records below ``bound``, and whether they were appended lately. Raises KafkaError, NotResident,
-        LogDiverged.
+        LogDiverged, ReadElsewhere.
         """
         if asked.current_leader_epoch >= 0:
             check_leader_epoch(partition, asked.current_leader_epoch)
         offset = asked.fetch_offset
+        if self._closest is not None and partition.is_leader:
+            self._closest.check(partition, offset)
         if asked.last_fetched_epoch >= 0:
             check_last_fetched(partition, asked.last_fetched_epoch, offset)
         if offset == bound and not partition.is_offline:
@@ -223,14 +256,32 @@ class FetchAttempt:
             raise
 
 
-def _diverged(partition: Partition, end: LogDiverged) -> PartitionFetched[FileSlice]:
+def _without_records(partition: Partition) -> PartitionFetched[FileSlice]:
     return PartitionFetched(
         partition.index,
         high_watermark=partition.high_watermark,
         last_stable_offset=partition.last_stable_offset,
         log_start_offset=partition.log_start_offset,
-        diverging=(end.epoch, end.end_offset),
     )
+
+
+def _diverged(partition: Partition, end: LogDiverged) -> PartitionFetched[FileSlice]:
+    """A follower may only be behind, after a power loss: the leader is to say whether the histories part."""
+    if not partition.is_leader:
+        return PartitionFetched(partition.index, ErrorCode.OFFSET_NOT_AVAILABLE)
+    return _without_records(partition)._replace(diverging=(end.epoch, end.end_offset))
+
+
+def _code_of(error: KafkaError, partition: Partition, offset: int) -> int:
+    """What a follower is known to get, or may get, is not out of range, but not available yet (KIP-392): a
+    reader that takes it for the leader still would begin elsewhere.
+    """
+    if error.code != ErrorCode.OFFSET_OUT_OF_RANGE or partition.is_leader or partition.role is None:
+        return error.code
+    known = partition.role.leader_high_watermark
+    if partition.log_end_offset < offset and (known < 0 or offset <= known):
+        return ErrorCode.OFFSET_NOT_AVAILABLE
+    return error.code
 
 
 def _unknown(name: Topic) -> KafkaError:

@@ -16,7 +16,7 @@ from logd.broker.fetch_session import NO_SESSION, OPENING_EPOCH, FetchSession
 from logd.broker.warming import WarmingRounds
 from logd.errors import ErrorCode
 from logd.records.slice import FileSlice
-from logd.wire.fetch import NODES, TOPIC_IDS, PartitionFetched, encode_fetch_response
+from logd.wire.fetch import NODES, RACKS, TOPIC_IDS, PartitionFetched, encode_fetch_response
 
 if TYPE_CHECKING:
     from logd.api.answer import Answer
@@ -40,17 +40,21 @@ class FetchRead:
     """
 
     __slots__ = (
+        "_any_replica",
         "_asked_on",
         "_broker",
+        "_closest",
         "_correlation_id",
         "_epoch",
         "_find",
         "_found",
         "_is_committed",
+        "_is_prompt",
         "_missing",
         "_request",
         "_rounds",
         "_session",
+        "_throttle",
         "_version",
         "_wanted",
         "refused",
@@ -73,6 +77,14 @@ class FetchRead:
         self._session = session
         self._epoch = session.epoch if session is not None else 0
         self._is_committed = request.is_committed
+        is_follower = request.replica_id >= 0
+        self._any_replica = version >= RACKS and not is_follower
+        selector = broker.closest
+        self._closest = None if selector is None or is_follower else selector.to(request.rack_id, asked_on)
+        self._is_prompt = selector is not None and is_follower
+        """Whether followers hear at once how far is committed: consumers read from them."""
+        leading = broker.leading
+        self._throttle = leading.throttle(request.replica_id) if is_follower and leading is not None else None
         catalog = broker.catalog
         self._find: Find = catalog.topics.get if version < TOPIC_IDS else catalog.topics_by_id.get
         self._wanted: Sequence[tuple[Topic, FetchPartition, None]] = ()
@@ -110,7 +122,21 @@ class FetchRead:
         if session is not None and session.epoch != self._epoch:
             return self._overtaken(session)
         bytes_max = min(request.max_bytes, self._broker.config.fetch_max_bytes)
-        attempt = FetchAttempt(request, self._is_committed, self._find, bytes_max, self._rounds, self.refused)
+        throttle = self._throttle
+        if throttle is not None:
+            throttle.size = 0
+        attempt = FetchAttempt(
+            request,
+            self._is_committed,
+            self._find,
+            bytes_max,
+            self._rounds,
+            self.refused,
+            self._any_replica,
+            self._closest,
+            self._is_prompt,
+            throttle,
+        )
         answers: Answers = []
         fetched: list[PartitionFetched[FileSlice]] = []
         last_name: Topic | None = None
@@ -122,7 +148,8 @@ class FetchRead:
             attempt.read(name, asked, held, fetched)
         if attempt.jobs:
             return Cold(attempt.jobs)
-        is_enough = final or attempt.has_failed or attempt.size >= request.min_bytes
+        has_news = attempt.has_failed or attempt.has_news
+        is_enough = final or has_news or attempt.size >= request.min_bytes
         if not is_enough and self._may_wait(attempt.missing):
             self._found, self._missing = attempt.found, attempt.missing
             return None
@@ -130,6 +157,12 @@ class FetchRead:
             return Cold(jobs)
         if session is not None:
             answers = [(name, told) for name, told in answers if told]
+        if self._request.replica_id < 0:
+            self._broker.bytes_out += attempt.size
+        else:
+            self._broker.replication_bytes_out += attempt.size
+            if throttle is not None:
+                throttle.quota.record(throttle.size)
         nodes = self._tell_leaders(answers) if attempt.has_failed else ()
         if session is None and request.session_epoch != OPENING_EPOCH:
             return encode_fetch_response(answers, self._version, self._correlation_id, nodes=nodes)
@@ -159,6 +192,7 @@ class FetchRead:
                 [(name, asked) for name, asked, _ in self._wanted],
                 by_topic_ids=self._version >= TOPIC_IDS,
                 privileged=request.replica_id >= 0,
+                is_prompt=self._is_prompt,
                 now_ms=self._broker.loop.time() * 1000,
             )
         if session is None:

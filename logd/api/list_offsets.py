@@ -4,6 +4,10 @@
 -4 earliest local (8+), -5 latest tiered (9+), -6 earliest not yet tiered (11+). Nothing is tiered here, so
 that -4 is the earliest and -5 and -6 find nothing. Indexes and batches that are not in memory are read in by
 a thread first.
+
+Behind an election the high watermark lags: before it has come to where the leader epoch began, the latest
+offset is not known to consumers, nor whether what is found behind it is committed (KIP-207). They get
+OFFSET_NOT_AVAILABLE (5+) or LEADER_NOT_AVAILABLE, and ask again.
 """
 
 from __future__ import annotations
@@ -54,7 +58,8 @@ async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOf
                     end = partition.log_end_offset
                 else:
                     end = partition.last_stable_offset if read_committed else partition.high_watermark
-                find = partial(_find, partition, asked, context.version, end)
+                is_lagging = request.replica_id < 0 and _is_lagging(partition)
+                find = partial(_find, partition, asked, context.version, end, is_lagging)
                 found = await context.broker.warmer.until_resident(find)
                 answer.timestamp, answer.offset, answer.leader_epoch = found
             except KafkaError as error:
@@ -64,11 +69,29 @@ async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOf
     return ListOffsetsResponse(topics=topics)
 
 
-def _find(partition: Partition, asked: ListOffsetsPartition, version: int, end: int) -> TimestampOffset:
+def _is_lagging(partition: Partition) -> bool:
+    role = partition.role
+    return role is not None and partition.high_watermark < role.epoch_start_offset
+
+
+def _not_available(partition: Partition, version: int) -> KafkaError:
+    code = ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE
+    return KafkaError(
+        code,
+        f"{partition}: how far is committed is not known beyond {partition.high_watermark} yet, its leader "
+        "was elected just now",
+    )
+
+
+def _find(
+    partition: Partition, asked: ListOffsetsPartition, version: int, end: int, is_lagging: bool
+) -> TimestampOffset:
     timestamp = asked.timestamp
     if version < _FIRST_VERSION.get(timestamp, 0) or timestamp < EARLIEST_PENDING:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} in version {version}")
     if timestamp == LATEST:
+        if is_lagging:
+            raise _not_available(partition, version)
         return TimestampOffset(-1, end, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = partition.log_start_offset
@@ -80,4 +103,8 @@ def _find(partition: Partition, asked: ListOffsetsPartition, version: int, end: 
             found = partition.log.reader.offset_of_max_timestamp()
         else:
             found = partition.log.reader.offset_for_timestamp(timestamp)
-    return found if found is not None and found.offset < end else _NOT_FOUND
+    if found is not None and found.offset < end:
+        return found
+    if found is not None and is_lagging:
+        raise _not_available(partition, version)
+    return _NOT_FOUND

@@ -49,6 +49,7 @@ from logd.storage.disk import Disk, PosixDisk
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from logd.broker.closest import Closest
     from logd.broker.cluster.leading import Leading
     from logd.broker.cluster.shared import Shared
     from logd.broker.controller_link import ControllerLink, RemoteCreations
@@ -119,6 +120,10 @@ class Broker:
         self.producer_ids: ProducerIds
         self.leading: Leading | None = None
         """What is led here with other replicas; None: there are no other brokers."""
+        self.closest: Closest | None = None
+        """Where consumers are to read what is led here, if not here."""
+        self.bytes_out = self.replication_bytes_out = 0
+        """Records sent to consumers, and to followers."""
         self.transactions: Transactions
         self.truncations: Truncations
 

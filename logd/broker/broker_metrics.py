@@ -38,6 +38,7 @@ class BrokerMetrics:
     def add_to(self, metrics: Metrics) -> None:
         """Register everything; the queues of the network are the server's to add."""
         metrics.add("kafka.server", "ReplicaManager", self._replicas)
+        metrics.add("kafka.server", "BrokerTopicMetrics", self._bytes)
         metrics.add("kafka.controller", "KafkaController", self._cluster)
         metrics.add("kafka.log", "LogManager", self._folders)
         metrics.add_each("kafka.log", "Log", self._logs)
@@ -78,6 +79,13 @@ class BrokerMetrics:
             "OfflineReplicaCount": self._offline(),
             "ProducerIdCount": self._producers(),
             **self._in_sync(),
+        }
+
+    def _bytes(self) -> Values:
+        broker = self._broker
+        return {
+            "BytesOutPerSec-total": broker.bytes_out,
+            "ReplicationBytesOutPerSec-total": broker.replication_bytes_out,
         }
 
     def _in_sync(self) -> Values:

@@ -67,8 +67,13 @@ class SessionPartition:
         self.session.is_ready(self)
 
     def on_commit(self) -> None:
-        """See `FollowerWaiter`: it stays watched, and is told of when the session is answered anyway."""
-        self.session.committed_since[self] = None
+        """See `FollowerWaiter`: it stays watched, and is told of when the session is answered anyway, or at
+        once.
+        """
+        session = self.session
+        session.committed_since[self] = None
+        if session.is_prompt:
+            session.wake()
 
     def unwatch(self) -> None:
         """Leave the partition watched, if there is one."""
@@ -78,7 +83,8 @@ class SessionPartition:
 
 
 class FetchSession:
-    """``epoch`` is the one the next request has to carry.
+    """``epoch`` is the one the next request has to carry. ``is_prompt``: its waiting request is answered when
+    a high watermark has risen (KIP-392), where one of a follower waits for records.
 
     A partition is among those that are ``ready``, which every answer looks at, or is watched: nothing was to
     be told of it when it was looked at last, and it has had no news since.
@@ -93,6 +99,7 @@ class FetchSession:
         "created_ms",
         "epoch",
         "id",
+        "is_prompt",
         "partitions",
         "privileged",
         "rank",
@@ -110,8 +117,10 @@ class FetchSession:
         by_topic_ids: bool,
         privileged: bool,
         now_ms: float,
+        is_prompt: bool = False,
     ) -> None:
         self.id = session_id
+        self.is_prompt = is_prompt
         self.turns = 0
         self.partitions: dict[Key, SessionPartition] = {}
         self.ready: dict[SessionPartition, None] = {}
@@ -151,7 +160,7 @@ class FetchSession:
             self.committed = request.is_committed
             for held in self.partitions.values():
                 self._look_at(held)
-        self._wake()
+        self.wake()
 
     def _want(self, topic: Topic, asked: FetchPartition) -> None:
         held = self.partitions.get((topic, asked.partition))
@@ -172,9 +181,10 @@ class FetchSession:
     def is_ready(self, held: SessionPartition) -> None:
         """The partition has news."""
         self.ready[held] = None
-        self._wake()
+        self.wake()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Have the request that waits look again."""
         if self.waiter is not None:
             self.waiter.on_append()
 
@@ -200,4 +210,4 @@ class FetchSession:
         self.partitions.clear()
         self.ready.clear()
         self.committed_since.clear()
-        self._wake()
+        self.wake()

@@ -64,8 +64,9 @@ class FetchSessions:
         by_topic_ids: bool,
         privileged: bool,
         now_ms: float,
+        is_prompt: bool = False,
     ) -> FetchSession | None:
-        """A new session for ``wanted``; None when there is no room for it."""
+        """A new session for ``wanted``; None when there is no room for it. See `FetchSession`."""
         size = len(wanted)
         if self._held + size > PARTITIONS_MAX:
             return None
@@ -80,6 +81,7 @@ class FetchSessions:
             by_topic_ids=by_topic_ids,
             privileged=privileged,
             now_ms=now_ms,
+            is_prompt=is_prompt,
         )
         self._sessions[session_id] = session
         self._rank(session)

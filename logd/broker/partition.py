@@ -282,6 +282,7 @@ class Partition:
         start = self.log_start_offset
         deletions = shorten()
         if self.log_start_offset > start:
+            self.wake_followers()
             self.wake_waiters()
         return deletions
 

@@ -19,6 +19,16 @@ class ReplicationRole(Protocol):
         """Where records end that all in-sync replicas have, as far as is known; this log may be behind."""
 
     @property
+    def leader_high_watermark(self) -> int:
+        """The leader's, as it said last: this log may end before it. -1 if that is not known."""
+
+    @property
+    def epoch_start_offset(self) -> int:
+        """Where its leader epoch began in the leader's log; 0 of anybody else. While the high watermark is
+        before it, more may be committed than the leader knows (KIP-207).
+        """
+
+    @property
     def is_leased(self) -> bool:
         """Whether this broker surely leads the partition still: else nothing may be acknowledged."""
 
@@ -33,6 +43,16 @@ class Unassigned:
 
     def __init__(self, high_watermark: int) -> None:
         self.high_watermark = high_watermark
+
+    @property
+    def leader_high_watermark(self) -> int:
+        """Nobody has told."""
+        return -1
+
+    @property
+    def epoch_start_offset(self) -> int:
+        """Nobody leads it here."""
+        return 0
 
     @property
     def is_leased(self) -> bool:

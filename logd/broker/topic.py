@@ -46,6 +46,14 @@ class Topic:
         check_leader_epoch(partition, known_epoch)
         raise self._cluster.not_leader(partition.tp)
 
+    def readable(self, index: int) -> Partition:
+        """The partition, led or followed, for who may read from any replica (KIP-392); else as `held`."""
+        if 0 <= index < len(self.partitions):
+            partition = self.partitions[index]
+            if partition is not None:
+                return partition
+        return self.held(index)
+
     def held(self, index: int) -> Partition:
         """The partition as it is open here, led or followed, or the KafkaError that its absence deserves."""
         if not 0 <= index < len(self.partitions):

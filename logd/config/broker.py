@@ -212,14 +212,16 @@ class BrokerConfig(ReplicationConfig):
     leader_replication_throttled_rate: int = setting(
         L,
         LONG_MAX,
-        "Bytes a second of throttled replication from this broker; without effect, there is none.",
+        "For a broker among others: bytes a second that followers may take of what "
+        "leader.replication.throttled.replicas names, as long as they are not in sync.",
         allowed=_NOT_NEGATIVE,
         dynamic=True,
     )
     follower_replication_throttled_rate: int = setting(
         L,
         LONG_MAX,
-        "Bytes a second of throttled replication to this broker; without effect, there is none.",
+        "For a broker among others: bytes a second it copies of what "
+        "follower.replication.throttled.replicas names, as long as it is not in sync.",
         allowed=_NOT_NEGATIVE,
         dynamic=True,
     )

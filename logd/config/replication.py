@@ -5,10 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from logd.config.setting import Kind, Setting, at_least, setting, settings_of
+from logd.config.setting import Kind, Setting, at_least, one_of, setting, settings_of
 
 B, S, I, L = Kind.BOOLEAN, Kind.STRING, Kind.INT, Kind.LONG  # noqa: E741
 _POSITIVE, _NOT_NEGATIVE = at_least(1), at_least(0)
+
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+"""For `replica.selector.class` (KIP-392)."""
+LEADER_ONLY = "org.apache.kafka.common.replica.LeaderSelector"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,14 @@ class ReplicationConfig:
         30_000,
         "For a broker among others: how long a follower waits for an answer, beyond "
         "replica.fetch.wait.max.ms.",
+    )
+    replica_selector_class: str | None = setting(
+        S,
+        None,
+        "For a broker among others: RackAwareReplicaSelector has a consumer fetch from an in-sync replica in "
+        "its own rack (client.rack, broker.rack), LeaderSelector, as without it, from the leader.",
+        nullable=True,
+        allowed=one_of(RACK_AWARE, LEADER_ONLY),
     )
     controlled_shutdown_enable: bool = setting(
         B, True, "For a broker among others: hand over what it leads before it stops."

@@ -9,6 +9,7 @@ from logd.replication.divergence import Divergence, EpochTable, find_divergence
 from logd.replication.follower import Fetch, Follower, Next, ReplicaLog, Standby, Truncate
 from logd.replication.isr import InSync, Proposal
 from logd.replication.leader import Leader, LeaderSettings, PartitionState
+from logd.replication.progress import Progress
 
 __all__ = [
     "Divergence",
@@ -20,6 +21,7 @@ __all__ = [
     "LeaderSettings",
     "Next",
     "PartitionState",
+    "Progress",
     "Proposal",
     "ReplicaLog",
     "Standby",

@@ -65,19 +65,21 @@ Next: TypeAlias = Fetch | Truncate | Standby
 
 class Follower:
     """``high_watermark`` is the leader's as far as the own log goes. It only rises, but for truncations.
+    ``leader_high_watermark`` is what the leader has said last; -1 before it has.
 
     For another leader or leader epoch there is a new `Follower`, with the ``high_watermark`` of the one
     before or, where this broker led, of the `Leader`. Make it when nothing is being done to the log: what the
     one before asked for, and is under way in a thread, ends first.
     """
 
-    __slots__ = ("_log", "high_watermark", "leader", "leader_epoch", "next")
+    __slots__ = ("_log", "high_watermark", "leader", "leader_epoch", "leader_high_watermark", "next")
 
     def __init__(self, log: ReplicaLog, *, leader: int, leader_epoch: int, high_watermark: int) -> None:
         self._log = log
         self.leader = leader
         self.leader_epoch = leader_epoch
         self.high_watermark = min(high_watermark, log.log_end_offset)
+        self.leader_high_watermark = -1
         self.next: Next = self._begin()
 
     def _begin(self) -> Next:
@@ -176,6 +178,7 @@ class Follower:
         """What came with an answer is in the log; whether the high watermark has risen."""
         if isinstance(self.next, Fetch) and self._log.log_end_offset != self.next.offset:
             self.next = self._fetch()
+        self.leader_high_watermark = leader_high_watermark
         high_watermark = min(leader_high_watermark, self._log.log_end_offset)
         if high_watermark <= self.high_watermark:
             return False

@@ -18,7 +18,7 @@ ask the broker's lease as well: this knows no session.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -150,6 +150,11 @@ class Leader:
     def progress(self, broker_id: int) -> Progress | None:
         """How far a follower is; None if it is no replica. To be read only."""
         return self._followers.get(broker_id)
+
+    @property
+    def followers(self) -> Collection[Progress]:
+        """The other replicas. To be read only."""
+        return self._followers.values()
 
     def readable_from(self, offset: int) -> Sequence[Progress]:
         """The in-sync followers that hold ``offset``, for the choice of a consumer's preferred read replica

@@ -47,6 +47,8 @@ S = TypeVar("S", bound=Slice)
 
 VERSIONS: Final = (4, 18)
 FLEXIBLE: Final = 12
+RACKS: Final = 11
+"""First version whose consumers read from any replica, and say their rack (KIP-392)."""
 TOPIC_IDS: Final = 13
 """First version that names topics by their ids."""
 NODES: Final = 16

@@ -65,10 +65,17 @@ async def elect(
 
 
 def _check_reassign(
-    *, moves: list[str] | None, reassignment_json_file: Path | None, cancel: bool, **_: object
+    *,
+    moves: list[str] | None,
+    reassignment_json_file: Path | None,
+    cancel: bool,
+    throttle: int | None,
+    **_: object,
 ) -> None:
     from millstream.partition.reassign import read_moves
 
+    if cancel and throttle is not None:
+        raise UsageError("--throttle goes with moves, not with --cancel")
     if bool(moves) == (reassignment_json_file is not None):
         raise UsageError("what moves where? TOPIC:PARTITION=BROKER,... or --reassignment-json-file")
     read_moves(moves or [], reassignment_json_file, cancel=cancel)
@@ -89,17 +96,39 @@ async def reassign(
         bool, typer.Option("--dry-run", help="Show what would move where, and do nothing.")
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="End when all moves are done.")] = False,
+    throttle: Annotated[
+        int | None,
+        typer.Option(
+            metavar="BYTES",
+            min=1,
+            help="Copy so many a second at most, each broker: with --wait until all is done, else until "
+            "`partition unthrottle`.",
+        ),
+    ] = None,
 ) -> None:
     """Move partitions to other brokers, the preferred leader first; or cancel moves."""
-    from millstream.partition.reassign import begin, planned, read_moves, wait_for
+    from millstream.partition.reassign import begin, planned, read_moves, throttled, wait_for
 
     wanted = read_moves(moves or [], reassignment_json_file, cancel=cancel)
     rows = await planned(session, wanted)
     if not dry_run:
-        await begin(session, wanted)
-        if wait:
-            await wait_for(session, list(wanted))
+        async with throttled(session, wanted, rows, throttle, until_end=wait):
+            await begin(session, wanted)
+            if wait:
+                await wait_for(session, list(wanted))
     session.show(rows, ("topic", "partition", "replicas", "new_replicas"))
+
+
+@command(app)
+async def unthrottle(
+    session: Session,
+    *,
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", autocompletion=complete_topics)],
+) -> None:
+    """Take away the throttles of moves: of these topics, and of all brokers."""
+    from millstream.partition.reassign import unthrottle_all
+
+    await unthrottle_all(session, topics)
 
 
 @command(app)

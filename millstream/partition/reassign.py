@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -14,6 +15,7 @@ from millstream.terminal.output import Row
 from millstream.terminal.partitions import find_partitions, parse_partitions
 from millstream.terminal.session import Session, settle
 from millstream.terminal.status import UsageError
+from millstream.terminal.throttles import clear_throttles, copies, set_throttles
 
 LOOK_SECONDS = 1.0
 """Between two looks at the moves under way."""
@@ -87,6 +89,38 @@ async def begin(session: Session, moves: Moves) -> None:
     results = await session.admin.alter_partition_reassignments(moves)
     failed = {str(tp): error for tp, error in sorted(results.items()) if error is not None}
     settle(session, failed, len(results))
+
+
+@asynccontextmanager
+async def throttled(
+    session: Session, moves: Moves, rows: Sequence[Row], rate: int | None, *, until_end: bool
+) -> AsyncIterator[None]:
+    """Have the moves begun within throttled, if there is a `rate` (bytes/s), and those under way with them.
+    At the end the throttle is taken away if the moves were waited for and no others are under way.
+    """
+    if rate is None:
+        yield
+        return
+    topics = sorted({tp.topic for tp in moves})
+    current = {TopicPartition(row["topic"], row["partition"]): row["replicas"] for row in rows}
+    proposed = {tp: replicas for tp, replicas in moves.items() if replicas is not None}
+    copied = copies(await session.admin.list_partition_reassignments(), proposed, current)
+    await set_throttles(session, copied, rate)
+    is_over = False
+    try:
+        yield
+        is_over = until_end and not await session.admin.list_partition_reassignments()
+        if is_over:
+            await unthrottle_all(session, topics)
+    finally:
+        if not is_over:
+            session.tell(f"the throttle stays: millstream partition unthrottle {' '.join(topics)}")
+
+
+async def unthrottle_all(session: Session, topics: Iterable[str]) -> None:
+    """Take away the throttles of all brokers, and of these topics."""
+    brokers = (await session.admin.describe_cluster()).brokers
+    await clear_throttles(session, [broker.node_id for broker in brokers], topics)
 
 
 async def wait_for(session: Session, tps: Sequence[TopicPartition]) -> None:

@@ -23,6 +23,8 @@ class ClusterMetrics:
         """Register everything."""
         metrics.add("kafka.server", "SessionExpireListener", self._session)
         metrics.add("kafka.server", "ReplicaFetcherManager", self._lag, clientId="Replica")
+        metrics.add("kafka.server", "LeaderReplication", self._sent)
+        metrics.add("kafka.server", "FollowerReplication", self._copied)
         metrics.add_each("millstream", "cluster-updates", self._updates)
         metrics.add("millstream", "isr-changes", self._isr_changes)
         metrics.add("millstream", "replica-fetchers", self._shared.fetchers)
@@ -43,6 +45,13 @@ class ClusterMetrics:
 
     def _lag(self) -> Values:
         return {"MaxLag": self._shared.max_lag}
+
+    def _sent(self) -> Values:
+        leading = self._broker.leading
+        return {"byte-rate": 0.0 if leading is None or leading.quota is None else leading.quota.rate}
+
+    def _copied(self) -> Values:
+        return {"byte-rate": self._shared.follower_quota.rate}
 
     def _isr_changes(self) -> Values:
         leading = self._broker.leading

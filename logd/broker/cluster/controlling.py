@@ -197,6 +197,7 @@ def image_of(broker: int, found: LiveBroker) -> BrokerImage:
         id=broker,
         epoch=found.epoch,
         rack=found.registration.rack,
+        is_shutting_down=found.registration.is_shutting_down,
         endpoints=tuple(
             Endpoint(each.listener, each.host, each.port, each.security_protocol)
             for each in found.registration.endpoints

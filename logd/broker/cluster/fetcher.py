@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from logd.backoff import Backoff
 from logd.broker.cluster.following import Following
 from logd.broker.cluster.peer_connections import version_of
+from logd.broker.cluster.replication_quota import ReplicationQuota
 from logd.broker.partition import Partition
 from logd.broker.rounds import report
 from logd.client.fetcher.session import NO_SESSION, FetchSession
@@ -42,6 +43,8 @@ EARLIEST_LOCAL, LATEST = -4, -1
 """Timestamps that ask ListOffsets for where a log begins and ends."""
 FIRST_BACKOFF_S = 0.05
 """Beyond it up to replica.fetch.backoff.ms."""
+THROTTLED_S = 0.1
+"""For how long what is throttled is not asked for, before it is looked again."""
 _BASE_OFFSET_BYTES = 8
 _NO_SUCH_SESSION = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
 
@@ -92,7 +95,7 @@ class Truncating(Protocol):
 
 class ReplicaFetcher:
     """Of the partitions that broker `leader` leads. `node_id` and `broker_epoch` are this broker's own
-    (KIP-903); `discard` has files deleted.
+    (KIP-903); `discard` has files deleted; `quota` is what may come of partitions that are throttled.
     """
 
     def __init__(
@@ -106,8 +109,10 @@ class ReplicaFetcher:
         discard: Callable[[Sequence[Deletion]], None],
         settings: FetcherSettings,
         now_ms: Callable[[], int],
+        quota: ReplicationQuota | None = None,
     ) -> None:
         self.leader = leader
+        self._quota = quota
         self.following: dict[TopicPartition, Following] = {}
         self._node_id = node_id
         self._broker_epoch = broker_epoch
@@ -194,6 +199,8 @@ class ReplicaFetcher:
         now = self._loop.time()
         while self._due and self._due[0][0] <= now:
             self._look_at(heappop(self._due)[1])
+        if self._quota is not None and self._quota.is_exceeded:
+            self._hold_back(self._quota)
         if self._wanted:
             await self._fetch()
             return
@@ -202,6 +209,15 @@ class ReplicaFetcher:
             await asyncio.wait_for(self._news.wait(), wait_s)
         except TimeoutError:
             pass
+
+    def _hold_back(self, quota: ReplicationQuota) -> None:
+        """Ask for nothing of what is throttled, unless it is in sync."""
+        again = self._loop.time() + THROTTLED_S
+        for tp, following in tuple(self._wanted.items()):
+            throttled = following.partition.config.follower_replication_throttled_replicas
+            if following.is_behind and quota.covers(throttled, tp.partition):
+                following.not_before = again
+                self._look_at(tp)
 
     def _look_at(self, tp: TopicPartition) -> None:
         """Whether the partition is to be fetched now, or something else has to happen first."""
@@ -389,8 +405,14 @@ class ReplicaFetcher:
         following.not_before = 0.0
         following.failures = 0
         following.lag = max(0, came.high_watermark - partition.log_end_offset)
+        following.is_behind = following.lag > 0
+        if self._quota is not None and self._quota.is_set:
+            throttled = partition.config.follower_replication_throttled_replicas
+            if self._quota.covers(throttled, partition.index):
+                self._quota.record(len(records))
         if core.appended(came.high_watermark):
             partition.advance_high_watermark()
         start = min(came.log_start_offset, partition.high_watermark)
         if start > partition.log_start_offset:
             self._discard(partition.delete_records_before(start))
+            self._touched[following.tp] = None  # the leader is to hear of it

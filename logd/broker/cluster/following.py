@@ -9,10 +9,21 @@ from logd.replication import Fetch, Follower, Next
 class Following:
     """`core` says what comes next; `version` grows with every truncation: an answer to a question before it
     counts no more. `not_before`: the end of a backoff, in the loop's time, after so many `failures` in a row.
-    `lag`: committed records not copied yet, as of the last answer.
+    `lag`: committed records not copied yet, as of the last answer; `is_behind`: whether there were such, or it
+    has had no answer yet.
     """
 
-    __slots__ = ("core", "failures", "lag", "not_before", "partition", "topic_id", "tp", "version")
+    __slots__ = (
+        "core",
+        "failures",
+        "is_behind",
+        "lag",
+        "not_before",
+        "partition",
+        "topic_id",
+        "tp",
+        "version",
+    )
 
     def __init__(self, partition: Partition, core: Follower) -> None:
         self.partition = partition
@@ -22,6 +33,7 @@ class Following:
         self.not_before = 0.0
         self.failures = 0
         self.lag = 0
+        self.is_behind = True
         self.version = 0
 
     @property

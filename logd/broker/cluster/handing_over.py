@@ -1,8 +1,9 @@
 """Controlled shutdown: while it still serves, a broker has others lead what it leads (`hand_over`).
 
 It asks the controller again and again, since in-sync replicas may come meanwhile. A controller gives up its
-role first: whoever is elected next does not know that this broker goes before it is told. Where all brokers
-stop at the same time nobody is left to be told, until one of them stands again and finds that none stays.
+role first. That the broker goes stands in its registration as well, so that whoever is elected next knows it.
+Where all brokers stop at the same time nobody is left to be told, until one of them stands again and finds
+that none stays.
 
 The time is limited in which the controller leaves something with this broker, or there is none. A controller
 that hangs has a limit of its own: it is one until its session is over, and then the next one is asked.
@@ -73,6 +74,7 @@ class HandingOver:
             if not has_stood_down:
                 has_stood_down = True
                 await member.stand_down()
+                await member.say_leaving()
             try:
                 remaining = await self._ask()
             except MillstreamError as error:

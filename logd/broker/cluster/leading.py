@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from logd.broker.cluster.isr_changes import AskController, IsrChanges
 from logd.broker.cluster.led import Led
+from logd.broker.cluster.low_watermarks import LowWatermarks
+from logd.broker.cluster.replication_quota import ReplicationQuota, ThrottledFetch
 from logd.broker.partition import Partition
 from logd.broker.rounds import Rounds
 from logd.errors import ErrorCode, KafkaError
-from logd.replication import Leader, LeaderSettings
+from logd.replication import Leader, LeaderSettings, Progress
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class Leading:
-    """`own` are this broker's id and epoch; `lease` says whether it surely has them still."""
+    """`own` are this broker's id and epoch; `lease` says whether it surely has them still; `quota` is what
+    followers may take that are throttled.
+    """
 
     def __init__(
         self,
@@ -31,6 +35,7 @@ class Leading:
         now_ms: Callable[[], int],
         replica_lag_time_max_ms: int,
         lease: Callable[[], bool] = lambda: True,
+        quota: ReplicationQuota | None = None,
     ) -> None:
         self.led: dict[TopicPartition, Led] = {}
         self._image = image
@@ -39,6 +44,8 @@ class Leading:
         self._lease = lease
         self._lag_ms = replica_lag_time_max_ms
         self.isr_changes = IsrChanges(ask, own=own, now_ms=now_ms, look=self._look)
+        self.quota = quota
+        self.low_watermarks = LowWatermarks(image.brokers)
         self._rounds = Rounds()
         self._rounds.every(replica_lag_time_max_ms / 2, self._tick)
 
@@ -83,7 +90,8 @@ class Leading:
 
     def unlead(self, tp: TopicPartition) -> None:
         """Somebody else leads it, or nobody."""
-        self.led.pop(tp, None)
+        if self.led.pop(tp, None) is not None:
+            self.low_watermarks.give_up(tp)
 
     def _settings(self, partition: Partition) -> LeaderSettings:
         return LeaderSettings(
@@ -119,10 +127,41 @@ class Leading:
             log_start_offset=asked.log_start_offset,
         )
         self._look(led)
+        if self.low_watermarks:
+            self.low_watermarks.look(led)
+
+    def throttle(self, follower: int) -> ThrottledFetch | None:
+        """For a fetch of this follower; None if nothing is throttled."""
+        if self.quota is None or not self.quota.is_set:
+            return None
+        return ThrottledFetch(self.quota, partial(self._is_in_sync, follower))
+
+    def _is_in_sync(self, follower: int, partition: Partition) -> bool:
+        led = self.led.get(partition.tp)
+        return led is not None and follower in led.core.isr
+
+    def readable_from(self, partition: Partition, offset: int) -> Sequence[Progress]:
+        """Who has ``offset`` besides this broker, as `Leader.readable_from`; but nobody who wants to stop."""
+        led = self.led.get(partition.tp)
+        if led is None:
+            return ()
+        brokers = self._image.brokers
+        return [
+            follower
+            for follower in led.core.readable_from(offset)
+            if (known := brokers.get(follower.broker_id)) is not None and not known.is_shutting_down
+        ]
 
     def heard(self, changes: Iterable[Change]) -> None:
-        """Behind changes of the image: who could not join before its broker was known may join now."""
-        if not any(change["type"] == "broker" for change in changes):
+        """Behind changes of the image: who could not join before its broker was known may join now, and who
+        is gone is not waited for.
+        """
+        kinds = {change["type"] for change in changes}
+        if "broker-gone" in kinds:
+            for tp in self.low_watermarks.awaited:
+                if (awaited := self.led.get(tp)) is not None:
+                    self.low_watermarks.look(awaited)
+        if "broker" not in kinds:
             return
         now_ms = self._now_ms()
         for led in self.led.values():

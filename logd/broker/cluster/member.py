@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from logd.backoff import Backoff
@@ -87,9 +88,15 @@ class Member:
         self._inbox = Inbox(image)
         self._registered_with = self._lease = NO_LEASE
         self._taking = asyncio.Lock()
+        self._is_leaving = False
         self._is_told = asyncio.Event()
         self._registrar = Registrar(
-            session, node_id, registration, now_ms, self._registered, self._registration_failed
+            session,
+            node_id,
+            lambda: replace(registration(), is_shutting_down=self._is_leaving),
+            now_ms,
+            self._registered,
+            self._registration_failed,
         )
         self._candidate = Candidate(session, node_id, self._controller_changed, now_ms)
         self._controlling: Controlling | None = None
@@ -121,6 +128,14 @@ class Member:
             if int(name) != self.node_id and not (known is not None and known.is_shutting_down):
                 return True
         return False
+
+    async def say_leaving(self) -> None:
+        """Have every controller there may be know that this broker wants to stop, as long as it is there."""
+        self._is_leaving = True
+        try:
+            await self._registrar.say_again()
+        except ZooKeeperError as error:
+            log.info("broker %d wants to stop, which ZooKeeper has not heard: %s", self.node_id, error)
 
     async def stand_down(self) -> None:
         """Have another broker be the controller from now on. ZooKeeperError."""

@@ -27,6 +27,16 @@ class LeaderRole:
         """What all in-sync replicas have."""
         return self.core.high_watermark
 
+    @property
+    def leader_high_watermark(self) -> int:
+        """It is the leader."""
+        return self.core.high_watermark
+
+    @property
+    def epoch_start_offset(self) -> int:
+        """The log's end when it became leader."""
+        return self.core.epoch_start_offset
+
     def appended(self, log_end_offset: int) -> None:
         """Followers are asked for more by this."""
         self.core.appended(log_end_offset, self._now_ms())
@@ -44,6 +54,16 @@ class FollowerRole:
     def high_watermark(self) -> int:
         """The leader's, as far as it is known and the log goes."""
         return self.core.high_watermark
+
+    @property
+    def leader_high_watermark(self) -> int:
+        """As of its last answer."""
+        return self.core.leader_high_watermark
+
+    @property
+    def epoch_start_offset(self) -> int:
+        """Another broker leads it."""
+        return 0
 
     @property
     def is_leased(self) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from logd.broker.closest import Closest
 from logd.broker.cluster.assignment import Assignment
 from logd.broker.cluster.failed_folders import FailedFolders
 from logd.broker.cluster.fetcher import FetcherSettings, ReplicaFetcher
@@ -20,11 +21,13 @@ from logd.broker.cluster.handing_over import HandingOver
 from logd.broker.cluster.leading import Leading
 from logd.broker.cluster.member import Member
 from logd.broker.cluster.peer_connections import PeerConnections
+from logd.broker.cluster.replication_quota import ReplicationQuota
 from logd.broker.partition import Partition
 from logd.broker.peers import Cluster
 from logd.broker.producer_id_blocks import BlocksAhead
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.topic import GROUP_OFFSETS, TRANSACTION_STATE
+from logd.config.replication import RACK_AWARE
 from logd.errors import ConfigError, ErrorCode, KafkaError, MillstreamError, error_for
 from logd.metadata.image import BrokerImage, Change, ClusterImage
 from logd.metadata.zookeeper import cluster, moving
@@ -66,6 +69,8 @@ class Shared:
         self._assignment: Assignment | None = None
         self._blocks: BlocksAhead | None = None
         self._failed_folders: FailedFolders | None = None
+        self.follower_quota: ReplicationQuota
+        """What may be copied of partitions that are throttled; `equip` comes first."""
 
     async def open(self, broker: Broker, folders: Mapping[Path, FolderIdentity]) -> str:
         """Reach ZooKeeper; the id of the cluster that is kept there, a new one for new log folders.
@@ -179,7 +184,15 @@ class Shared:
             now_ms=lambda: int(broker.loop.time() * 1000),
             replica_lag_time_max_ms=broker.config.replica_lag_time_max_ms,
             lease=lambda: member.is_leased,
+            quota=ReplicationQuota(
+                broker.node_id, lambda: broker.config.leader_replication_throttled_rate, broker.loop.time
+            ),
         )
+        self.follower_quota = ReplicationQuota(
+            broker.node_id, lambda: broker.config.follower_replication_throttled_rate, broker.loop.time
+        )
+        if broker.config.replica_selector_class == RACK_AWARE:
+            broker.closest = Closest(leading, broker.cluster, broker.config.broker_rack)
         fetchers = Fetchers(lambda leader: self._fetcher(broker, member, leader))
         self._assignment = Assignment(broker.node_id, leading, fetchers, _Coordinators(broker))
         broker.catalog.join(self._assignment, topics_deleted=lambda names: _forget_topics(broker, names))
@@ -199,6 +212,7 @@ class Shared:
             discard=broker.housekeeping.discard,
             settings=FetcherSettings.of(broker.config),
             now_ms=broker.now_ms,
+            quota=self.follower_quota,
         )
 
     async def join(self) -> None:

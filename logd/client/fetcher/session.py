@@ -66,6 +66,7 @@ class Asked(NamedTuple, Generic[P]):
     fetch_offset: int
     leader_epoch: int
     fetch_epoch: int
+    own_log_start: int
     topic_id: bytes
     version: int
     held: P
@@ -74,7 +75,13 @@ class Asked(NamedTuple, Generic[P]):
     def of(cls, held: P) -> Asked[P]:
         """What is to be said now."""
         return Asked(
-            held.fetch_offset, held.leader_epoch, held.fetch_epoch, held.topic_id, held.version, held
+            held.fetch_offset,
+            held.leader_epoch,
+            held.fetch_epoch,
+            held.own_log_start,
+            held.topic_id,
+            held.version,
+            held,
         )
 
 
@@ -129,7 +136,7 @@ class FetchSession(Generic[P]):
             if now is None:
                 continue
             self.asked[tp] = now
-            if before is None or before[:3] != now[:3]:
+            if before is None or before[:4] != now[:4]:
                 self._ask(tp, now, topics)
             if before is not None and before.held is not now.held:
                 now.held.succeed(before.held)
@@ -147,7 +154,7 @@ class FetchSession(Generic[P]):
                 current_leader_epoch=asked.leader_epoch,
                 fetch_offset=asked.fetch_offset,
                 last_fetched_epoch=asked.fetch_epoch,
-                log_start_offset=asked.held.own_log_start,
+                log_start_offset=asked.own_log_start,
                 partition_max_bytes=self._partition_max_bytes,
             )
         )

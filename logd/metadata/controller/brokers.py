@@ -39,7 +39,7 @@ def change_brokers(
     """Brokers registered, and brokers whose registration is gone; both at once, as they were seen.
 
     One that is known under a lower epoch has been away in between. One known under a higher epoch is old
-    news; one under the same epoch has changed its endpoints or rack at most.
+    news; one under the same epoch has changed its endpoints or rack at most, or shuts down.
     """
     changes: list[Change] = []
     brokers: dict[int, BrokerImage | None] = {}
@@ -58,7 +58,9 @@ def change_brokers(
             _touch(touched, image.holds(new.id), new.id)
         elif new.epoch == known.epoch:
             updated = replace(
-                new, is_shutting_down=known.is_shutting_down, offline_log_dirs=known.offline_log_dirs
+                new,
+                is_shutting_down=known.is_shutting_down or new.is_shutting_down,
+                offline_log_dirs=known.offline_log_dirs,
             )
             changes += [updated.as_change()] if updated != known else []
     return _settled(image, changes, touched, live, unclean_allowed)
@@ -72,7 +74,7 @@ def take_over(
 ) -> Decision[None]:
     """A new controller's first decision, on an image just loaded with the brokers that are alive.
 
-    Brokers have to say again that they are shutting down, and what they hold in log folders that failed.
+    Brokers have to say again what they hold in log folders that failed.
     Brokers may have gone while there was no controller; partitions without a leader, and reassignments, are
     gone on with. ``restarted`` by broker: partitions whose state may be from before the broker registered,
     so that it may be behind. A store that keeps ``broker`` changes knows exactly: everything held by those

@@ -148,6 +148,12 @@ class Registrar:
         self._task.add_done_callback(report)
         return first
 
+    async def say_again(self) -> None:
+        """What the broker says of itself has changed: the same registration has it. ZooKeeperError."""
+        if self._last is not None and self._last.lease is self._session.lease:
+            data = znodes.encode_registration(self._registration(), self._wall_clock_ms())
+            await self._session.set(paths.broker(self._broker_id), data)
+
     async def stop(self) -> None:
         """Register no more, and take the registration back."""
         if self._task is not None:

@@ -198,7 +198,7 @@ def broker_change(broker_id: int, broker: znodes.Registration, epoch: int) -> Ch
         "epoch": epoch,
         "rack": broker.rack,
         "endpoints": [list(endpoint) for endpoint in broker.endpoints],
-        "is_shutting_down": False,
+        "is_shutting_down": broker.is_shutting_down,
         "offline_log_dirs": [],
     }
 

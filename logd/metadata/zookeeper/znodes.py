@@ -80,11 +80,16 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """What a broker says of itself in `/brokers/ids/N`. `features` as they came: nothing acts on them."""
+    """What a broker says of itself in `/brokers/ids/N`. `features` as they came: nothing acts on them.
+
+    ``is_shutting_down`` is ours, as `millstream_is_shutting_down`, and only there where it is true: Kafka's
+    controllers forget it, with the next one of them the broker is as any other.
+    """
 
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
     jmx_port: int = -1
+    is_shutting_down: bool = False
     features: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -105,6 +110,8 @@ def encode_registration(broker: Registration, now_ms: int) -> bytes:
     }
     if broker.rack is not None:
         found["rack"] = broker.rack
+    if broker.is_shutting_down:
+        found[_SHUTTING_DOWN] = True
     return _encode(found)
 
 
@@ -120,7 +127,11 @@ def decode_registration(broker_id: int, data: bytes) -> Registration:
         protocols = {name.upper(): protocol for name, protocol in found.protocols.items()}
         endpoints = tuple(_endpoint(path, data, text, protocols) for text in found.endpoints)
     return Registration(
-        endpoints=endpoints, rack=found.rack, jmx_port=found.jmx_port, features=found.features or {}
+        endpoints=endpoints,
+        rack=found.rack,
+        jmx_port=found.jmx_port,
+        is_shutting_down=found.is_shutting_down,
+        features=found.features or {},
     )
 
 
@@ -267,7 +278,13 @@ class _ClusterId(msgspec.Struct):
     id: str
 
 
-class _Registration(msgspec.Struct, rename={"protocols": "listener_security_protocol_map"}):
+_SHUTTING_DOWN = "millstream_is_shutting_down"
+
+
+class _Registration(
+    msgspec.Struct,
+    rename={"protocols": "listener_security_protocol_map", "is_shutting_down": _SHUTTING_DOWN},
+):
     version: int
     jmx_port: int
     host: str | None = None
@@ -275,6 +292,7 @@ class _Registration(msgspec.Struct, rename={"protocols": "listener_security_prot
     endpoints: tuple[str, ...] = ()
     rack: str | None = None
     protocols: dict[str, str] = {}
+    is_shutting_down: bool = False
     features: dict[str, Any] | None = None
 
 

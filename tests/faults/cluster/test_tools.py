@@ -23,6 +23,7 @@ from tests.support.waiting import wait_for
 
 SESSION_MS = 10_000
 """Who is killed is thought to be there for so long, which gives a tool time to start."""
+SIDES = "leader", "follower"
 PARTITION = re.compile(r"\tPartition: (\d+)\tLeader: (\S+)\tReplicas: (\S+)\tIsr: (\S+)\t")
 
 pytestmark = depth.deep
@@ -166,6 +167,67 @@ def test_partitions_are_given_to_other_brokers(cluster: Cluster, tools: Tools, t
     found = tools.described("--topic", topic)
     assert {each: list(map(int, state[1].split(","))) for each, state in found.items()} == wanted
     wait_for(lambda: cluster.is_in_sync(topic))
+
+
+def test_a_throttled_reassignment(cluster: Cluster, tools: Tools, tmp_path: Path) -> None:
+    """Java's tool and ours print and set the same, and take it away when all has moved."""
+    topic = tools.topic("throttled", "1:2,2:3")
+    plan = tmp_path / "plan.json"
+    plan.write_text(
+        json.dumps(
+            {
+                "version": 1,
+                "partitions": [
+                    {"topic": topic, "partition": 0, "replicas": [2, 3]},
+                    {"topic": topic, "partition": 1, "replicas": [2, 1, 3]},
+                ],
+            }
+        )
+    )
+    given = "--reassignment-json-file", plan
+    said = tools("reassign-partitions", "--execute", *given, "--throttle", 1_000_000)
+    assert (
+        "\nWarning: You must run --verify periodically, until the reassignment completes, to ensure the "
+        "throttle is removed.\nThe inter-broker throttle limit was set to 1000000 B/s\n"
+        f"Successfully started partition reassignments for {topic}-0,{topic}-1\n"
+    ) in said
+    assert throttles(tools, topic) == {
+        "leader.replication.throttled.replicas": {"0:1", "0:2", "1:2", "1:3"},
+        "follower.replication.throttled.replicas": {"0:3", "1:1"},
+        **{
+            f"{broker} {side}.replication.throttled.rate": {"1000000"}
+            for broker in (1, 2, 3)
+            for side in SIDES
+        },
+    }
+    done = f"""\
+Status of partition reassignment:
+Reassignment of partition {topic}-0 is completed.
+Reassignment of partition {topic}-1 is completed.
+
+Clearing broker-level throttles on brokers 1,2,3
+Clearing topic-level throttles on topic {topic}
+"""
+    verified: list[str] = []
+
+    def is_complete() -> bool:
+        verified.append(tools("reassign-partitions", "--verify", *given))
+        return "in progress" not in verified[-1]
+
+    wait_for(is_complete)
+    assert verified[-1].rstrip("\n") == done.rstrip("\n")
+    assert throttles(tools, topic) == {}
+    assert [state[1] for state in tools.described("--topic", topic).values()] == ["2,3", "2,1,3"]
+
+
+def throttles(tools: Tools, topic: str) -> dict[str, set[str]]:
+    """What is set of the topic, and of the brokers, by the broker's id in front."""
+    found: dict[str, set[str]] = {}
+    for kind, name in (("topics", topic), *(("brokers", str(broker)) for broker in (1, 2, 3))):
+        said = tools("configs", "--describe", "--entity-type", kind, "--entity-name", name)
+        for key, value in re.findall(r"^  ([a-z.]+\.throttled\.[a-z]+)=(\S*) ", said, re.M):
+            found[key if kind == "topics" else f"{name} {key}"] = set(value.split(","))
+    return found
 
 
 def test_a_reassignment_to_who_is_gone_is_called_off(cluster: Cluster, tools: Tools, tmp_path: Path) -> None:

@@ -24,7 +24,13 @@ class FakeRole:
 
     def __init__(self, high_watermark: int = 0) -> None:
         self.high_watermark = high_watermark
+        self.epoch_start_offset = 0
         self.ends: list[int] = []
+
+    @property
+    def leader_high_watermark(self) -> int:
+        """See `ReplicationRole`."""
+        return self.high_watermark
 
     @property
     def is_leased(self) -> bool:

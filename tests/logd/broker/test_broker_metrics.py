@@ -170,6 +170,7 @@ def test_prometheus_reads_all_of_them(tmp_path: Path) -> None:
                 "LogManager",
                 "Log",
                 "FetchSessionCache",
+                "BrokerTopicMetrics",
                 "RequestMetrics",
                 "DelayedOperationPurgatory",
                 "receive-buffers",

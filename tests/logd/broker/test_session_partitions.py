@@ -25,13 +25,13 @@ PRODUCER = 7
 def visits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The partitions that were looked up, one after the other."""
     looked_up: list[int] = []
-    find = Topic.partition
+    find = Topic.readable
 
-    def count(topic: Topic, index: int, *arguments: int) -> Any:
+    def count(topic: Topic, index: int) -> Any:
         looked_up.append(index)
-        return find(topic, index, *arguments)
+        return find(topic, index)
 
-    monkeypatch.setattr(Topic, "partition", count)
+    monkeypatch.setattr(Topic, "readable", count)
     return looked_up
 
 

@@ -17,9 +17,10 @@ __all__ = ["bench"]
 WAITERS = 8
 
 
-def asking(topic: str = "t") -> FetchRequest:
-    asked = FetchTopic(topic=topic, partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])
-    return FetchRequest(max_wait_ms=LONG, min_bytes=1, max_bytes=1 << 20, topics=[asked])
+def asking(topic: str = "t", **asked: int) -> FetchRequest:
+    partition = FetchPartition(**{"partition": 0, "partition_max_bytes": 1 << 20, **asked})
+    wanted = FetchTopic(topic=topic, partitions=[partition])
+    return FetchRequest(max_wait_ms=LONG, min_bytes=1, max_bytes=1 << 20, topics=[wanted])
 
 
 def test_one_that_fails_does_not_keep_the_others_waiting(
@@ -164,20 +165,27 @@ def test_who_hangs_up_leaves_nothing_behind(bench: Bench) -> None:
 
 @pytest.mark.parametrize("in_session", [False, True])
 def test_whoever_waits_hears_at_once_that_another_broker_leads(bench: Bench, in_session: bool) -> None:
+    """As they say in which leader epoch they know it; who does not say reads what there is (KIP-392)."""
     bench.create("t")
-    session, answers = Session(bench), list[Any]()
+    session, answers, unaware = Session(bench), list[Any](), list[Any]()
     session.fetch({("t", 0): 0})
+    (held,) = session.held.partitions.values()
+    held.asked = held.asked._replace(current_leader_epoch=0)
 
     async def run() -> None:
-        bench.wait(session.request(max_wait_ms=LONG) if in_session else asking(), answers)
+        knowing = asking(current_leader_epoch=0)
+        bench.wait(session.request(max_wait_ms=LONG) if in_session else knowing, answers)
+        waiting = bench.wait(asking(), unaware)
         partition = bench.partition("t")
-        partition.is_leader = False
+        partition.is_leader, partition.leader_epoch = False, 1
         partition.wake_waiters()
         await turns()
+        waiting.cancel()
 
     bench.runner.run(run())
     (answer,) = answers
-    assert by_partition(answer)["t", 0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert by_partition(answer)["t", 0].error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert not unaware
 
 
 @pytest.mark.parametrize("in_session", [True, False])

@@ -44,6 +44,27 @@ def test_a_partition_may_go_where_it_is(on: On, tmp_path: Path) -> None:
     assert on.rows("partition", "reassignments") == []
 
 
+def test_a_throttle_is_set_and_taken_away(on: On) -> None:
+    kept = on.done("partition", "reassign", "t:0=1", "--throttle", 1000)
+    assert kept.stderr == "the throttle stays: millstream partition unthrottle t\n"
+    assert throttles(on) == {
+        "leader.replication.throttled.replicas": "0:1",
+        "leader.replication.throttled.rate": "1000",
+        "follower.replication.throttled.rate": "1000",
+    }
+    on.done("partition", "unthrottle", "t")
+    assert throttles(on) == {}
+    gone = on.done("partition", "reassign", "t:0=1", "--throttle", 1000, "--wait")
+    assert gone.stderr == ""
+    assert throttles(on) == {}
+    assert on("partition", "reassign", "t:0", "--cancel", "--throttle", 1000).exit_code == Status.USAGE
+
+
+def throttles(on: On) -> dict[str, str]:
+    rows = [*on.rows("config", "describe", "topic", "t"), *on.rows("config", "describe", "broker", 1)]
+    return {row["key"]: row["value"] for row in rows if ".throttled." in row["key"] and row["value"]}
+
+
 def test_what_is_refused(on: On, tmp_path: Path) -> None:
     refused = on("partition", "reassign", "t:0=2")
     assert refused.exit_code == Status.FAILED

@@ -22,7 +22,7 @@ SESSION_MS = 2_000
 
 
 class Brokers:
-    """As an async context manager; all of them are up then."""
+    """As an async context manager; all of them are up then. In settings `{id}` stands for a broker's own."""
 
     def __init__(
         self, zookeeper: str, folder: Path, count: int = 3, *, folders: int = 1, **settings: str
@@ -71,7 +71,7 @@ class Brokers:
                 "replica.fetch.wait.max.ms": "50",
                 "replica.fetch.backoff.ms": "20",
                 "millstream.cluster.preview": "true",
-                **self._settings,
+                **{key: value.replace("{id}", str(id_)) for key, value in self._settings.items()},
                 **{name.replace("_", "."): value for name, value in other.items()},
             }
         ).config

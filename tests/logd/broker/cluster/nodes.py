@@ -82,7 +82,9 @@ class Node:
                 peers=self.peers,
                 truncations=broker.truncations,
                 discard=broker.housekeeping.discard,
-                settings=FetcherSettings(replica_fetch_wait_max_ms=50, replica_fetch_backoff_ms=20),
+                settings=FetcherSettings(
+                    replica_fetch_wait_max_ms=self.cluster.fetch_wait_ms, replica_fetch_backoff_ms=20
+                ),
                 now_ms=broker.now_ms,
             )
         )
@@ -124,13 +126,18 @@ class Node:
 
 
 class Nodes:
-    """As an async context manager; `lag_ms` is replica.lag.time.max.ms."""
+    """As an async context manager; `lag_ms` is replica.lag.time.max.ms, `fetch_wait_ms`
+    replica.fetch.wait.max.ms.
+    """
 
-    def __init__(self, folder: Path, count: int = 3, *, lag_ms: int = 60_000, **settings: str) -> None:
+    def __init__(
+        self, folder: Path, count: int = 3, *, lag_ms: int = 60_000, fetch_wait_ms: int = 50, **settings: str
+    ) -> None:
         self.image = ClusterImage()
         self.controller = Controller(self.image, epoch=1)
         self.settings = {name.replace("_", "."): value for name, value in settings.items()}
         self.lag_ms = lag_ms
+        self.fetch_wait_ms = fetch_wait_ms
         self.can_ask = True
         self._epochs = 0
         self.nodes = {id_: Node(self, id_, folder / str(id_)) for id_ in range(1, count + 1)}

@@ -36,6 +36,8 @@ def test_brokers_tell_of_their_replicas_and_of_the_cluster(zookeeper: str, tmp_p
                 "KafkaController",
                 "SessionExpireListener",
                 "ReplicaFetcherManager",
+                "LeaderReplication",
+                "FollowerReplication",
                 "cluster-updates",
                 "isr-changes",
                 "replica-fetchers",

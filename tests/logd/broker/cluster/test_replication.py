@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from logd.client import BatchProducer, Client
+from logd.client.fetcher.offsets import EARLIEST, LATEST, list_offsets
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError
 from logd.records import build_batch
 from logd.replication import Standby
 from logd.wire import Message
+from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from logd.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.logd.broker.cluster.nodes import TOPIC, TP, Node, Nodes
+from tests.support.raw_client import RawClient
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
@@ -251,5 +254,49 @@ def test_a_client_produces_through_elections(tmp_path: Path) -> None:
                     await (await producer.send(TOPIC, 0, [(n, None, b"%d" % n, ())]))
             await nodes.until(nodes.are_equal)
             assert nodes.nodes[2].partition.high_watermark == 50
+
+    run(test)
+
+
+def test_the_latest_offset_is_not_told_before_it_is_known_again(tmp_path: Path) -> None:
+    """Behind an election: a new leader told consumers less than others had read already (KIP-207)."""
+
+    def ask(port: int, timestamp: int, version: int, replica_id: int = -1) -> tuple[int, int]:
+        asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+        topic = ListOffsetsTopic(name=TOPIC, partitions=[asked])
+        with RawClient(port) as client:
+            answer = client.request(ListOffsetsRequest(replica_id=replica_id, topics=[topic]), version)
+        ((found,),) = (topic.partitions for topic in answer.topics)
+        return found.error_code, found.offset
+
+    async def test() -> None:
+        async with Nodes(tmp_path) as nodes:
+            await nodes.create_topic()
+            leader = nodes.leader
+            await acknowledged(leader, "committed")
+            for other in (2, 3):
+                nodes.nodes[other].assignment._fetchers.unfollow(TP)
+            for value in (b"fetched by what is asked already", b"not fetched"):
+                leader.partition.produce(memoryview(build_batch([(2000, None, value, ())])), 2000, 1)
+            elected = dataclasses.replace(nodes.state, leader_epoch=1, partition_epoch=1)
+            leader.assignment.assign(leader.partition, elected)
+            port = leader.embedded.broker.endpoint.port
+
+            async def found(timestamp: int, version: int = 7, **by: int) -> tuple[int, int]:
+                return await asyncio.to_thread(ask, port, timestamp, version, **by)
+
+            unknown = ErrorCode.OFFSET_NOT_AVAILABLE, -1
+            assert await found(LATEST) == await found(LATEST, 5) == await found(1500) == unknown
+            assert await found(LATEST, 4) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+            assert await found(EARLIEST) == await found(1000) == (0, 0)
+            assert await found(3000) == (0, -1)
+            assert await found(LATEST, replica_id=2) == (0, 3)
+            async with Client(f"127.0.0.1:{port}") as client:
+                waiting = asyncio.ensure_future(list_offsets(client, {TP: LATEST}))
+                for other in (2, 3):
+                    node = nodes.nodes[other]
+                    node.assignment.assign(node.partition, elected)
+                assert (await waiting)[TP].offset == 3
+                assert await found(LATEST) == (0, 3)
 
     run(test)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from logd.client import Admin, BatchProducer, Client, NewTopic
+from logd.broker.cluster.handing_over import HandingOver
+from logd.client import Admin, BatchProducer, Client, ElectionType, NewTopic
 from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
 
@@ -118,5 +119,30 @@ def test_the_last_broker_waits_for_nobody(zookeeper: str, tmp_path: Path) -> Non
         ) as brokers:
             async with asyncio.timeout(60):
                 await brokers.stop(1)
+
+    asyncio.run(test())
+
+
+def test_the_next_controller_knows_who_wants_to_stop(zookeeper: str, tmp_path: Path) -> None:
+    """It forgot, and had the broker lead again until its session was over."""
+
+    async def test() -> None:
+        async with Brokers(zookeeper, tmp_path) as brokers:
+            await _create(brokers)
+            first = brokers.controller.broker.node_id
+            stops, stays = sorted({1, 2, 3} - {first})
+            broker = brokers.up[stops].broker
+            assert broker.leading is not None
+            await HandingOver(brokers.member(stops), broker.leading, broker.config).run()
+            await brokers.member(first).stand_down()
+            await brokers.until(lambda: brokers.up[stays].broker.catalog.controller is not None)
+            async with Client(f"127.0.0.1:{brokers.up[stays].broker.endpoint.port}") as client:
+                await Admin(client).elect_leaders(ElectionType.PREFERRED, TPS)
+            assert all(each.broker.image.brokers[stops].is_shutting_down for each in brokers.up.values())
+            states = [brokers.up[stays].broker.image.partitions[tp] for tp in TPS]
+            assert all(state.leader != stops and stops not in state.isr for state in states)
+            await brokers.stop(stops)
+            await brokers.start(stops)
+            await brokers.until(lambda: _all_in_sync(brokers))
 
     asyncio.run(test())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import os
 import re
@@ -124,6 +125,16 @@ READ_BY_KAFKA = {
     "isr-change": "[t-1]",
     "consumer-offset": "42",
 }
+
+
+def test_a_broker_that_shuts_down_says_so() -> None:
+    leaving = dataclasses.replace(BROKER, is_shutting_down=True)
+    data = znodes.encode_registration(leaving, 0)
+    assert znodes.decode_registration(5, data) == leaving
+    assert json.loads(data) == {
+        **json.loads(znodes.encode_registration(BROKER, 0)),
+        "millstream_is_shutting_down": True,
+    }
 
 
 def golden() -> list[tuple[str, str, str]]:

@@ -1,0 +1,68 @@
+"""Which replica a consumer is to fetch from in place of the leader: the one in its rack (KIP-392).
+
+What `replica.selector.class` stands for. The leader is asked, and names a follower in sync that has what the
+consumer wants; from then on the consumer asks that one, until its metadata is old or it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from logd.broker.cluster.leading import Leading
+    from logd.broker.cluster_view import ClusterView, Node
+    from logd.broker.partition import Partition
+    from logd.config.listeners import Endpoint
+    from logd.replication import Progress
+
+
+class ReadElsewhere(Exception):
+    """A consumer is to fetch from ``replica``, which is closer to it."""
+
+    def __init__(self, replica: int) -> None:
+        super().__init__()
+        self.replica = replica
+
+
+class Closest:
+    """Kafka's RackAwareReplicaSelector, for the partitions led here. `rack` is this broker's own."""
+
+    def __init__(self, leading: Leading, cluster: ClusterView, rack: str | None) -> None:
+        self._leading = leading
+        self._cluster = cluster
+        self._rack = rack
+
+    def to(self, rack: str, asked_on: Endpoint) -> RackReplicas | None:
+        """For a consumer of this rack that asked on this listener. None: all that is led here it reads here,
+        since this is its rack too, or nobody else's.
+        """
+        if not rack or rack == self._rack:
+            return None
+        nodes = {node.id: node for node in self._cluster.nodes(asked_on) if node.rack == rack}
+        return RackReplicas(self._leading.readable_from, nodes) if nodes else None
+
+
+class RackReplicas:
+    """For one request. `nodes`: the brokers of its rack that are alive."""
+
+    __slots__ = ("_nodes", "_readable_from")
+
+    def __init__(
+        self, readable_from: Callable[[Partition, int], Iterable[Progress]], nodes: dict[int, Node]
+    ) -> None:
+        self._readable_from = readable_from
+        self._nodes = nodes
+
+    def check(self, partition: Partition, offset: int) -> None:
+        """Raise ReadElsewhere where a replica of the rack has ``offset``: the one that is furthest, then the
+        one caught up last, then that of the highest id, as Kafka chooses.
+        """
+        nodes = self._nodes
+        found = [each for each in self._readable_from(partition, offset) if each.broker_id in nodes]
+        if found:
+            raise ReadElsewhere(max(found, key=_merit).broker_id)
+
+
+def _merit(follower: Progress) -> tuple[int, int, int]:
+    return follower.log_end_offset, follower.last_caught_up_ms, follower.broker_id

@@ -1,0 +1,106 @@
+"""How many bytes a second replication may take of a reassignment that is throttled (KIP-73).
+
+Throttled are the replicas that a topic's `leader.replication.throttled.replicas` or
+`follower.replication.throttled.replicas` names, and of them only those not in sync: others would fall
+out. While the rate of the last seconds is above the limit, a leader leaves such partitions out of its answers
+and a follower does not ask for them. What comes in one answer counts when it has come, so that a limit below
+the size of an answer is passed at times, and waited for then.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from logd.config.setting import LONG_MAX
+
+if TYPE_CHECKING:
+    from logd.broker.partition import Partition
+    from logd.records.slice import FileSlice
+
+WINDOWS = 11
+"""Kafka's `replication.quota.window.num`."""
+WINDOW_S = 1.0
+"""And `replication.quota.window.size.seconds`."""
+EVERY_REPLICA = "*"
+
+
+class ReplicationQuota:
+    """Of one side, leader or follower. `limit` gives bytes a second as they are set now, LONG_MAX for none;
+    `now` is a clock (s).
+    """
+
+    def __init__(self, node_id: int, limit: Callable[[], int], now: Callable[[], float]) -> None:
+        self._node_id = node_id
+        self._limit = limit
+        self._now = now
+        self._windows: deque[tuple[float, int]] = deque()
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is a limit at all."""
+        return self._limit() != LONG_MAX
+
+    def covers(self, throttled: tuple[str, ...], partition: int) -> bool:
+        """Whether a topic's setting names this broker's replica of the partition."""
+        if not throttled:
+            return False
+        partitions = _partitions(throttled, self._node_id)
+        return partitions is None or partition in partitions
+
+    def record(self, size: int) -> None:
+        """So many bytes of what is covered were sent, or came."""
+        now, windows = self._now(), self._windows
+        if windows and now - windows[-1][0] < WINDOW_S:
+            began, sum_ = windows[-1]
+            windows[-1] = began, sum_ + size
+        else:
+            windows.append((now, size))
+
+    @property
+    def rate(self) -> float:
+        """Bytes a second, over the windows there are."""
+        now, windows = self._now(), self._windows
+        while windows and now - windows[0][0] >= WINDOWS * WINDOW_S:
+            windows.popleft()
+        if not windows:
+            return 0.0
+        return sum(size for _, size in windows) / max(now - windows[0][0], WINDOW_S)
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether what is covered has to wait."""
+        return self.is_set and self.rate > self._limit()
+
+
+class ThrottledFetch:
+    """One fetch of a follower, where there is a limit. `size` is what was read for it of partitions that the
+    quota covers, to be recorded when it is sent.
+    """
+
+    __slots__ = ("_is_in_sync", "quota", "size")
+
+    def __init__(self, quota: ReplicationQuota, is_in_sync: Callable[[Partition], bool]) -> None:
+        self.quota = quota
+        self.size = 0
+        self._is_in_sync = is_in_sync
+
+    def let_through(self, partition: Partition, piece: FileSlice) -> FileSlice | None:
+        """What was read, or None if it has to wait."""
+        quota = self.quota
+        if quota.covers(partition.config.leader_replication_throttled_replicas, partition.index):
+            if quota.is_exceeded and not self._is_in_sync(partition):
+                return None
+            self.size += piece.length
+        return piece
+
+
+@lru_cache(maxsize=256)
+def _partitions(throttled: tuple[str, ...], node_id: int) -> frozenset[int] | None:
+    """Those of which this broker's replica is named, as PARTITION:BROKER; None: all."""
+    if EVERY_REPLICA in throttled:
+        return None
+    pairs = (each.split(":") for each in throttled if each)
+    return frozenset(int(partition) for partition, broker in pairs if int(broker) == node_id)
