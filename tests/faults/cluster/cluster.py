@@ -5,7 +5,8 @@
         cluster.kill(cluster.controller)
 
 With a `Network` everything between brokers, and between them and ZooKeeper, goes through it; clients reach
-brokers as ever. Ports are chosen beforehand and stay: a broker that comes back is where clients look for it.
+brokers as ever. With `Hosts` each broker is on the one called by its id. Ports are chosen beforehand and stay: a
+broker that comes back is where clients look for it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from logd.errors import ErrorCode
 from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tests.support.hosts import Hosts
 from tests.support.logd_process import LogdProcess
 from tests.support.network import Network
 from tests.support.ports import free_port
@@ -58,6 +60,7 @@ class Cluster:
         count: int = 3,
         *,
         network: Network | None = None,
+        hosts: Hosts | None = None,
         of_one: Mapping[int, Mapping[str, object]] | None = None,
         **settings: object,
     ) -> None:
@@ -79,6 +82,8 @@ class Cluster:
             broker.port = free_port()
             if network is not None:
                 broker.overrides.update(_through(network, id_, broker.port, zookeeper))
+            if hosts is not None:
+                broker.host, broker.inside = hosts.address(id_), hosts.inside(id_)
 
     def __enter__(self) -> Self:
         try:
@@ -207,7 +212,7 @@ class Cluster:
             nonlocal found
             for broker in self.brokers.values():
                 try:
-                    with RawClient(broker.port) as client:
+                    with RawClient(broker.port, broker.host) as client:
                         request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[name])
                         (answer,) = client.request(request, 4).coordinators
                 except OSError:
@@ -238,7 +243,8 @@ class Cluster:
             name=name, num_partitions=partitions, replication_factor=REPLICAS, configs=given
         )
         wait_for(lambda: len(self.metadata().brokers) == len(self.brokers))
-        with RawClient(self.brokers[self.controller].port) as client:
+        controller = self.brokers[self.controller]
+        with RawClient(controller.port, controller.host) as client:
             (created,) = client.request(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 7).topics
         assert created.error_code in (0, ErrorCode.TOPIC_ALREADY_EXISTS), created.error_message
         wait_for(lambda: self.is_in_sync(name))
@@ -266,6 +272,6 @@ def _through(network: Network, id_: int, port: int, zookeeper: str) -> dict[str,
 def metadata_of(broker: LogdProcess, *topics: str) -> MetadataResponse:
     """As one broker says; OSError."""
     asked = [MetadataRequestTopic(name=topic) for topic in topics] or None
-    with RawClient(broker.port) as client:
+    with RawClient(broker.port, broker.host) as client:
         answer: MetadataResponse = client.request(MetadataRequest(topics=asked), 12)
         return answer

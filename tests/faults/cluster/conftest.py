@@ -15,10 +15,15 @@ TICK_MS = 500
 _numbers = itertools.count(1)
 
 
-def made(folder: Path, servers: int) -> Ensemble:
+def need_zookeeper() -> None:
+    """Skip the test where there is none."""
     if shutil.which("java") is None:
         pytest.skip("ZooKeeper needs Java")
     pytest.importorskip("pyspark")
+
+
+def made(folder: Path, servers: int) -> Ensemble:
+    need_zookeeper()
     return Ensemble(folder, servers, tick_ms=TICK_MS)
 
 
