@@ -5,14 +5,14 @@
         hosts.within("clients", lambda: socket.create_connection((hosts.address(1), port)))
         hosts.silence((1, 2))       # what travels from 1 to 2 is lost; in the other direction nothing is
         hosts.cut((1, 2), (2, 1))   # nor do they find each other's address (ARP)
-        hosts.unplug(2)             # from everybody
+        hosts.unplug(2)             # from everybody; with `take_down` it knows
         hosts.worsen(10)            # each packet is lost with a probability of 10 %, and late
         hosts.heal()
 
-Each host is a network namespace with one interface, a veth whose other end is a port of a bridge; the bridge is
-in a namespace of its own, with the rules that lose packets. The test itself has an interface there, too, and no
-rule but `unplug` parts it from anybody. `silence` is as with `network.Network`, where connections come about
-and what is sent waits: here TCP has to try again, later and later, and connecting takes until somebody gives up.
+Each host is a network namespace with one interface, a veth whose other end is a port of a bridge; that is in
+a namespace of its own, with the rules that lose packets. The test itself has an interface there, too, and no
+rule parts it from anybody. Otherwise than with `network.Network`, where connections come about and what is
+sent waits, TCP has to try again here, later and later, and connecting takes until somebody gives up.
 
 A namespace lives as long as a process in it, and an interface as long as its peer: nothing is left, not even
 of a test that is killed.
@@ -47,13 +47,15 @@ PATH: Final = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 ENVIRONMENT: Final = {**os.environ, "PATH": PATH}
 CLONE_NEWNET: Final = 0x40000000
 LATENCY_MS: Final = 20
-NARROW: Final = "tbf rate 20mbit burst 16kbit latency 100ms".split()
+NARROW: Final = ["tbf", "rate", "20mbit", "burst", "16kbit", "latency", "100ms"]
 """In place of netem's delay: what does not fit waits, and is lost when it waits for longer."""
 
 
 def need_hosts() -> None:
     """Skip the test where namespaces cannot be had, or tools are missing."""
-    if missing := sorted({package for tool, package in NEEDED.items() if shutil.which(tool, path=PATH) is None}):
+    if missing := sorted(
+        {package for tool, package in NEEDED.items() if shutil.which(tool, path=PATH) is None}
+    ):
         pytest.skip(f"{' and '.join(missing)} not installed")
     tried = subprocess.run(["unshare", "--net", "true"], capture_output=True, encoding="utf-8")
     if tried.returncode != 0:
@@ -130,16 +132,24 @@ class Hosts:
     def cut(self, *directions: Direction) -> None:
         """The same, and who does not know the address yet, or any more, does not find it."""
         self.silence(*directions)
-        self._lose(f"arp saddr ip {self.address(one)} arp daddr ip {self.address(two)}" for one, two in directions)
+        self._lose(
+            f"arp saddr ip {self.address(one)} arp daddr ip {self.address(two)}" for one, two in directions
+        )
 
     def unplug(self, *ends: End) -> None:
-        """Nothing comes from there or goes there, also not to or from the test, until `heal`."""
-        self._switch.ip(*(f"link set port{self._numbers[end]} nomaster" for end in ends))
+        """Nothing comes from there or goes there, but for the test's own, until `heal`."""
+        for one, two in (("iifname", "oifname"), ("oifname", "iifname")):
+            self._lose(f'{one} "{self._port(end)}" {two} != "port{TEST}"' for end in ends)
+
+    def take_down(self, *ends: End) -> None:
+        """A host has no network, and knows: also the test does not reach it, until `heal`."""
+        for end in ends:
+            self._spaces[end].ip("link set eth0 down")
 
     def worsen(self, percent: int, *ends: End) -> str:
         """On the way to these hosts, or all, packets are lost and late until `heal`; by what."""
-        ports = [f"port{self._numbers[end]}" for end in ends or self._numbers]
-        late = f"netem delay {LATENCY_MS}ms {LATENCY_MS // 2}ms loss {percent}%".split()
+        ports = [self._port(end) for end in ends or self._numbers]
+        late = ["netem", "delay", f"{LATENCY_MS}ms", f"{LATENCY_MS // 2}ms", "loss", f"{percent}%"]
         if all(self._switch.tries("tc", "qdisc", "replace", "dev", port, "root", *late) for port in ports):
             return "netem"
         for port in ports:
@@ -155,10 +165,13 @@ class Hosts:
     def heal(self) -> None:
         """All is well again; TCP finds out when it tries next."""
         self._switch.run("nft", "-f", "-", stdin=NO_RULES)
-        ports = [f"port{number}" for number in self._numbers.values()]
-        self._switch.ip(*(f"link set {port} master switch" for port in ports))
-        for port in ports:
-            self._switch.tries("tc", "qdisc", "del", "dev", port, "root")
+        for end, space in self._spaces.items():
+            space.ip("link set eth0 up")
+            self._switch.tries("tc", "qdisc", "del", "dev", self._port(end), "root")
+
+    def _port(self, end: End) -> str:
+        """Of the switch."""
+        return f"port{self._numbers[end]}"
 
     def _lose(self, packets: Iterable[str]) -> None:
         rules = [f"add rule bridge faults forward {which} counter drop\n" for which in packets]
@@ -243,9 +256,7 @@ class _Namespace:
 
     def _done(self, command: Sequence[str], stdin: str) -> subprocess.CompletedProcess[str]:
         line = [*self.enter, *command]
-        return subprocess.run(
-            line, input=stdin, capture_output=True, encoding="utf-8", env=ENVIRONMENT
-        )
+        return subprocess.run(line, input=stdin, capture_output=True, encoding="utf-8", env=ENVIRONMENT)
 
     def ip(self, *commands: str) -> None:
         """Several commands of `ip`."""

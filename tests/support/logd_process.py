@@ -36,9 +36,9 @@ class LogdProcess(BrokerProcess):
     """A broker in ``folder``: data in ``folder/data``, its output in ``folder/logd.log``.
 
     ``overrides`` are Kafka's keys; ``node_id`` is 1 unless overridden. ``host``: the address it listens at;
-    ``inside``: what stands in front of its command line (`Hosts.inside`), ``environment``: what is added to the
-    test's own; any of them may be changed before a start. As a context manager it is started,
-    and killed in the end if it still runs. Whenever it has ended its output is searched for tracebacks;
+    ``inside``: what stands in front of its command line (`Hosts.inside`), ``environment``: what is added to
+    the test's own; any of them may be changed before a start. As a context manager it is started, and killed
+    in the end if it still runs. Whenever it has ended its output is searched for tracebacks;
     ``tracebacks`` names the errors of those a test expects.
     """
 

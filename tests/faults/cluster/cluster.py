@@ -5,7 +5,7 @@
         cluster.kill(cluster.controller)
 
 With a `Network` everything between brokers, and between them and ZooKeeper, goes through it; clients reach
-brokers as ever. With `Hosts` each broker is on the one called by its id. Ports are chosen beforehand and stay: a
+brokers as ever. On `Hosts` each is on the one called by its id. Ports are chosen beforehand and stay: a
 broker that comes back is where clients look for it.
 """
 
@@ -59,8 +59,7 @@ class Cluster:
         zookeeper: str,
         count: int = 3,
         *,
-        network: Network | None = None,
-        hosts: Hosts | None = None,
+        network: Network | Hosts | None = None,
         of_one: Mapping[int, Mapping[str, object]] | None = None,
         **settings: object,
     ) -> None:
@@ -78,12 +77,13 @@ class Cluster:
             )
             for id_ in range(1, count + 1)
         }
+        self._in_turn = list(self.brokers.values())
         for id_, broker in self.brokers.items():
             broker.port = free_port()
-            if network is not None:
+            if isinstance(network, Network):
                 broker.overrides.update(_through(network, id_, broker.port, zookeeper))
-            if hosts is not None:
-                broker.host, broker.inside = hosts.address(id_), hosts.inside(id_)
+            elif network is not None:
+                broker.host, broker.inside = network.address(id_), network.inside(id_)
 
     def __enter__(self) -> Self:
         try:
@@ -166,12 +166,15 @@ class Cluster:
     # What is known
 
     def metadata(self, *topics: str) -> MetadataResponse:
-        """As the first broker that answers says."""
-        for broker in self.brokers.values():
+        """As the first broker that answers says; it is asked first the next time."""
+        for broker in self._in_turn:
             try:
-                return metadata_of(broker, *topics)
+                found = metadata_of(broker, *topics)
             except OSError:
                 continue
+            if broker is not self._in_turn[0]:
+                self._in_turn = [broker, *(each for each in self._in_turn if each is not broker)]
+            return found
         raise AssertionError("no broker answers")
 
     def sees(self, broker: LogdProcess, *, gone: int) -> bool:

@@ -48,7 +48,9 @@ class HostedEnsemble(Ensemble):
             lines = settings.read_text().splitlines()
             for number, end in enumerate(ends, 1):
                 own = f"server.{number}="
-                lines = [x.replace("127.0.0.1", hosts.address(end)) if x.startswith(own) else x for x in lines]
+                lines = [
+                    x.replace("127.0.0.1", hosts.address(end)) if x.startswith(own) else x for x in lines
+                ]
             settings.write_text("\n".join(lines) + "\n")
         self.servers = [
             HostedServer(server, hosts, end) for server, end in zip(self.servers, ends, strict=True)

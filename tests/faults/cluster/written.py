@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.faults.cluster.audit import assert_kept
@@ -24,25 +25,24 @@ def written(
     zookeeper: str,
     count: int = 3,
     *,
-    network: Network | None = None,
-    hosts: Hosts | None = None,
+    network: Network | Hosts | None = None,
     of_one: Mapping[int, Mapping[str, object]] | None = None,
     **settings: object,
 ) -> Iterator[tuple[Cluster, list[Writer]]]:
     """A cluster with two topics and a producer on each; everything is audited in the end.
 
-    With `hosts` the producers are on the one called `CLIENTS`.
+    On `Hosts` the producers are on the one called `CLIENTS`.
     """
-    cluster = Cluster(folder, zookeeper, count, network=network, hosts=hosts, of_one=of_one, **settings)
+    cluster = Cluster(folder, zookeeper, count, network=network, of_one=of_one, **settings)
     with cluster, ExitStack() as stack:
         topics = [cluster.create_topic(name) for name in ("confluent", "own")]
         kinds: tuple[type[Writer], ...] = (ConfluentWriter, OwnWriter)
         writers = [kind(cluster.bootstrap, topic) for kind, topic in zip(kinds, topics, strict=True)]
         for writer in writers:
-            if hosts is None:
-                stack.enter_context(writer)
+            if isinstance(network, Hosts):
+                network.within(CLIENTS, partial(stack.enter_context, writer))
             else:
-                hosts.within(CLIENTS, lambda writer=writer: stack.enter_context(writer))  # type: ignore[misc]
+                stack.enter_context(writer)
         go_on(writers)
         yield cluster, writers
         go_on(writers)
