@@ -21,6 +21,7 @@ of a test that is killed.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import shutil
 import subprocess
@@ -37,10 +38,17 @@ from tests.support.network import Direction, End
 
 T = TypeVar("T")
 
+_made = itertools.count(1)
+
 NETS: Final = [f"198.{18 + n // 256}.{n % 256}" for n in range(512)]
 """RFC 2544's addresses, for tests of networks: nobody else's."""
 TEST: Final = 254
 """The test's own address in such a net."""
+TRIAL: Final = (
+    "ip link add trial type bridge && nft add table bridge trial "
+    '&& ip link add port type veth peer name "$1" netns "$2"'
+)
+"""What has to be possible; all of it goes with the namespace."""
 NEEDED: Final = {"ip": "iproute2", "tc": "iproute2", "nft": "nftables", "nsenter": "util-linux"}
 PATH: Final = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 """Where administrators' tools are, also for who does not look there."""
@@ -57,7 +65,8 @@ def need_hosts() -> None:
         {package for tool, package in NEEDED.items() if shutil.which(tool, path=PATH) is None}
     ):
         pytest.skip(f"{' and '.join(missing)} not installed")
-    tried = subprocess.run(["unshare", "--net", "true"], capture_output=True, encoding="utf-8")
+    line = ["unshare", "--net", "sh", "-c", TRIAL, "sh", f"mst{os.getpid()}-0", str(os.getpid())]
+    tried = subprocess.run(line, capture_output=True, encoding="utf-8", env=ENVIRONMENT)
     if tried.returncode != 0:
         pytest.skip(f"network namespaces are not permitted here: {tried.stderr.strip()}")
 
@@ -68,6 +77,8 @@ class Hosts:
     def __init__(self, ends: Iterable[End]) -> None:
         self._numbers = {end: number for number, end in enumerate(ends, 1)}
         self._stack = ExitStack()
+        self.interface = f"mst{os.getpid()}-{next(_made)}"  # 15 characters at most
+        """The test's own."""
 
     def __enter__(self) -> Self:
         need_hosts()
@@ -78,8 +89,8 @@ class Hosts:
             self._switch.ip("link add switch type bridge", "link set switch up")
             for end, number in self._numbers.items():
                 self._switch.plug(number, "eth0", self._spaces[end].pid)
-            self._switch.plug(TEST, self._own_interface, os.getpid())
-            self._net = _take_net(self._own_interface)
+            self._switch.plug(TEST, self.interface, os.getpid())
+            self._net = _take_net(self.interface)
             for end, number in self._numbers.items():
                 address = f"{self._net}.{number}/24"
                 self._spaces[end].ip(f"addr add {address} dev eth0", "link set eth0 up")
@@ -91,10 +102,6 @@ class Hosts:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._stack.close()
-
-    @property
-    def _own_interface(self) -> str:
-        return f"mst{os.getpid()}"  # at most 15 characters
 
     def address(self, end: End) -> str:
         """Where a host is reached."""

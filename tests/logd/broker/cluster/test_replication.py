@@ -218,9 +218,9 @@ def test_a_leader_that_is_silent_holds_nobody_up(tmp_path: Path) -> None:
 
 
 def test_a_leader_that_hears_of_it_last_counts_those_whom_it_has_refused(tmp_path: Path) -> None:
-    """A rolling restart under kafkajs: all replicas had the last record of the leader that stopped, the next one
-    had not heard yet that it leads when the other asked, and a producer that sent the same record again waited
-    for replica.lag.time.max.ms. The other had said of the partition what there is to say, and was refused.
+    """A rolling restart under kafkajs: both replicas had the last record of the leader that stopped. The next
+    leader had not heard yet that it is one when the other replica asked, and refused it. That one had said
+    all there is to say, and a producer that sent the same record again waited for replica.lag.time.max.ms.
     """
 
     async def test() -> None:
