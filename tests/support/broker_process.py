@@ -16,6 +16,7 @@ class BrokerProcess(ABC):
 
     def __init__(self, folder: Path, output: str) -> None:
         self.folder = folder
+        self.host = "127.0.0.1"
         self.port = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._log = folder / output
@@ -28,7 +29,7 @@ class BrokerProcess(ABC):
     @property
     def bootstrap(self) -> str:
         """``host:port`` for clients."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def log(self) -> str:

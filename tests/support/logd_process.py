@@ -35,8 +35,10 @@ NO_RETENTION = {"log.retention.check.interval.ms": str(24 * 3600 * 1000)}
 class LogdProcess(BrokerProcess):
     """A broker in ``folder``: data in ``folder/data``, its output in ``folder/logd.log``.
 
-    ``overrides`` are Kafka's keys; ``node_id`` is 1 unless overridden. As a context manager it is started,
-    and killed in the end if it still runs. Whenever it has ended its output is searched for tracebacks;
+    ``overrides`` are Kafka's keys; ``node_id`` is 1 unless overridden. ``host``: the address it listens at;
+    ``inside``: what stands in front of its command line (`Hosts.inside`), ``environment``: what is added to
+    the test's own; any of them may be changed before a start. As a context manager it is started, and killed
+    in the end if it still runs. Whenever it has ended its output is searched for tracebacks;
     ``tracebacks`` names the errors of those a test expects.
     """
 
@@ -57,6 +59,8 @@ class LogdProcess(BrokerProcess):
             **(overrides or {}),
         }
         self.tracebacks = tuple(tracebacks)
+        self.inside: Sequence[str] = ()
+        self.environment: dict[str, str] = {}
         self._command = [sys.executable, *python, "-m", "logd"]
         if config is not None:
             self._command += ["--config", str(config)]
@@ -71,15 +75,15 @@ class LogdProcess(BrokerProcess):
         """Begin a start without waiting for it to be ready."""
         assert not self.is_running, "already running"
         self.port = self.port or free_port()
-        settings = {"listeners": f"PLAINTEXT://127.0.0.1:{self.port}", **self.overrides}
+        settings = {"listeners": f"PLAINTEXT://{self.bootstrap}", **self.overrides}
         arguments = [part for key, value in settings.items() for part in ("--override", f"{key}={value}")]
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
-                [*self._command, *arguments],
+                [*self.inside, *self._command, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env={**os.environ, "PYTHONUNBUFFERED": "1", **self.environment},
             )
 
     def start(self) -> Self:
@@ -145,4 +149,4 @@ class LogdProcess(BrokerProcess):
 
     def connect(self, seconds: float = 60.0) -> socket.socket:
         """A raw connection."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=seconds)
+        return socket.create_connection((self.host, self.port), timeout=seconds)

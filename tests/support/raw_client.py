@@ -20,8 +20,8 @@ TIMEOUT_SECONDS = 60.0
 class RawClient:
     """Blocking; every wait ends after ``TIMEOUT_SECONDS``."""
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_SECONDS)
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
+        self.socket = socket.create_connection((host, port), timeout=TIMEOUT_SECONDS)
 
     def request(self, message: Message, version: int) -> Any:
         """Send a request and decode its response."""

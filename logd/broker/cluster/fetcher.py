@@ -377,6 +377,9 @@ class ReplicaFetcher:
         diverging = None
         if came.diverging_end_offset >= 0:
             diverging = came.diverging_epoch, came.diverging_end_offset
+        if came.error_code or diverging is not None:
+            # A leader counts what is said: it has not counted this, and would hear no more of it in silence.
+            self._session.repeat(following.tp)
         try:
             if following.core.answered(asked, came.error_code, diverging):
                 self._copy(following, came)

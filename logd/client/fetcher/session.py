@@ -25,6 +25,8 @@ NO_SESSION = 0
 OPENING_EPOCH = 0
 CLOSING_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
+NOTHING_SAID = -1
+"""In place of an offset."""
 
 
 class Position(Protocol):
@@ -168,6 +170,12 @@ class FetchSession(Generic[P]):
         if topic is None:
             topic = forgotten[key] = ForgottenTopic(topic=tp.topic, topic_id=asked.topic_id, partitions=[])
         topic.partitions.append(tp.partition)
+
+    def repeat(self, tp: TopicPartition) -> None:
+        """The broker has refused the partition: where it is asked for again all is said of it again."""
+        asked = self.asked.get(tp)
+        if asked is not None:
+            self.asked[tp] = asked._replace(fetch_offset=NOTHING_SAID)
 
     # --- hearing ---
 

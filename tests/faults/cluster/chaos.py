@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from millstream.zookeeper.ensemble import Ensemble
 from tests.faults.cluster.cluster import SESSION_MS, ZOOKEEPER, Cluster
 from tests.faults.cluster.writers import Writer
+from tests.support.hosts import Hosts
 from tests.support.network import Direction, Network, both_ways
 from tests.support.waiting import wait_for
 
@@ -29,7 +30,7 @@ class Chaos:
         ensemble: Ensemble,
         writers: Sequence[Writer],
         seed: int,
-        network: Network | None = None,
+        network: Network | Hosts | None = None,
     ) -> None:
         self._cluster = cluster
         self._ensemble = ensemble
@@ -60,6 +61,8 @@ class Chaos:
                 self.part_one_way,
                 self.kill_while_parted,
             ]
+        if isinstance(network, Hosts):
+            self._kinds += [self.unplug, self.take_down, self.cut_the_power, self.worsen]
 
     def run(self, faults: int) -> None:
         """Each begins at any moment after the one before; writers come forward between them now and then."""
@@ -182,6 +185,40 @@ class Chaos:
         pairs = both_ways(alone, [ZOOKEEPER, *self._others(alone)])
         self._part(*pairs, meanwhile=lambda: self._cluster.kill(victim))
         self._cluster.start(victim)
+
+    def unplug(self) -> None:
+        """One, from everybody, and it is not told."""
+        self._without_network(self._hosts.unplug)
+
+    def take_down(self) -> None:
+        """One is without a network, and is told."""
+        self._without_network(self._hosts.take_down)
+
+    def cut_the_power(self) -> None:
+        """One is unplugged and killed, so that connections to it stay half open."""
+        (victim,) = self._pick()
+        self._hosts.unplug(victim)
+        self._cluster.kill(victim)
+        self._pause(2 * SESSION_MS / 1000)
+        self._hosts.heal()
+        self._cluster.start(victim)
+
+    def worsen(self) -> None:
+        """Packets are lost everywhere, or on the way to one broker."""
+        self._hosts.worsen(self._rng.randrange(2, 20), *self._pick(self._rng.randrange(2)))
+        self._pause(2.5 * SESSION_MS / 1000)
+        self._hosts.heal()
+
+    @property
+    def _hosts(self) -> Hosts:
+        assert isinstance(self._network, Hosts)
+        return self._network
+
+    def _without_network(self, disturb: Callable[[int], None]) -> None:
+        (victim,) = self._pick()
+        disturb(victim)
+        self._pause(2.5 * SESSION_MS / 1000)
+        self._hosts.heal()
 
     def _others(self, victim: int) -> list[int]:
         return [id_ for id_ in self._cluster.brokers if id_ != victim]

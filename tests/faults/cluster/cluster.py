@@ -5,7 +5,8 @@
         cluster.kill(cluster.controller)
 
 With a `Network` everything between brokers, and between them and ZooKeeper, goes through it; clients reach
-brokers as ever. Ports are chosen beforehand and stay: a broker that comes back is where clients look for it.
+brokers as ever. On `Hosts` each is on the one called by its id. Ports are chosen beforehand and stay: a
+broker that comes back is where clients look for it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from logd.errors import ErrorCode
 from logd.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tests.support.hosts import Hosts
 from tests.support.logd_process import LogdProcess
 from tests.support.network import Network
 from tests.support.ports import free_port
@@ -57,7 +59,7 @@ class Cluster:
         zookeeper: str,
         count: int = 3,
         *,
-        network: Network | None = None,
+        network: Network | Hosts | None = None,
         of_one: Mapping[int, Mapping[str, object]] | None = None,
         **settings: object,
     ) -> None:
@@ -75,10 +77,13 @@ class Cluster:
             )
             for id_ in range(1, count + 1)
         }
+        self._in_turn = list(self.brokers.values())
         for id_, broker in self.brokers.items():
             broker.port = free_port()
-            if network is not None:
+            if isinstance(network, Network):
                 broker.overrides.update(_through(network, id_, broker.port, zookeeper))
+            elif network is not None:
+                broker.host, broker.inside = network.address(id_), network.inside(id_)
 
     def __enter__(self) -> Self:
         try:
@@ -161,12 +166,15 @@ class Cluster:
     # What is known
 
     def metadata(self, *topics: str) -> MetadataResponse:
-        """As the first broker that answers says."""
-        for broker in self.brokers.values():
+        """As the first broker that answers says; it is asked first the next time."""
+        for broker in self._in_turn:
             try:
-                return metadata_of(broker, *topics)
+                found = metadata_of(broker, *topics)
             except OSError:
                 continue
+            if broker is not self._in_turn[0]:
+                self._in_turn = [broker, *(each for each in self._in_turn if each is not broker)]
+            return found
         raise AssertionError("no broker answers")
 
     def sees(self, broker: LogdProcess, *, gone: int) -> bool:
@@ -207,7 +215,7 @@ class Cluster:
             nonlocal found
             for broker in self.brokers.values():
                 try:
-                    with RawClient(broker.port) as client:
+                    with RawClient(broker.port, broker.host) as client:
                         request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[name])
                         (answer,) = client.request(request, 4).coordinators
                 except OSError:
@@ -238,7 +246,8 @@ class Cluster:
             name=name, num_partitions=partitions, replication_factor=REPLICAS, configs=given
         )
         wait_for(lambda: len(self.metadata().brokers) == len(self.brokers))
-        with RawClient(self.brokers[self.controller].port) as client:
+        controller = self.brokers[self.controller]
+        with RawClient(controller.port, controller.host) as client:
             (created,) = client.request(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 7).topics
         assert created.error_code in (0, ErrorCode.TOPIC_ALREADY_EXISTS), created.error_message
         wait_for(lambda: self.is_in_sync(name))
@@ -266,6 +275,6 @@ def _through(network: Network, id_: int, port: int, zookeeper: str) -> dict[str,
 def metadata_of(broker: LogdProcess, *topics: str) -> MetadataResponse:
     """As one broker says; OSError."""
     asked = [MetadataRequestTopic(name=topic) for topic in topics] or None
-    with RawClient(broker.port) as client:
+    with RawClient(broker.port, broker.host) as client:
         answer: MetadataResponse = client.request(MetadataRequest(topics=asked), 12)
         return answer

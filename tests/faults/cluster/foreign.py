@@ -31,8 +31,6 @@ class ForeignClient:
     environment: Mapping[str, str] = field(default_factory=dict)
     is_idempotent: bool = True
     tells_commits: bool = True
-    is_restarted_under: bool = True
-    """Whether its reader goes on when the group's coordinator moves several times in a few seconds."""
 
 
 class Program:

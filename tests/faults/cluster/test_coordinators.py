@@ -236,6 +236,14 @@ def committed_records(bootstrap: str, topic: str) -> list[list[int]]:
     return found
 
 
+def assert_whole(transactor: Transactor, found: list[list[int]]) -> None:
+    """Of each transaction there is all or nothing, once and in order; all of those known to be committed."""
+    assert all(numbers == found[0] for numbers in found)
+    assert found[0] == sorted(set(found[0]))
+    assert transactor.committed <= set(found[0])
+    assert not transactor.aborted & set(found[0])
+
+
 @depth.deep
 def test_transactions_are_whole(tmp_path: Path, zookeeper: str) -> None:
     with Cluster(tmp_path, zookeeper) as cluster:
@@ -250,12 +258,8 @@ def test_transactions_are_whole(tmp_path: Path, zookeeper: str) -> None:
             wait_for(lambda: cluster.is_in_sync("__transaction_state"))
         transactor.goes_on()
         transactor.finish()
-        found = committed_records(cluster.bootstrap, topic)
         print(f"{len(transactor.committed)} of {transactor.begun} committed; {dict(transactor.errors)}")
-        assert all(numbers == found[0] for numbers in found)
-        assert found[0] == sorted(set(found[0]))
-        assert transactor.committed <= set(found[0])
-        assert not transactor.aborted & set(found[0])
+        assert_whole(transactor, committed_records(cluster.bootstrap, topic))
         wait_for(lambda: cluster.is_in_sync(topic))
         cluster.stop()
         cluster.assert_no_tracebacks()

@@ -1,19 +1,21 @@
 """Brokers that do not reach each other, or ZooKeeper: whoever is alone acknowledges nothing, others go on.
 
-Connections stay, and what is sent waits, as packets that are lost do; or they break.
+Through a proxy connections stay, and what is sent waits; or they break. Between hosts packets are lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from logd.errors import ErrorCode
 from tests.faults.cluster.cluster import ZOOKEEPER, Cluster, metadata_of
+from tests.faults.cluster.conftest import path_in
 from tests.faults.cluster.written import go_on, in_sync, written
 from tests.support import depth
+from tests.support.hosts import Hosts
 from tests.support.network import Direction, Network, both_ways
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
@@ -23,6 +25,24 @@ pytest.importorskip("confluent_kafka")
 LAG_MS = 3000
 PROBE = "probe"
 """A topic to which only tests write."""
+
+
+@pytest.fixture(params=["proxy", "hosts"])
+def network(request: pytest.FixtureRequest) -> Iterator[Network | Hosts]:
+    """Well again behind the test."""
+    if request.param == "hosts":
+        hosts: Hosts = request.getfixturevalue("hosts")
+        yield hosts
+        hosts.heal()
+    else:
+        with Network() as proxy:
+            yield proxy
+
+
+@pytest.fixture
+def zookeeper(request: pytest.FixtureRequest, network: Network | Hosts) -> str:
+    """For `zookeeper.connect`, in that network."""
+    return path_in(request.getfixturevalue("hosted" if isinstance(network, Hosts) else "ensemble"))
 
 
 def others_of(cluster: Cluster, victim: int) -> list[int]:
@@ -35,18 +55,16 @@ def led_by(cluster: Cluster, victim: int, topic: str) -> list[int]:
 
 def assert_refuses(cluster: Cluster, victim: int, partitions: Iterable[int]) -> None:
     """It has been the leader, and believes that it is."""
-    with RawClient(cluster.brokers[victim].port) as client:
+    broker = cluster.brokers[victim]
+    with RawClient(broker.port, broker.host) as client:
         for partition in partitions:
             answer = client.produce(PROBE, [(1, None, b"", ())], partition=partition, acks=1)
             assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @depth.deep
-def test_one_is_away_from_zookeeper(tmp_path: Path, zookeeper: str) -> None:
-    with (
-        Network() as network,
-        written(tmp_path, zookeeper, network=network, replica_lag_time_max_ms=LAG_MS) as (cluster, writers),
-    ):
+def test_one_is_away_from_zookeeper(tmp_path: Path, zookeeper: str, network: Network | Hosts) -> None:
+    with written(tmp_path, zookeeper, network=network, replica_lag_time_max_ms=LAG_MS) as (cluster, writers):
         cluster.create_topic(PROBE)
 
         def away(victim: int, disturb: Callable[..., None], *directions: Direction) -> None:
@@ -80,12 +98,9 @@ def isrs(cluster: Cluster, told_by: int, topic: str) -> dict[int, tuple[int, set
 
 
 @depth.deep
-def test_two_do_not_reach_each_other(tmp_path: Path, zookeeper: str) -> None:
+def test_two_do_not_reach_each_other(tmp_path: Path, zookeeper: str, network: Network | Hosts) -> None:
     """The third is the controller: each of the two goes on with the third."""
-    with (
-        Network() as network,
-        written(tmp_path, zookeeper, network=network, replica_lag_time_max_ms=LAG_MS) as (cluster, writers),
-    ):
+    with written(tmp_path, zookeeper, network=network, replica_lag_time_max_ms=LAG_MS) as (cluster, writers):
 
         def apart(disturb: Callable[..., None], *, one_way: bool = False) -> None:
             third = cluster.controller
@@ -108,14 +123,13 @@ def test_two_do_not_reach_each_other(tmp_path: Path, zookeeper: str) -> None:
 
 @depth.deep
 @pytest.mark.parametrize("who", ["controller", "another"])
-def test_one_is_away_from_the_others(tmp_path: Path, zookeeper: str, who: str) -> None:
+def test_one_is_away_from_the_others(
+    tmp_path: Path, zookeeper: str, network: Network | Hosts, who: str
+) -> None:
     """It keeps its session, so nobody is elected in its place, and it acknowledges nothing that it has alone.
     A leader without a controller keeps its ISR: it waits.
     """
-    with (
-        Network() as network,
-        written(tmp_path, zookeeper, network=network, replica_lag_time_max_ms=LAG_MS) as (cluster, writers),
-    ):
+    with written(tmp_path, zookeeper, network=network, replica_lag_time_max_ms=LAG_MS) as (cluster, writers):
         for disturb in (network.silence, network.cut):
             controller = cluster.controller
             victim = controller if who == "controller" else controller % 3 + 1

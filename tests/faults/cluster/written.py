@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.faults.cluster.audit import assert_kept
 from tests.faults.cluster.cluster import Cluster
 from tests.faults.cluster.writers import ConfluentWriter, OwnWriter, Writer
+from tests.support.hosts import Hosts
 from tests.support.network import Network
 from tests.support.waiting import wait_for
 
 RECORDS_BETWEEN = 500
+CLIENTS = "clients"
+"""As an end of a network."""
 
 
 @contextmanager
@@ -21,18 +25,24 @@ def written(
     zookeeper: str,
     count: int = 3,
     *,
-    network: Network | None = None,
+    network: Network | Hosts | None = None,
     of_one: Mapping[int, Mapping[str, object]] | None = None,
     **settings: object,
 ) -> Iterator[tuple[Cluster, list[Writer]]]:
-    """A cluster with two topics and a producer on each; everything is audited in the end."""
+    """A cluster with two topics and a producer on each; everything is audited in the end.
+
+    On `Hosts` the producers are on the one called `CLIENTS`.
+    """
     cluster = Cluster(folder, zookeeper, count, network=network, of_one=of_one, **settings)
     with cluster, ExitStack() as stack:
         topics = [cluster.create_topic(name) for name in ("confluent", "own")]
-        writers: list[Writer] = [
-            stack.enter_context(kind(cluster.bootstrap, topic))
-            for kind, topic in zip((ConfluentWriter, OwnWriter), topics, strict=True)
-        ]
+        kinds: tuple[type[Writer], ...] = (ConfluentWriter, OwnWriter)
+        writers = [kind(cluster.bootstrap, topic) for kind, topic in zip(kinds, topics, strict=True)]
+        for writer in writers:
+            if isinstance(network, Hosts):
+                network.within(CLIENTS, partial(stack.enter_context, writer))
+            else:
+                stack.enter_context(writer)
         go_on(writers)
         yield cluster, writers
         go_on(writers)

@@ -29,7 +29,7 @@ async function write(partitions) {
     await Promise.all([...Array(partitions).keys()].map(async (partition) => {
       const own = numbers.filter((number) => number % partitions === partition)
       const messages = own.map((number) => ({ value: String(number), partition }))
-      const [{ baseOffset }] = await producer.send({ topic, acks: -1, messages })
+      const baseOffset = await send(producer, messages)
       const isKnown = baseOffset !== undefined && baseOffset !== '-1'
       own.forEach((number, i) => say('acked', number, partition, isKnown ? Number(baseOffset) + i : -1))
     }))
@@ -39,10 +39,35 @@ async function write(partitions) {
   say('sent', sent)
 }
 
+// Its answer may be for nothing: then a retry has sent an empty request to a broker that did lead the partition when
+// an earlier one began (producer/sendMessages.js keeps its brokers over retries), and no record.
+async function send(producer, messages) {
+  for (;;) {
+    const [answer] = await producer.send({ topic, acks: -1, messages })
+    if (answer !== undefined) return answer.baseOffset
+    console.error('nothing was sent')
+  }
+}
+
 // What asks for the group's coordinator looks where it was; only after a few retries, which end it, does a consumer
 // begin anew and look for another.
 async function read(groupId) {
+  while (!isOver) {
+    try {
+      await readUntilCrash(groupId)
+    } catch (error) {
+      console.error(error)
+      await pause()
+    }
+  }
+}
+
+// Some errors end a consumer for good, such as no broker that can tell of the coordinator: who uses it has to begin
+// anew.
+async function readUntilCrash(groupId) {
   const consumer = kafka.consumer({ groupId, sessionTimeout: 6000, heartbeatInterval: 600, maxWaitTimeInMs: 200 })
+  let isCrashed = false
+  consumer.on(consumer.events.CRASH, ({ payload }) => { isCrashed = isCrashed || !payload.restart })
   await consumer.connect()
   await consumer.subscribe({ topics: [topic], fromBeginning: true })
   const eachBatch = async ({ batch, resolveOffset }) => {
@@ -54,7 +79,7 @@ async function read(groupId) {
     if (await commit(consumer, batch.partition, offset)) say('committed', batch.partition, offset)
   }
   await consumer.run({ autoCommit: false, eachBatch })
-  while (!isOver) await pause()
+  while (!isOver && !isCrashed) await pause()
   await consumer.disconnect()
 }
 
@@ -71,7 +96,12 @@ async function commit(consumer, partition, offset) {
   }
 }
 
-(kind === 'write' ? write(Number(last)) : read(last)).catch((error) => {
-  console.error(error)
-  process.exit(1)
-})
+// Connections to brokers that were away meanwhile it leaves open (cluster/brokerPool.js, removeBroker): they would keep
+// the process.
+const end = (error) => {
+  if (error) console.error(error)
+  process.stdout.write('', () => process.exit(error ? 1 : 0))
+}
+
+const done = kind === 'write' ? write(Number(last)) : read(last)
+done.then(() => end(), end)

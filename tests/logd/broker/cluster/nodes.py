@@ -50,6 +50,8 @@ class Node:
         self.folder = folder
         self.epoch = 0
         self.is_up = False
+        self.hears = True
+        """Whether it is told of changes of its partition."""
 
     async def start(self, *, registered: bool = True) -> None:
         """With ``registered`` False nobody hears of its registration before `register`."""
@@ -184,7 +186,9 @@ class Nodes:
             self.image.apply(change)
         state = self.image.partitions.get(TP)
         for node in self.nodes.values():
-            if state is not None and node.is_up and TP in node.embedded.broker.catalog.partitions:
+            if not (node.is_up and node.hears):
+                continue
+            if state is not None and TP in node.embedded.broker.catalog.partitions:
                 node.assignment.assign(node.partition, state)
                 node.leading.heard(changes)
 

@@ -220,6 +220,37 @@ def test_a_leader_that_is_silent_holds_nobody_up(tmp_path: Path) -> None:
     run(test)
 
 
+def test_a_leader_that_hears_of_it_last_counts_those_whom_it_has_refused(tmp_path: Path) -> None:
+    """A rolling restart under kafkajs: both replicas had the last record of the leader that stopped. The next
+    leader had not heard yet that it is one when the other replica asked, and refused it. That one had said
+    all there is to say, and a producer that sent the same record again waited for replica.lag.time.max.ms.
+    """
+
+    async def test() -> None:
+        async with Nodes(tmp_path, 4) as nodes:
+            await nodes.create_topic()
+            await acknowledged(nodes.leader, "first")
+            await nodes.until(nodes.are_equal)
+            nodes.nodes[4].assignment._fetchers.unfollow(TP)
+            nodes.leader.partition.produce(batch("fetched by what is asked already"), 1000, 1)
+            nodes.leader.partition.produce(batch("not committed"), 1000, 1)
+            one, two, three = nodes.nodes[1], nodes.nodes[2], nodes.nodes[3]
+            await nodes.until(lambda: [node.partition.log_end_offset for node in (two, three)] == [3, 3])
+            two.hears = nodes.nodes[4].hears = False
+            await one.stop()
+            await nodes.nodes[4].stop()
+            assert nodes.leader is two
+            following = three.assignment._fetchers.following(TP)
+            assert following is not None
+            await nodes.until(lambda: following.not_before > 0)  # it is refused
+            assert two.partition.high_watermark < 3
+            two.hears = True
+            nodes._apply([nodes.state.as_change(TP)])
+            await nodes.until(lambda: two.partition.high_watermark == 3, seconds=20)
+
+    run(test)
+
+
 def test_one_that_lacks_what_the_leader_has_deleted_begins_afresh(tmp_path: Path) -> None:
     async def test() -> None:
         async with Nodes(tmp_path) as nodes:
