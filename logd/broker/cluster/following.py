@@ -9,8 +9,8 @@ from logd.replication import Fetch, Follower, Next
 class Following:
     """`core` says what comes next; `version` grows with every truncation: an answer to a question before it
     counts no more. `not_before`: the end of a backoff, in the loop's time, after so many `failures` in a row.
-    `lag`: committed records not copied yet, as of the last answer; `is_behind`: whether there were such, or it
-    has had no answer yet.
+    `lag`: committed records not copied yet, as of the last answer; `is_behind`: whether there were such, or
+    there was no answer yet.
     """
 
     __slots__ = (
