@@ -44,11 +44,6 @@ def seeds(count: int) -> list[Any]:
     return first(kept, range(max(count, kept)))
 
 
-def beyond(cases: Iterable[str]) -> list[str]:
-    """Parameters that only a depth above 1 has: of what fails now and then, and not by us."""
-    return list(cases) if DEPTH > 1 else []
-
-
 def first(kept: int, cases: Iterable[Any]) -> list[Any]:
     """Parameters, a tuple for a test with several arguments; all but the first few are `deep`."""
     return [
