@@ -50,6 +50,7 @@ class Waiting(NamedTuple):
 
     produced: list[PartitionProduced]
     place: int
+    topic: BrokerTopic
     partition: Partition
     again: Callable[[], Appended]
     consent: Awaitable[None]
@@ -115,7 +116,7 @@ def serve(
                     transactional_id=transactional_id,
                     implicit=implicit,
                 )
-                waiting.append(Waiting(produced, len(produced), partition, again, not_yet.flushed))
+                waiting.append(Waiting(produced, len(produced), topic, partition, again, not_yet.flushed))
                 produced.append(PartitionProduced(index, ErrorCode.NOT_ENOUGH_REPLICAS))
         answers.append((name, produced))
     if acks == 0:
@@ -143,9 +144,10 @@ async def _answer_later(
     get there; with REQUEST_TIMED_OUT for what other replicas have not got in the time the client gives.
     """
     deadline = context.broker.loop.time() + request.timeout_ms / 1000
-    for produced, place, partition, again, consent in waiting:
+    for each in waiting:
+        produced, place, _, partition, _, _ = each
         try:
-            appended = await _append_once_admitted(again, consent)
+            appended = await _append_once_admitted(each)
             flushed = partition.flushed(appended, request.acks)
         except KafkaError as error:
             produced[place] = _failed(partition.index, error, version)
@@ -181,9 +183,13 @@ def _encode_with_leaders(
     return encode_produce_response(answers, version, correlation_id, nodes=nodes)
 
 
-async def _append_once_admitted(append: Callable[[], Appended], consent: Awaitable[None]) -> Appended:
+async def _append_once_admitted(waiting: Waiting) -> Appended:
+    """Another broker may lead the partition by then: what is written here would be in nobody's history."""
+    _, _, topic, partition, append, consent = waiting
     while True:
         await consent
+        if topic.partition(partition.index) is not partition:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} was closed and opened again")
         try:
             return append()
         except NotYetAdmitted as not_yet:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 PORT = 9092
 BEGAN_MS = 1_700_000_000_000
+AGAIN_S = 0.5
+"""After which a broker that has ended by itself is started again."""
 SESSION_MS = 1_500
 SETTINGS: Mapping[str, str] = {
     "millstream.cluster.preview": "true",
@@ -96,7 +98,7 @@ class BrokerHost:
         life = self.life = Life(self.place)
         simulation = self._simulation
         loop = simulation.loop
-        loop.network.dark.discard(self.place)
+        loop.network.has_power_again(self.place)
         self.is_up, self.is_paused, self.is_stopping, self.has_joined = True, False, False, False
         loop.create_task(self._run(life), context=life.context()).add_done_callback(simulation.look_at)
 
@@ -121,6 +123,7 @@ class BrokerHost:
         self._simulation.say(f"broker {self.id} ends: {error}")
         if self.life is life and not life.is_dead:
             self.kill()
+            self._simulation.start_later(self, AGAIN_S)
 
     def shown(self) -> str:
         """What it has, for a message."""

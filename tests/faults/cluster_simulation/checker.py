@@ -107,6 +107,8 @@ class Checker:
         self.sent: dict[bytes, tuple[TopicPartition, bool]] = {}
         """By value: where to, and whether by an idempotent producer."""
         self.acknowledged: dict[bytes, tuple[TopicPartition, int]] = {}
+        self.deleted: set[bytes] = set()
+        """Acknowledged in a topic that was deleted since."""
         self.transactions: list[Transaction] = []
         self.readers: dict[tuple[str, TopicPartition], Reader] = {}
         self.asked: dict[tuple[str, TopicPartition], list[int]] = defaultdict(list)
@@ -173,8 +175,8 @@ class Checker:
         places: dict[bytes, int] = {}
         for offset, value, fate in records:
             sent = self.sent.get(value)
-            if sent is None or sent[0] != tp:
-                self.broken(Kind.STRAY_ADOPTED, f"{value!r} at {tp} {offset} was never sent there")
+            if sent is None or sent[0] != tp or value in self.deleted:
+                self.broken(Kind.STRAY_ADOPTED, f"{value!r} at {tp} {offset} was never sent to this topic")
             elif value in places and sent[1]:
                 self.broken(Kind.DUPLICATE, f"{value!r} is at {tp} {places[value]} and {offset} ({fate})")
             places[value] = offset

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from logd.client import (
     NO_TIMEOUT_MS,
+    Admin,
     BatchFetcher,
     BatchProducer,
     Client,
     Consumer,
+    NewTopic,
     TopicPartition,
     TransactionalProducer,
 )
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 TOPIC = "flights"
 PARTITIONS = 2
+RENEWED = "gates"
+"""The topic that is deleted and made again."""
 REQUEST_MS = 1_500
 AGAIN_S = 0.1
 
@@ -96,7 +100,7 @@ class Producing(Actor):
                 await asyncio.sleep(AGAIN_S)
         while not self.simulation.is_over:
             await asyncio.gather(*[self._send(producer) for _ in range(self.rng.choice((1, 1, 3)))])
-            await self.pause(0.15)
+            await self.pause(self.simulation.profile.pause_s)
         self.is_done = True
 
     async def _send(self, producer: BatchProducer) -> None:
@@ -140,7 +144,7 @@ class Transacting(Producing):
                 await producer.start(timeout_ms=5_000)
                 while not self.simulation.is_over:
                     await self._transact(producer)
-                    await self.pause(0.2)
+                    await self.pause(self.simulation.profile.pause_s)
             except MillstreamError as error:
                 self.simulation.say(f"{self.name}: {type(error).__name__} {error}")
             await producer.close(timeout_ms=2_000)
@@ -182,6 +186,52 @@ class Transacting(Producing):
     def _ended(self, transaction: Transaction, outcome: Outcome) -> None:
         transaction.outcome = outcome
         self.simulation.say(f"{transaction.name}: {outcome.value} {transaction.values}")
+
+
+class Renewing(Producing):
+    """Has a topic of its own deleted and made again under the same name, with other records each time."""
+
+    def __init__(self, simulation: Simulation, name: str) -> None:
+        super().__init__(simulation, name, idempotent=True)
+
+    async def run(self) -> None:
+        client = await self.connected()
+        admin = Admin(client, timeout_ms=5_000)
+        while not self.simulation.is_over:
+            try:
+                await admin.create_topics([NewTopic(RENEWED, 1, 3)], exist_ok=True)
+                await self._fill(client)
+                await self.pause(0.6)
+                if not self.simulation.is_over:
+                    await self._delete(admin)
+            except MillstreamError as error:
+                self.simulation.say(f"{self.name}: {type(error).__name__} {error}")
+                await asyncio.sleep(AGAIN_S)
+        self.is_done = True
+
+    async def _fill(self, client: Client) -> None:
+        checker, tp = self.simulation.checker, TopicPartition(RENEWED, 0)
+        producer = await BatchProducer(client, linger_ms=0, delivery_timeout_ms=4_000).start()
+        for _ in range(self.rng.randint(1, 6)):
+            values = self.next_values(tp)
+            try:
+                offset = await (await producer.send(*tp, [(BEGAN_MS, None, value, ()) for value in values]))
+            except MillstreamError as error:
+                self.simulation.say(f"{self.name}: {values} failed: {error}")
+                break
+            checker.acknowledge(tp, values, offset)
+            self.simulation.say(f"{self.name}: {values} at {tp} {offset}")
+        await producer.close(timeout_ms=0)
+
+    async def _delete(self, admin: Admin) -> None:
+        """From now on what was acknowledged is not to be there; what failed may be, if it is on its way."""
+        checker = self.simulation.checker
+        gone = [value for value, (tp, _) in checker.acknowledged.items() if tp.topic == RENEWED]
+        for value in gone:
+            del checker.acknowledged[value]
+        await admin.delete_topics([RENEWED], missing_ok=True)
+        self.simulation.say(f"{self.name}: {RENEWED} is deleted, with {gone}")
+        checker.deleted.update(gone)
 
 
 class Reading(Actor):

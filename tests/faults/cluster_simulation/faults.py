@@ -29,19 +29,9 @@ class Faults:
         self._network = simulation.network
         self._parted = 0
         self._faults: list[Callable[[], str]] = [
-            self._kill,
-            self._kill,
-            self._lose_power,
-            self._pause,
-            self._shut_down,
-            self._part_brokers,
-            self._part_from_zookeeper,
-            self._isolate,
-            self._part_client,
-            self._drop_connections,
-            self._lose_zookeeper_connection,
-            self._zookeeper_away,
-            self._depose_controller,
+            getattr(self, f"_{name}")
+            for name, weight in simulation.profile.weights.items()
+            for _ in range(weight)
         ]
 
     def one(self) -> None:
@@ -73,7 +63,7 @@ class Faults:
         if host is None:
             return ""
         host.kill()
-        self._later(self._how_long(), self._simulation.start, host)
+        self._simulation.start_later(host, self._how_long())
         return f"broker {host.id} is killed"
 
     def _lose_power(self) -> str:
@@ -83,7 +73,7 @@ class Faults:
             return ""
         host.lose_power()
         simulation.lost_power(host)
-        self._later(self._how_long(), simulation.start, host)
+        simulation.start_later(host, self._how_long())
         return f"broker {host.id} loses its power"
 
     def _pause(self) -> str:
@@ -99,7 +89,7 @@ class Faults:
         if host is None or host.embedded is None or host.is_stopping or not host.has_joined:
             return ""
         host.shut_down()
-        self._later(4 * self._how_long(), self._simulation.start, host)
+        self._simulation.start_later(host, 4 * self._how_long())
         return f"broker {host.id} is told to stop"
 
     # The network

@@ -20,6 +20,8 @@ from tests.faults.cluster_simulation.machine import LIFE, NOBODY, Life
 Address = tuple[str, int]
 STEP_S = 1e-7
 """Between two pieces of a stream."""
+RETRANSMITTED_S = 1.0
+"""How long after a machine has power again something comes that was sent before, at most."""
 SILENT_S = 5.0
 """How long a stream to a machine without power lasts at most (its own timeouts end it sooner)."""
 
@@ -164,6 +166,15 @@ class Network:
             if not silently:
                 stream.other.reset_later()
 
+    def has_power_again(self, place: str) -> None:
+        """Its machine knows nothing of connections from before, and resets those on which something comes."""
+        self.dark.discard(place)
+        for stream in list(self.streams.values()):
+            if stream.other.life.is_dead and stream.other.life.place == place and stream.is_unheard:
+                self.loop.call_later(
+                    self.rng.random() * RETRANSMITTED_S, stream.reset, context=stream.context
+                )
+
     def drop(self, one: str, other: str) -> None:
         """Have the connections between two places break."""
         for stream in list(self.streams.values()):
@@ -182,11 +193,12 @@ class Stream(asyncio.Transport):
         self.life = life
         self._network = network
         self._loop = network.loop
-        self._context = context
+        self.context = context
         self._peer = peer
         self._is_closed = False
         self._is_reading = True
-        self._is_begun = False
+        self.is_unheard = False
+        """Something was sent to a machine without power."""
         self._unread: list[bytes] = []
         self._next_at = 0.0
         self.number = network.number(self)
@@ -194,7 +206,6 @@ class Stream(asyncio.Transport):
     def begin(self, factory: Callable[[], Any]) -> None:
         """The side that was connected to hears of it."""
         self.protocol = factory()
-        self._is_begun = True
         self.protocol.connection_made(self)
 
     # asyncio's side
@@ -226,7 +237,11 @@ class Stream(asyncio.Transport):
         if self._network.is_parted(self.life.place, other.life.place):
             self._network.wait(self, what, arguments)
         elif not other.life.is_dead:
-            self._loop.call_soon(what, *arguments, context=other._context)
+            self._loop.call_soon(what, *arguments, context=other.context)
+        elif other.life.place in self._network.dark:
+            self.is_unheard = True
+        else:
+            self._loop.call_soon(self.reset, context=self.context)
 
     def pause_reading(self) -> None:
         """See `asyncio.ReadTransport`."""
@@ -236,7 +251,7 @@ class Stream(asyncio.Transport):
         """See `asyncio.ReadTransport`."""
         self._is_reading = True
         if self._unread:
-            self._loop.call_soon(self._read_on, context=self._context)
+            self._loop.call_soon(self._read_on, context=self.context)
 
     def close(self) -> None:
         """As `abort`: what was written is on its way."""
@@ -282,12 +297,12 @@ class Stream(asyncio.Transport):
         """Somebody in between has ended it, for both sides."""
         for each in (self, self.other):
             if not each.life.is_dead:
-                self._loop.call_soon(each.reset, context=each._context)
+                self._loop.call_soon(each.reset, context=each.context)
 
     def _end(self) -> None:
         self._is_closed = True
         self._network.streams.pop(self.number, None)
-        self._loop.call_soon(self.protocol.connection_lost, None, context=self._context)
+        self._loop.call_soon(self.protocol.connection_lost, None, context=self.context)
 
 
 class StreamOutput:

@@ -26,6 +26,7 @@ from tests.faults.cluster_simulation.clients import (
     Committing,
     Producing,
     Reading,
+    Renewing,
     Transacting,
 )
 from tests.faults.cluster_simulation.faults import Faults
@@ -33,11 +34,11 @@ from tests.faults.cluster_simulation.loop import LoopPool, SimulatedLoop, Stands
 from tests.faults.cluster_simulation.machine import NOBODY, Life
 from tests.faults.cluster_simulation.network import Network, StreamOutput
 from tests.faults.cluster_simulation.ordered_sets import ordered_sets
+from tests.faults.cluster_simulation.profile import Profile
 from tests.faults.cluster_simulation.zookeeper import Ensemble, ZooKeeperClient
 from tests.faults.simulation import repeatable
 
 BROKERS = (1, 2, 3)
-STORM_S = 5.0
 SETTLE_S = 60.0
 LOOK_S = 0.05
 
@@ -45,8 +46,11 @@ LOOK_S = 0.05
 class Simulation:
     """One history; `run` it once, then see `checker`. `trace` is what happened."""
 
-    def __init__(self, seed: int, folder: Path, *, traced: bool = False) -> None:
+    def __init__(
+        self, seed: int, folder: Path, profile: Profile | None = None, *, traced: bool = False
+    ) -> None:
         self.seed = seed
+        self.profile = profile or Profile()
         self.rng = random.Random(seed)
         self.trace: list[str] = []
         self.is_over = False
@@ -145,11 +149,11 @@ class Simulation:
         await self._as_client(self._create_topics)
         await self._until("the topic is in sync", self._are_in_sync)
         self._begin_clients()
-        rng, network = self.rng, self.network
+        rng, network, profile = self.rng, self.network, self.profile
         network.slow, network.slow_s = rng.choice((0.0, 0.05, 0.3)), rng.choice((0.01, 0.1, 0.4))
-        for _ in range(rng.randint(2, 7)):
-            self.loop.call_later(0.3 + rng.random() * STORM_S, self.faults.one)
-        await asyncio.sleep(STORM_S)
+        for _ in range(rng.randint(*profile.faults)):
+            self.loop.call_later(0.3 + rng.random() * profile.storm_s, self.faults.one)
+        await asyncio.sleep(profile.storm_s)
         self._heal()
         if await self._until("everything is well", self._is_well):
             await self._as_client(self._audit_offsets)
@@ -203,6 +207,8 @@ class Simulation:
             self.actors.append(Transacting(self, "tx-b", rng.choice(("tx", "other"))))
         if rng.random() < 0.5:
             self.actors.append(Committing(self, "member-b", "readers"))
+        if self.profile.renews and rng.random() < self.profile.renews:
+            self.actors.append(Renewing(self, "renewer"))
         for actor in self.actors:
             task = self.loop.create_task(actor.run(), context=Life(actor.name).context())
             task.add_done_callback(self.look_at)
@@ -212,6 +218,10 @@ class Simulation:
         if not host.is_up and (host.life is None or host.life.is_dead):
             self.say(f"broker {host.id} starts")
             host.start()
+
+    def start_later(self, host: BrokerHost, delay_s: float) -> None:
+        """Start it then, unless somebody else has."""
+        self.loop.call_later(delay_s, self.start, host, context=NOBODY)
 
     def _heal(self) -> None:
         self.say("all faults are over")
@@ -360,8 +370,8 @@ def _collected() -> Iterator[None]:
         sys.unraisablehook = hook
 
 
-def play(seed: int, folder: Path, *, traced: bool = False) -> Simulation:
+def play(seed: int, folder: Path, profile: Profile | None = None, *, traced: bool = False) -> Simulation:
     """One history."""
-    simulation = Simulation(seed, folder, traced=traced)
+    simulation = Simulation(seed, folder, profile, traced=traced)
     simulation.run()
     return simulation
