@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
+from logd.api import produce
 from logd.broker.coordinator_log import CoordinatorLog
+from logd.broker.partition import Partition
 from logd.broker.replicas import Replicas
-from logd.errors import ErrorCode
+from logd.metadata.zookeeper.election import Elected
+from logd.metadata.zookeeper.operations import ANY_VERSION, Check
 from logd.replication import Fetch, Follower, Leader, Truncate
+from logd.storage import Appended
+from tests.faults.cluster_simulation.checker import Kind
+from tests.faults.cluster_simulation.profile import Profile
 
 
 @contextmanager
@@ -29,13 +36,35 @@ def truncates_by_high_watermark() -> Iterator[None]:
 
 
 @contextmanager
+def leaders_take_any_epoch() -> Iterator[None]:
+    """A fetch counts, whichever leader epoch it was sent in."""
+
+    def check(self: Leader, known: int) -> None:
+        pass
+
+    with mock.patch.object(Leader, "_check_epoch", check):
+        yield
+
+
+@contextmanager
+def controllers_are_not_fenced() -> Iterator[None]:
+    """Whoever was the controller once goes on to write."""
+
+    def fence(self: Elected) -> Check:
+        return Check("/", ANY_VERSION)
+
+    with mock.patch.object(Elected, "fence", property(fence)):
+        yield
+
+
+@contextmanager
 def acknowledges_at_once() -> Iterator[None]:
     """Once it is in the leader's own log, whoever is in sync."""
 
-    def acknowledgement(self: Leader, end_offset: int) -> ErrorCode:
-        return ErrorCode.NONE
+    def flushed(self: Partition, appended: Appended, acks: int = -1) -> Awaitable[None] | None:
+        return None
 
-    with mock.patch.object(Leader, "acknowledgement", acknowledgement):
+    with mock.patch.object(Partition, "flushed", flushed):
         yield
 
 
@@ -57,8 +86,70 @@ def adopts_stray_logs() -> Iterator[None]:
 @contextmanager
 def coordinators_answer_at_once() -> Iterator[None]:
     """Before what they decided is replicated."""
+
+    def flushed(self: CoordinatorLog, appended: Appended | None = None) -> Awaitable[None] | None:
+        return None
+
+    def is_committed(self: CoordinatorLog, appended: Appended | None = None) -> bool:
+        return True
+
     with (
-        mock.patch.object(CoordinatorLog, "flushed", lambda self, appended=None: None),
-        mock.patch.object(CoordinatorLog, "is_committed", lambda self, appended=None: True),
+        mock.patch.object(CoordinatorLog, "flushed", flushed),
+        mock.patch.object(CoordinatorLog, "is_committed", is_committed),
     ):
         yield
+
+
+@contextmanager
+def appends_after_its_leadership() -> Iterator[None]:
+    """What waits for a coordinator's consent is appended, whoever leads the partition by then."""
+
+    async def append(waiting: produce.Waiting) -> Appended:
+        consent = waiting.consent
+        while True:
+            await consent
+            try:
+                return waiting.again()
+            except produce.NotYetAdmitted as not_yet:
+                consent = not_yet.flushed
+
+    with mock.patch.object(produce, "_append_once_admitted", append):
+        yield
+
+
+@dataclass(frozen=True)
+class Bug:
+    """What it is, what it should be caught by, and histories that have much of what it needs."""
+
+    plant: Callable[[], AbstractContextManager[None]]
+    kinds: Sequence[Kind]
+    profile: Profile = Profile()
+
+
+LOST = (Kind.LOST_WRITE, Kind.DIRTY_READ, Kind.INCONSISTENT_OFFSET, Kind.DIVERGED_REPLICAS, Kind.UNSEEN)
+HASTE = Profile(
+    faults=(8, 12),
+    pause_s=0.1,
+    renews=0.0,
+    weights={"kill": 4, "pause": 3, "isolate": 2, "part_brokers": 2, "part_from_zookeeper": 2},
+)
+"""Leaders come and go before everybody has all."""
+RENEWAL = Profile(faults=(5, 8), renews=1.0, weights={"kill": 3, "shut_down": 1, "isolate": 1})
+"""Topics are deleted and made again while brokers are away."""
+ELECTIONS = Profile(
+    faults=(6, 10),
+    weights={"depose_controller": 4, "pause": 3, "part_from_zookeeper": 3, "kill": 1},
+)
+"""Controllers come and go."""
+
+BUGS: Mapping[str, Bug] = {
+    "truncates by high watermark": Bug(truncates_by_high_watermark, LOST, HASTE),
+    "leader takes fetches of any epoch": Bug(leaders_take_any_epoch, LOST, HASTE),
+    "controller is not fenced": Bug(controllers_are_not_fenced, (*LOST, Kind.STUCK), ELECTIONS),
+    "acknowledges before the ISR has it": Bug(acknowledges_at_once, LOST, HASTE),
+    "adopts stray logs": Bug(adopts_stray_logs, (*LOST, Kind.STRAY_ADOPTED), RENEWAL),
+    "coordinator answers before its log is replicated": Bug(
+        coordinators_answer_at_once, (Kind.LOST_OFFSET, Kind.LOST_WRITE, Kind.TORN_TRANSACTION), HASTE
+    ),
+    "appends once admitted, led or not": Bug(appends_after_its_leadership, LOST),
+}

@@ -248,7 +248,8 @@ class Simulation:
     def _are_in_sync(self) -> bool:
         ends: dict[TopicPartition, int] = {}
         for host in self.hosts.values():
-            self.start(host)
+            self.start(host)  # which may have been told to stop before
+        for host in self.hosts.values():
             if host.embedded is None or not host.has_joined or host.is_stopping:
                 return False
             broker = host.embedded.broker
