@@ -250,6 +250,8 @@ class ReplicaFetcher:
         self._look_at(following.tp)
 
     def _back_off(self, following: Following) -> None:
+        # A leader takes in how far a follower is where that is said, and only where it is the leader already.
+        self._session.say_again(following.tp)
         following.not_before = self._loop.time() + self._settings.replica_fetch_backoff_ms / 1000
 
     async def _cut(self, following: Following, truncate: Truncate) -> None:

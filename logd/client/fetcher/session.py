@@ -93,6 +93,7 @@ class FetchSession(Generic[P]):
         self._first_epoch = OPENING_EPOCH if is_wanted else CLOSING_EPOCH
         self.epoch = self._first_epoch
         self.asked: dict[TopicPartition, Asked[P]] = {}
+        self._again: set[TopicPartition] = set()
         self._by_topic_ids = False
         self._names: dict[bytes, str] = {}
         self._partition_max_bytes = partition_max_bytes
@@ -103,6 +104,12 @@ class FetchSession(Generic[P]):
         return self.epoch <= OPENING_EPOCH
 
     # --- asking ---
+
+    def say_again(self, tp: TopicPartition) -> None:
+        """Have the next request name the partition, touched by then, though nothing of it has changed: what
+        it says of it the broker did not take in.
+        """
+        self._again.add(tp)
 
     def changes(
         self,
@@ -129,10 +136,11 @@ class FetchSession(Generic[P]):
             if now is None:
                 continue
             self.asked[tp] = now
-            if before is None or before[:3] != now[:3]:
+            if before is None or before[:3] != now[:3] or tp in self._again:
                 self._ask(tp, now, topics)
             if before is not None and before.held is not now.held:
                 now.held.succeed(before.held)
+            self._again.discard(tp)
         return Changes(list(topics.values()), list(forgotten.values()))
 
     def _ask(self, tp: TopicPartition, asked: Asked[P], topics: dict[tuple[str, bytes], FetchTopic]) -> None:
