@@ -108,6 +108,7 @@ def serve(
                 is_misled |= error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
                 produced.append(_failed(index, error, version))
             except NotYetAdmitted as not_yet:
+                assert topic is not None, "its partition has asked"
                 again = partial(
                     partition.produce,
                     memoryview(bytes(records)),

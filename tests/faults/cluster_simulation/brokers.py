@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from logd.broker.cluster.member import Member
 from logd.broker.cluster.shared import Shared
 from logd.config.broker import BrokerConfig
 from logd.embedded import EmbeddedBroker
@@ -90,6 +91,12 @@ class BrokerHost:
                 "log.dirs": str(self.disk.root),
             }
         )
+
+    @property
+    def member(self) -> Member | None:
+        """It, as one of several; None while it is not that far."""
+        shared = None if self.embedded is None else self.embedded.broker.shared
+        return None if shared is None else shared._member
 
     def start(self) -> None:
         """Begin a life, which is over when it fails."""

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-from logd.api import produce
 from logd.broker.coordinator_log import CoordinatorLog
 from logd.broker.partition import Partition
 from logd.broker.replicas import Replicas
-from logd.metadata.zookeeper.election import Elected
-from logd.metadata.zookeeper.operations import ANY_VERSION, Check
-from logd.replication import Fetch, Follower, Leader, Truncate
+from logd.replication import Fetch, Follower, Truncate
 from logd.storage import Appended
+from logd.transactions import ProducerIdentity, ending
+from logd.transactions.transaction import Transaction
 from tests.faults.cluster_simulation.checker import Kind
 from tests.faults.cluster_simulation.profile import Profile
 
@@ -36,24 +35,13 @@ def truncates_by_high_watermark() -> Iterator[None]:
 
 
 @contextmanager
-def leaders_take_any_epoch() -> Iterator[None]:
-    """A fetch counts, whichever leader epoch it was sent in."""
+def transactions_are_not_fenced() -> Iterator[None]:
+    """A producer ends the transaction of the one that has taken its place."""
 
-    def check(self: Leader, known: int) -> None:
+    def check(current: Transaction, identity: ProducerIdentity, *, bumps: bool, repeated: bool) -> None:
         pass
 
-    with mock.patch.object(Leader, "_check_epoch", check):
-        yield
-
-
-@contextmanager
-def controllers_are_not_fenced() -> Iterator[None]:
-    """Whoever was the controller once goes on to write."""
-
-    def fence(self: Elected) -> Check:
-        return Check("/", ANY_VERSION)
-
-    with mock.patch.object(Elected, "fence", property(fence)):
+    with mock.patch.object(ending, "_check_identity", check):
         yield
 
 
@@ -100,30 +88,13 @@ def coordinators_answer_at_once() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def appends_after_its_leadership() -> Iterator[None]:
-    """What waits for a coordinator's consent is appended, whoever leads the partition by then."""
-
-    async def append(waiting: produce.Waiting) -> Appended:
-        consent = waiting.consent
-        while True:
-            await consent
-            try:
-                return waiting.again()
-            except produce.NotYetAdmitted as not_yet:
-                consent = not_yet.flushed
-
-    with mock.patch.object(produce, "_append_once_admitted", append):
-        yield
-
-
 @dataclass(frozen=True)
 class Bug:
     """What it is, what it should be caught by, and histories that have much of what it needs."""
 
     plant: Callable[[], AbstractContextManager[None]]
     kinds: Sequence[Kind]
-    profile: Profile = Profile()
+    profile: Profile | None = None
 
 
 LOST = (Kind.LOST_WRITE, Kind.DIRTY_READ, Kind.INCONSISTENT_OFFSET, Kind.DIVERGED_REPLICAS, Kind.UNSEEN)
@@ -136,20 +107,17 @@ HASTE = Profile(
 """Leaders come and go before everybody has all."""
 RENEWAL = Profile(faults=(5, 8), renews=1.0, weights={"kill": 3, "shut_down": 1, "isolate": 1})
 """Topics are deleted and made again while brokers are away."""
-ELECTIONS = Profile(
-    faults=(6, 10),
-    weights={"depose_controller": 4, "pause": 3, "part_from_zookeeper": 3, "kill": 1},
-)
-"""Controllers come and go."""
+TWINS = Profile(faults=(1, 3), pause_s=0.1, renews=0.0, twins=1.0)
+"""Two processes have one transactional id."""
 
 BUGS: Mapping[str, Bug] = {
-    "truncates by high watermark": Bug(truncates_by_high_watermark, LOST, HASTE),
-    "leader takes fetches of any epoch": Bug(leaders_take_any_epoch, LOST, HASTE),
-    "controller is not fenced": Bug(controllers_are_not_fenced, (*LOST, Kind.STUCK), ELECTIONS),
     "acknowledges before the ISR has it": Bug(acknowledges_at_once, LOST, HASTE),
-    "adopts stray logs": Bug(adopts_stray_logs, (*LOST, Kind.STRAY_ADOPTED), RENEWAL),
+    "producers are not fenced": Bug(
+        transactions_are_not_fenced, (Kind.TORN_TRANSACTION, Kind.LOST_WRITE), TWINS
+    ),
     "coordinator answers before its log is replicated": Bug(
         coordinators_answer_at_once, (Kind.LOST_OFFSET, Kind.LOST_WRITE, Kind.TORN_TRANSACTION), HASTE
     ),
-    "appends once admitted, led or not": Bug(appends_after_its_leadership, LOST),
+    "adopts stray logs": Bug(adopts_stray_logs, (*LOST, Kind.STRAY_ADOPTED), RENEWAL),
+    "truncates by high watermark": Bug(truncates_by_high_watermark, LOST, HASTE),
 }

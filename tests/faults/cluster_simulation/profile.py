@@ -13,8 +13,13 @@ class Profile:
     storm_s: float = 3.5
     faults: tuple[int, int] = (2, 7)
     pause_s: float = 0.4
+    slow: tuple[float, ...] = (0.0, 0.05, 0.3)
+    slow_s: tuple[float, ...] = (0.01, 0.1, 0.4)
+    """One of each: how much of what is sent is late, and by how long at most."""
     renews: float = 0.4
     """How often there is a client that has a topic deleted and made again."""
+    twins: float = 0.25
+    """How often two processes have one transactional id."""
     weights: Mapping[str, int] = field(
         default_factory=lambda: {
             "kill": 2,

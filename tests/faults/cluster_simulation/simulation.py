@@ -1,4 +1,38 @@
-"""Histories of a whole cluster, in one thread and by one number: `play(seed, folder)`."""
+"""Random histories of a cluster, in one thread and by one number: `Simulation(seed, folder).run()`.
+
+What is real: three whole brokers (`logd.embedded`), with the controller, replication, the coordinators of
+groups and of transactions, logs, recovery and checkpoints as they are; their sessions with ZooKeeper down
+to the wall around kazoo (leases, elections, watches, the controller's writes); and `logd.client`: a
+producer with and one without idempotence, transactional producers of which two may have one id, consumers
+of committed and of all records, members of a group that commit, and one who has a topic deleted and made
+again.
+
+What is a model: time and the loop (`loop`), the network (`network`), ZooKeeper (`zookeeper`), disks
+(`tests.support.power_loss`, on files in memory), thread pools (a job is one step, a little later, in any
+order). All chance comes from the seed, and sets keep their order (`ordered_sets`), so that a seed is a
+history.
+
+Faults (`faults`), each over by itself after less or more than a session
+- A broker is killed: what it wrote is in the page cache. It loses its power: what was not synced is gone,
+  whole or in part, and nobody is told. It stands still (SIGSTOP). It is told to stop (SIGTERM). All come
+  back.
+- The network parts: two brokers, one from ZooKeeper, one from everybody, a client from a broker; in one or
+  in both directions. What was sent waits, as TCP has it. Connections break. In some histories much is late.
+- A connection to ZooKeeper is lost; ZooKeeper has no majority; somebody deletes `/controller`. Sessions
+  expire by these and by what befalls brokers.
+
+Coordinators and controllers move by all of these, and every few seconds as preferred leaders are elected.
+
+What is promised, with three replicas and min.insync.replicas=2: nothing acknowledged to acks=all, committed
+in a transaction or committed as a group's offset is lost, doubled or seen otherwise, as long as one replica
+in the ISR keeps its disk (`checker.Kind`). So power is cut only where all others are well, and nothing more
+is done before it is noticed. Where nobody in an ISR has kept its disk all the same, the history is void,
+and not judged. In the end everything has to come together within a minute, and no broker may have logged an
+error with a traceback.
+
+Left out: stale reads of ZooKeeper, disks that fail or lie, clocks that differ, compaction, reassignments,
+sockets that take no more.
+"""
 
 from __future__ import annotations
 
@@ -59,6 +93,7 @@ class Simulation:
         self.network = self.loop.network = Network(self.loop)
         self.zookeeper = Ensemble(self.loop)
         self.zookeeper.written = self._written
+        self.zookeeper.expired = self._session_expired
         self.checker = Checker()
         self.hosts = {id: BrokerHost(self, id, folder / str(id)) for id in BROKERS}
         self.faults = Faults(self)
@@ -105,6 +140,12 @@ class Simulation:
             self.say(f"{tp}: nobody in sync has kept its disk")
             self.is_void = True
 
+    def _session_expired(self, number: int) -> None:
+        for host in self.hosts.values():
+            member = host.member
+            if member is not None and member.session.session_id == number and member.is_leased:
+                self.checker.broken(Kind.STALE_LEASE, f"broker {host.id}, session {number:#x}")
+
     @property
     def is_somebody_doomed(self) -> bool:
         """Whether somebody without power is in sync still: who keeps what is committed is spared."""
@@ -150,7 +191,7 @@ class Simulation:
         await self._until("the topic is in sync", self._are_in_sync)
         self._begin_clients()
         rng, network, profile = self.rng, self.network, self.profile
-        network.slow, network.slow_s = rng.choice((0.0, 0.05, 0.3)), rng.choice((0.01, 0.1, 0.4))
+        network.slow, network.slow_s = rng.choice(profile.slow), rng.choice(profile.slow_s)
         for _ in range(rng.randint(*profile.faults)):
             self.loop.call_later(0.3 + rng.random() * profile.storm_s, self.faults.one)
         await asyncio.sleep(profile.storm_s)
@@ -203,8 +244,9 @@ class Simulation:
             Committing(self, "member-a", "readers"),
             *self.readers,
         ]
-        if rng.random() < 0.5:
-            self.actors.append(Transacting(self, "tx-b", rng.choice(("tx", "other"))))
+        if (chance := rng.random()) < max(0.5, self.profile.twins):
+            name = "tx" if chance < self.profile.twins else "other"
+            self.actors.append(Transacting(self, "tx-b", name))
         if rng.random() < 0.5:
             self.actors.append(Committing(self, "member-b", "readers"))
         if self.profile.renews and rng.random() < self.profile.renews:
@@ -369,10 +411,3 @@ def _collected() -> Iterator[None]:
         gc.enable()
         gc.collect()
         sys.unraisablehook = hook
-
-
-def play(seed: int, folder: Path, profile: Profile | None = None, *, traced: bool = False) -> Simulation:
-    """One history."""
-    simulation = Simulation(seed, folder, profile, traced=traced)
-    simulation.run()
-    return simulation

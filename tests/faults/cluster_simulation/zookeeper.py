@@ -86,6 +86,8 @@ class Ensemble:
         self.znodes: dict[str, Znode] = {"/": Znode(b"", 0, 0, 0)}
         self.sessions: dict[int, ServerSession] = {}
         self.written: Callable[[str, bytes], None] = lambda path, data: None
+        self.expired: Callable[[int], None] = lambda session: None
+        """Called with the number of a session that has not been heard of for too long, once it is over."""
         self.clients: list[ZooKeeperClient] = []
         self._zxid = 0
         self._session_numbers = 0x100
@@ -129,6 +131,7 @@ class Ensemble:
             session.heard_at = self.loop.time()
         if session.heard_at + session.timeout_s <= self.loop.time():
             self.end(session.number)
+            self.expired(session.number)
         else:
             self._look_again(session)
 

@@ -1,7 +1,7 @@
 """A transactional batch that waits for its coordinator's consent, while its partition gets another leader.
 
-Found by the simulation of clusters: it was appended all the same, by a follower, at an offset that in the leader's
-log was another record's, and acknowledged once that offset was committed.
+The simulation of clusters found that it was appended all the same, by a follower, at an offset that in the
+leader's log was another record's, and acknowledged once that offset was committed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a fetch session says of a partition once more, though nothing of it has changed.
 
-Found by the simulation of clusters: a follower asked a broker that had not heard yet that it is the leader, was
-refused, and asked again. By then nothing had changed, so the session did not name the partition; and the leader
-takes in how far a follower is only where it is named. Unless somebody wrote, the follower never joined the ISR.
+The simulation of clusters found a follower that had asked a broker before that one had heard that it leads.
+It was refused and asked again, and since nothing had changed the session did not name the partition. But a
+leader takes in how far a follower is only where it is named: the follower joined the ISR when somebody wrote.
 """
 
 from __future__ import annotations
