@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import heapq
+import itertools
 import random
 from collections import deque
 from collections.abc import Callable
@@ -63,7 +64,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     """`network` is where it connects and listens. `reported` is what asyncio would have told in the log."""
 
     _ready: deque[asyncio.Handle]
-    _scheduled: list[asyncio.TimerHandle]
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__()
@@ -72,6 +72,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self.reported: list[dict[str, Any]] = []
         self.handles = 0
         self._now = 0.0
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timer_numbers = itertools.count()
+        self._handles_now = 0
+        """Run since time has passed last."""
         self.set_exception_handler(lambda _, context: self.reported.append(context))
 
     def time(self) -> float:
@@ -81,25 +85,32 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def _write_to_self(self) -> None:
         """Nobody waits in a selector."""
 
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """See `asyncio.AbstractEventLoop`. Of two for the same time the first comes first."""
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._timers, (when, next(self._timer_numbers), timer))
+        return timer
+
     def _run_once(self) -> None:
-        ready, scheduled = self._ready, self._scheduled
-        while scheduled and scheduled[0]._cancelled:  # type: ignore[attr-defined]
-            self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
-            heapq.heappop(scheduled)._scheduled = False  # type: ignore[attr-defined]
+        ready, timers = self._ready, self._timers
+        while timers and timers[0][2]._cancelled:  # type: ignore[attr-defined]
+            heapq.heappop(timers)
         if not ready:
-            if not scheduled:
+            if not timers:
                 raise StandsStill("everybody waits for ever")
-            self._now = max(self._now, scheduled[0].when())
+            self._now = max(self._now, timers[0][0])
             self._handles_now = 0
         now = self._now
-        while scheduled and scheduled[0].when() <= now:
-            timer = heapq.heappop(scheduled)
-            timer._scheduled = False  # type: ignore[attr-defined]
-            ready.append(timer)
+        while timers and timers[0][0] <= now:
+            ready.append(heapq.heappop(timers)[2])
         for _ in range(len(ready)):
             self._run(ready.popleft())
-
-    _handles_now = 0
 
     def _run(self, handle: asyncio.Handle) -> None:
         if handle._cancelled:  # type: ignore[attr-defined]

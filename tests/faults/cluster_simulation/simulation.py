@@ -400,7 +400,6 @@ class _Told(logging.Handler):
 @contextlib.contextmanager
 def _collected() -> Iterator[None]:
     """No garbage is collected meanwhile: when it is would be up to chance."""
-    gc.collect()
     gc.freeze()
     gc.disable()
     hook = sys.unraisablehook

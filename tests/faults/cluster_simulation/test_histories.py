@@ -17,7 +17,7 @@ import pytest
 from tests.faults.cluster_simulation.playing import playing
 from tests.support import depth
 
-BUNDLES = 20
+BUNDLES = 16
 HISTORIES = 6
 """In each bundle."""
 ROOT = Path(__file__).parents[3]
