@@ -49,6 +49,7 @@ class Waiting(NamedTuple):
 
     produced: list[PartitionProduced]
     place: int
+    topic: BrokerTopic
     partition: Partition
     again: Callable[[], Appended]
     consent: Awaitable[None]
@@ -102,6 +103,7 @@ def serve(
                 is_misled |= error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
                 produced.append(_failed(index, error, version))
             except NotYetAdmitted as not_yet:
+                assert topic is not None, "its partition has asked"
                 again = partial(
                     partition.produce,
                     memoryview(bytes(records)),
@@ -110,7 +112,7 @@ def serve(
                     transactional_id=transactional_id,
                     implicit=implicit,
                 )
-                waiting.append(Waiting(produced, len(produced), partition, again, not_yet.flushed))
+                waiting.append(Waiting(produced, len(produced), topic, partition, again, not_yet.flushed))
                 produced.append(PartitionProduced(index, ErrorCode.NOT_ENOUGH_REPLICAS))
         answers.append((name, produced))
     if acks == 0:
@@ -137,9 +139,10 @@ async def _answer_once_admitted(
     context: RequestContext,
 ) -> bytes:
     """The response to batches some of which could not be appended yet."""
-    for produced, place, partition, again, consent in waiting:
+    for each in waiting:
+        produced, place, _, partition, _, _ = each
         try:
-            appended = await _append_once_admitted(again, consent)
+            appended = await _append_once_admitted(each)
             kept = partition.flushed(appended, request.acks)
         except KafkaError as error:
             produced[place] = _failed(partition.index, error, version)
@@ -191,9 +194,13 @@ def _encode_with_leaders(
     return encode_produce_response(answers, version, correlation_id, nodes=nodes)
 
 
-async def _append_once_admitted(append: Callable[[], Appended], consent: Awaitable[None]) -> Appended:
+async def _append_once_admitted(waiting: Waiting) -> Appended:
+    """Another broker may lead the partition by then: what is written here would be in nobody's history."""
+    _, _, topic, partition, append, consent = waiting
     while True:
         await consent
+        if topic.partition(partition.index) is not partition:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} was closed and opened again")
         try:
             return append()
         except NotYetAdmitted as not_yet:

@@ -409,10 +409,10 @@ class Partition:
         """Enter a fetch that waits: a ``follower`` reads what is not committed yet."""
         if not follower or self.role is None:
             self.waiters.add(waiter)
-        elif self.followers is None:
-            self.followers = {waiter}
-        else:
-            self.followers.add(waiter)
+            return
+        if self.followers is None:
+            self.followers = set()
+        self.followers.add(waiter)
 
     def forget_waiter(self, waiter: FollowerWaiter) -> None:
         """It does not wait any more."""

@@ -1,0 +1,123 @@
+"""Bugs to be found: each is a rule of the product taken away or bent, by a patch from here."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+from logd.broker.coordinator_log import CoordinatorLog
+from logd.broker.partition import Partition
+from logd.broker.replicas import Replicas
+from logd.replication import Fetch, Follower, Truncate
+from logd.storage import Appended
+from logd.transactions import ProducerIdentity, ending
+from logd.transactions.transaction import Transaction
+from tests.faults.cluster_simulation.checker import Kind
+from tests.faults.cluster_simulation.profile import Profile
+
+
+@contextmanager
+def truncates_by_high_watermark() -> Iterator[None]:
+    """As Kafka did before KIP-101: back to the high watermark, and nothing said of leader epochs."""
+    fetch = Follower._fetch
+
+    def begin(self: Follower) -> Truncate:
+        return Truncate(self.high_watermark)
+
+    def without_epoch(self: Follower) -> Fetch:
+        return fetch(self)._replace(last_fetched_epoch=-1)
+
+    with mock.patch.object(Follower, "_begin", begin), mock.patch.object(Follower, "_fetch", without_epoch):
+        yield
+
+
+@contextmanager
+def transactions_are_not_fenced() -> Iterator[None]:
+    """A producer ends the transaction of the one that has taken its place."""
+
+    def check(current: Transaction, identity: ProducerIdentity, *, bumps: bool, repeated: bool) -> None:
+        pass
+
+    with mock.patch.object(ending, "_check_identity", check):
+        yield
+
+
+@contextmanager
+def acknowledges_at_once() -> Iterator[None]:
+    """Once it is in the leader's own log, whoever is in sync."""
+
+    def flushed(self: Partition, appended: Appended, acks: int = -1) -> Awaitable[None] | None:
+        return None
+
+    with mock.patch.object(Partition, "flushed", flushed):
+        yield
+
+
+@contextmanager
+def adopts_stray_logs() -> Iterator[None]:
+    """A log found counts by its name, whatever topic it was of."""
+    taken_in_hand = Replicas._taken_in_hand
+
+    async def adopted(self: Replicas, topic: Any, index: int) -> Any:
+        log = self.at_hand.get((topic.name, index))  # type: ignore[call-overload]
+        if log is not None:
+            log.topic_id = topic.topic_id
+        return await taken_in_hand(self, topic, index)
+
+    with mock.patch.object(Replicas, "_taken_in_hand", adopted):
+        yield
+
+
+@contextmanager
+def coordinators_answer_at_once() -> Iterator[None]:
+    """Before what they decided is replicated."""
+
+    def flushed(self: CoordinatorLog, appended: Appended | None = None) -> Awaitable[None] | None:
+        return None
+
+    def is_committed(self: CoordinatorLog, appended: Appended | None = None) -> bool:
+        return True
+
+    with (
+        mock.patch.object(CoordinatorLog, "flushed", flushed),
+        mock.patch.object(CoordinatorLog, "is_committed", is_committed),
+    ):
+        yield
+
+
+@dataclass(frozen=True)
+class Bug:
+    """What it is, what it should be caught by, and histories that have much of what it needs."""
+
+    plant: Callable[[], AbstractContextManager[None]]
+    kinds: Sequence[Kind]
+    profile: Profile | None = None
+
+
+LOST = (Kind.LOST_WRITE, Kind.DIRTY_READ, Kind.INCONSISTENT_OFFSET, Kind.DIVERGED_REPLICAS, Kind.UNSEEN)
+HASTE = Profile(
+    faults=(8, 12),
+    pause_s=0.1,
+    renews=0.0,
+    weights={"kill": 4, "pause": 3, "isolate": 2, "part_brokers": 2, "part_from_zookeeper": 2},
+)
+"""Leaders come and go before everybody has all."""
+RENEWAL = Profile(faults=(5, 8), renews=1.0, weights={"kill": 3, "shut_down": 1, "isolate": 1})
+"""Topics are deleted and made again while brokers are away."""
+TWINS = Profile(faults=(1, 3), pause_s=0.1, renews=0.0, twins=1.0)
+"""Two processes have one transactional id."""
+
+BUGS: Mapping[str, Bug] = {
+    "acknowledges before the ISR has it": Bug(acknowledges_at_once, LOST, HASTE),
+    "producers are not fenced": Bug(
+        transactions_are_not_fenced, (Kind.TORN_TRANSACTION, Kind.LOST_WRITE), TWINS
+    ),
+    "coordinator answers before its log is replicated": Bug(
+        coordinators_answer_at_once, (Kind.LOST_OFFSET, Kind.LOST_WRITE, Kind.TORN_TRANSACTION), HASTE
+    ),
+    "adopts stray logs": Bug(adopts_stray_logs, (*LOST, Kind.STRAY_ADOPTED), RENEWAL),
+    "truncates by high watermark": Bug(truncates_by_high_watermark, LOST, HASTE),
+}

@@ -1,0 +1,39 @@
+"""What a history is made of: how long it is, how busy its clients are, what goes wrong how often."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """`pause_s`: how long clients rest at most between two records or transactions."""
+
+    storm_s: float = 3.5
+    faults: tuple[int, int] = (2, 7)
+    pause_s: float = 0.4
+    slow: tuple[float, ...] = (0.0, 0.05, 0.3)
+    slow_s: tuple[float, ...] = (0.01, 0.1, 0.4)
+    """One of each: how much of what is sent is late, and by how long at most."""
+    renews: float = 0.4
+    """How often there is a client that has a topic deleted and made again."""
+    twins: float = 0.25
+    """How often two processes have one transactional id."""
+    weights: Mapping[str, int] = field(
+        default_factory=lambda: {
+            "kill": 2,
+            "lose_power": 1,
+            "pause": 1,
+            "shut_down": 1,
+            "part_brokers": 1,
+            "part_from_zookeeper": 1,
+            "isolate": 1,
+            "part_client": 1,
+            "drop_connections": 1,
+            "lose_zookeeper_connection": 1,
+            "zookeeper_away": 1,
+            "depose_controller": 1,
+        }
+    )
+    """Of the faults (`faults.Faults`), by name."""

@@ -1,0 +1,69 @@
+"""Random histories of a whole cluster: `simulation` says what may go wrong in them, and what is real.
+
+A failing seed is in the message. `python -m tests.faults.cluster_simulation SEED` tells what happened in it,
+and `… FIRST LAST` plays many and says how many there are per second.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.faults.cluster_simulation.playing import playing
+from tests.support import depth
+
+BUNDLES = 16
+HISTORIES = 6
+"""In each bundle."""
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("bundle", depth.seeds(BUNDLES))
+def test_histories(bundle: int) -> None:
+    void = 0
+    for seed in range(bundle * HISTORIES, (bundle + 1) * HISTORIES):
+        with playing(seed) as simulation:
+            violations = simulation.run().violations
+            assert not violations, f"seed {seed}: {violations[0]}"
+            void += simulation.is_void
+    assert void <= HISTORIES // 2
+
+
+def test_histories_come_to_something() -> None:
+    """Else nothing would be tested."""
+    happened: Counter[str] = Counter()
+    for seed in range(1_000, 1_003):
+        with playing(seed) as simulation:
+            checker = simulation.run()
+            happened["faults"] += sum(simulation.faults.happened.values())
+            happened["acknowledged"] += len(checker.acknowledged)
+            happened["transactions"] += sum(one.is_commit_asked for one in checker.transactions)
+            happened["read"] += sum(len(reader.handed) for reader in checker.readers.values())
+            happened["offsets committed"] += len(checker.committed)
+            happened["elections"] += sum("epoch 1" in line for line in simulation.trace)
+    names = ("faults", "acknowledged", "transactions", "read", "offsets committed", "elections")
+    assert all(happened[name] >= 3 for name in names), happened
+
+
+def digest(seed: int, hash_seed: str) -> str:
+    """Of a history in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "tests.faults.cluster_simulation", "--digest", str(seed)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_a_seed_is_a_history() -> None:
+    """In any process: what hashing and addresses are like there makes no difference."""
+    first = digest(7, "1")
+    assert len(first.strip()) == 64
+    assert digest(7, "2") == first
