@@ -10,12 +10,15 @@ import shutil
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from logd.errors import KafkaError
-from logd.storage.disk import Disk, File, write_atomically
-from logd.storage.health import Health
-from logd.storage.producers.snapshots import SnapshotWrite
+from logd.storage.disk import write_atomically
+
+if TYPE_CHECKING:
+    from logd.errors import KafkaError
+    from logd.storage.disk import Disk, File
+    from logd.storage.health import Health
+    from logd.storage.producers.snapshots import SnapshotWrite
 
 logger = logging.getLogger(__name__)
 

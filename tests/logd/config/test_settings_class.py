@@ -42,7 +42,7 @@ def test_nothing_can_be_changed() -> None:
     with pytest.raises(AttributeError, match="replaced"):
         del kettle.litres
     with pytest.raises(AttributeError):
-        kettle.colour = "red"  # type: ignore[attr-defined]
+        kettle.colour = "red"
 
 
 def test_what_is_not_declared_is_refused() -> None:
