@@ -6,7 +6,6 @@ import logging
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -177,7 +176,7 @@ class LogFolder:
         except BaseException:
             lock.release()
             raise
-        return cls(path, lock, disk or PosixDisk(), on_offline, replace(known, node_id=node_id))
+        return cls(path, lock, disk or PosixDisk(), on_offline, known._replace(node_id=node_id))
 
     def identify(
         self, cluster_id: str | None, *, journal_id: bytes | None = None, zookeeper: str | None = None

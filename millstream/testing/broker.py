@@ -6,7 +6,6 @@ import gc
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -15,6 +14,8 @@ from millstream.testing.kafka import Kafka
 from millstream.testing.request import Request
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from millstream.testing.host import Host
 
 
@@ -111,7 +112,7 @@ class Broker(Kafka):
         Sessions of groups and transactions whose time is over end (transactions within a second), retention
         is applied before this returns. The real time comes back with `clean`.
         """
-        seconds = time.total_seconds() if isinstance(time, timedelta) else float(time)
+        seconds = float(time) if isinstance(time, int | float) else time.total_seconds()
         if seconds < 0:
             raise ValueError(f"the clock cannot be put back ({seconds} s): clean() brings back the real time")
         self._host.ask("advance", seconds=seconds)
