@@ -20,6 +20,7 @@ MODULES: Final = (
     "logd.broker.transactions.marker_queues",
     "logd.broker.transactions.partition",
     "logd.broker.transactions.remote_admission",
+    "logd.metadata.shared_images",
     "logd.records.control",
     "logd.storage.log.compaction",
     "logd.storage.log.future",

@@ -9,7 +9,6 @@ it was decided makes no difference. A client that goes away in the middle stops 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
@@ -412,13 +411,15 @@ def new_topic(
     assignments: Mapping[int, Sequence[int]] | None = None,
 ) -> NewTopic:
     """A topic to be created, with an id of its own, and placed from anywhere on."""
+    from random import getrandbits
+
     from logd.metadata.controller.placement import Start
     from logd.metadata.controller.topics import NewTopic
 
     return NewTopic(
         name=name,
         topic_id=new_topic_id(),
-        start=Start(random.getrandbits(31), random.getrandbits(31)),
+        start=Start(getrandbits(31), getrandbits(31)),
         partitions=partitions,
         replication_factor=replication_factor,
         assignments=assignments,

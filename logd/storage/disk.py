@@ -268,3 +268,10 @@ def write_atomically(disk: Disk, path: Path, data: bytes, *, sync: bool = True) 
     disk.rename(temporary, path)
     if sync:
         disk.sync_folder(path.parent)
+
+
+def remove_folder(path: Path, *, ignore_errors: bool = False) -> None:
+    """Remove a folder with all that is in it. OSError, unless as much as can be is to be removed."""
+    from shutil import rmtree  # takes as long to import as ten of our modules, and a start removes nothing
+
+    rmtree(path, ignore_errors=ignore_errors)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from logd.storage.checkpoints import (
     new_uuid,
     read_offsets,
 )
-from logd.storage.disk import PosixDisk, write_atomically
+from logd.storage.disk import PosixDisk, remove_folder, write_atomically
 from logd.storage.errors import StorageError
 from logd.storage.health import Health
 from logd.storage.identity import FolderIdentity
@@ -247,7 +246,7 @@ class LogFolder:
             self.placing([log])()
         except KafkaError:
             del self.logs[log.tp]
-            shutil.rmtree(log.folder, ignore_errors=True)  # the next folder is tried now
+            remove_folder(log.folder, ignore_errors=True)  # the next folder is tried now
             raise
         return log
 

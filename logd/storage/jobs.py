@@ -6,13 +6,12 @@ Nothing here touches a log's state; the owner hands a finished `Flush` back to i
 from __future__ import annotations
 
 import logging
-import shutil
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from logd.storage.disk import write_atomically
+from logd.storage.disk import remove_folder, write_atomically
 
 if TYPE_CHECKING:
     from logd.errors import KafkaError
@@ -193,7 +192,7 @@ class Deletion:
         for path in self.paths:
             try:
                 if path.is_dir():
-                    shutil.rmtree(path)
+                    remove_folder(path)
                 else:
                     self._disk.unlink(path)
             except OSError as error:
