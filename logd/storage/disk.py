@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -62,8 +62,8 @@ class Descriptor:
         """The descriptor's number."""
         return self.number
 
-    def __del__(self) -> None:
-        os.close(self.number)
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        close(self.number)  # a default: at a program's end `os` may be gone before this
 
 
 class File(Protocol):
