@@ -11,7 +11,6 @@ to a logd of our own while a large topic is compacted there, and while nothing i
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import random
 import resource
 import tempfile
@@ -83,7 +82,7 @@ class Work:
     def fill(self, codec: Codec, seed: int, codecs: bool) -> None:
         for batch in batches(codec, seed, RECORDS, codecs):
             self.log.writer.append(batch, 0, NOW)
-        self.log.config = dataclasses.replace(CONFIG, segment_bytes=1_000_000)
+        self.log.config = CONFIG.replaced(segment_bytes=1_000_000)
         for _ in range(60):  # roll: the active segment is not cleaned
             self.log.writer.append(build_batch([(NOW, b"filler", b"x" * 20_000, ())]), 0, NOW)
         self.log.config = CONFIG

@@ -119,9 +119,11 @@ async def _serve(loaded: Loaded, started: float, parent: int | None) -> int:
     """``parent``: the descriptor that is closed at its other end when the process is gone that runs this
     broker among several.
     """
+    from logd.ahead import import_ahead
     from logd.embedded import EmbeddedBroker, shared_of
     from logd.errors import ConfigError, MillstreamError
 
+    import_ahead()
     gc.set_threshold(*COLLECTED_AFTER)
     gc.freeze()  # what was imported stays: it is not looked at again
     stop = asyncio.Event()

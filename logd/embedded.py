@@ -10,16 +10,18 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from logd.api.dispatch import Serving, serve
+from logd.api.dispatch import serve
 from logd.broker.broker import Broker, wall_clock_ms
-from logd.config.broker import BrokerConfig
 from logd.config.zookeeper import ZooKeeperConfig
-from logd.errors import ErrorCode, KafkaError, MillstreamError
+from logd.errors import ErrorCode, KafkaError
 from logd.server.server import Server
-from logd.storage.disk import Disk
 
 if TYPE_CHECKING:
+    from logd.api.dispatch import Serving
     from logd.broker.cluster.shared import Shared
+    from logd.config.broker import BrokerConfig
+    from logd.errors import MillstreamError
+    from logd.storage.disk import Disk
 
 BUSY_PAUSE_S = 0.005
 

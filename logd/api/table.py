@@ -33,9 +33,14 @@ def _by_controller(key: int, module: str, first: int, last: int) -> tuple[int, A
 
 PRODUCE = 0
 FETCH = 1
+FIND_COORDINATOR = 10
 SASL_HANDSHAKE = 17
 API_VERSIONS = 18
 SASL_AUTHENTICATE = 36
+
+FLEXIBLE_PRODUCE = 9
+FLEXIBLE_FETCH = 12
+"""The first flexible versions, as in `logd.wire`, which is not imported before there is a request."""
 
 # Produce is advertised from 0 though served from 3: librdkafka takes a higher minimum as a sign that the
 # broker knows no compression but gzip and silently turns it off (KAFKA-18659).
@@ -47,7 +52,7 @@ APIS: Mapping[int, Api] = dict(
         _api(3, "metadata", 0, 13),
         _api(8, "offset_commit", 2, 10),
         _api(9, "offset_fetch", 1, 10),
-        _api(10, "find_coordinator", 0, 6),
+        _api(FIND_COORDINATOR, "find_coordinator", 0, 6),
         _api(11, "join_group", 0, 9),
         _api(12, "heartbeat", 0, 4),
         _api(13, "leave_group", 0, 5),

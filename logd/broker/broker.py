@@ -26,33 +26,35 @@ from logd.broker.known_answers import KnownAnswers
 from logd.broker.log_dirs import LogDirs
 from logd.broker.log_dirs_opening import LogDirsOpening
 from logd.broker.moves import Moves
-from logd.broker.partition import Partition
 from logd.broker.pool import JobPool, to_its_end
 from logd.broker.producer_ids import ProducerIds
 from logd.broker.replicas import Replicas
-from logd.broker.topic import Topic
 from logd.broker.transactions.transactions import Transactions
 from logd.broker.truncation import Truncations
 from logd.broker.wakeups import Wakeups
 from logd.broker.warming import Warmer
-from logd.config.broker import BrokerConfig
-from logd.config.listeners import Endpoint
-from logd.config.topic import TopicConfig
 from logd.errors import ErrorCode, KafkaError, MillstreamError
-from logd.metadata.decisions import Alter
 from logd.metadata.embedded import EmbeddedStore
 from logd.metadata.image import ClusterImage
-from logd.metadata.store import MetadataStore
 from logd.metrics.metrics import Metrics
-from logd.storage import LogFolder, StorageError
-from logd.storage.disk import Disk, PosixDisk
-from logd.topic_partition import TopicPartition
+from logd.storage import StorageError
+from logd.storage.disk import PosixDisk
 
 if TYPE_CHECKING:
     from logd.broker.closest import Closest
     from logd.broker.cluster.leading import Leading
     from logd.broker.cluster.shared import Shared
     from logd.broker.controller_link import ControllerLink, RemoteCreations
+    from logd.broker.partition import Partition
+    from logd.broker.topic import Topic
+    from logd.config.broker import BrokerConfig
+    from logd.config.listeners import Endpoint
+    from logd.config.topic import TopicConfig
+    from logd.metadata.decisions import Alter
+    from logd.metadata.store import MetadataStore
+    from logd.storage import LogFolder
+    from logd.storage.disk import Disk
+    from logd.topic_partition import TopicPartition
 
 log = logging.getLogger("logd.broker")
 

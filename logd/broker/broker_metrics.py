@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from logd.metrics.metrics import Metrics, Values
 from logd.storage.open_files import OPEN_FILES
-from logd.wire import ApiKey
 
 if TYPE_CHECKING:
     from logd.broker.broker import Broker
+    from logd.metrics.metrics import Metrics, Values
 
 
 _IN_SYNC = (
@@ -157,4 +156,6 @@ class BrokerMetrics:
 
 def _api_name(key: int) -> str:
     """Kafka's name of an API: `ListOffsets` of LIST_OFFSETS."""
+    from logd.wire import ApiKey  # asked for after the start
+
     return ApiKey(key).name.title().replace("_", "")

@@ -9,29 +9,29 @@ it was decided makes no difference. A client that goes away in the middle stops 
 from __future__ import annotations
 
 import asyncio
-import os
-import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from logd.broker.admission import TransactionGuard
-from logd.broker.cluster_view import ClusterView
-from logd.broker.partition import Partition
 from logd.broker.pool import to_its_end
-from logd.broker.replicas import Replicas
 from logd.broker.topic import Topic
-from logd.config.topic import TopicConfig
 from logd.errors import ConfigError, ErrorCode, KafkaError
 from logd.metadata import decisions
-from logd.metadata.decisions import Alter
-from logd.metadata.image import Change, ClusterImage, PartitionImage, TopicImage
-from logd.metadata.store import MetadataStore
+from logd.metadata.image import TopicImage
+from logd.storage.checkpoints import new_uuid
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from logd.broker.admission import TransactionGuard
+    from logd.broker.cluster_view import ClusterView
+    from logd.broker.partition import Partition
+    from logd.broker.replicas import Replicas
+    from logd.config.topic import TopicConfig
     from logd.metadata.controller.core import Controller
     from logd.metadata.controller.decision import Decision
     from logd.metadata.controller.topics import NewTopic
+    from logd.metadata.decisions import Alter
+    from logd.metadata.image import Change, ClusterImage, PartitionImage
+    from logd.metadata.store import MetadataStore
     from logd.storage import Log, LogFolder
 
 T = TypeVar("T")
@@ -411,13 +411,15 @@ def new_topic(
     assignments: Mapping[int, Sequence[int]] | None = None,
 ) -> NewTopic:
     """A topic to be created, with an id of its own, and placed from anywhere on."""
+    from random import getrandbits
+
     from logd.metadata.controller.placement import Start
     from logd.metadata.controller.topics import NewTopic
 
     return NewTopic(
         name=name,
         topic_id=new_topic_id(),
-        start=Start(random.getrandbits(31), random.getrandbits(31)),
+        start=Start(getrandbits(31), getrandbits(31)),
         partitions=partitions,
         replication_factor=replication_factor,
         assignments=assignments,
@@ -426,8 +428,5 @@ def new_topic(
 
 
 def new_topic_id() -> bytes:
-    """A version 4 uuid; os.urandom is asked directly since importing uuid costs start-up time."""
-    random = bytearray(os.urandom(16))
-    random[6] = random[6] & 0x0F | 0x40
-    random[8] = random[8] & 0x3F | 0x80
-    return bytes(random)
+    """The id of a topic that nobody has given one."""
+    return new_uuid()

@@ -9,11 +9,15 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from logd.errors import MillstreamError
-from logd.storage.cleaner.messages import LENGTH, Cancel, Cleaned, Done, Failed, Order, Report, Task, frame
+from logd.storage.cleaner.messages import LENGTH, Cancel, Cleaned, Failed, Report, frame
+
+if TYPE_CHECKING:
+    from logd.storage.cleaner.messages import Done, Order, Task
 
 STOP_SECONDS = 5.0
 """How long a cleaner that was told to end may take before it is killed."""

@@ -11,12 +11,13 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from logd.errors import ErrorCode, KafkaError
-from logd.metadata.image import NO_LEADER, BrokerImage, ClusterImage, PartitionImage
+from logd.metadata.image import NO_LEADER
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from logd.broker.topic import Topic
     from logd.config.listeners import Endpoint
+    from logd.metadata.image import BrokerImage, ClusterImage, PartitionImage
 
 NO_CONTROLLER = -1
 """What clients are told while nobody knows the controller."""

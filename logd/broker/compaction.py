@@ -15,20 +15,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from logd.broker.cleaner_process import CleanerDied, CleanerProcess
-from logd.broker.partition import Partition
 from logd.broker.pool import run_job, to_its_end
 from logd.broker.rounds import Rounds, is_expected, report
 from logd.broker.warming import Warmer
-from logd.config.broker import BrokerConfig
-from logd.storage.cleaner.messages import Cleaned, Done, Failed
-from logd.storage.cleaner.selection import Cleanable
-from logd.storage.log.compaction import CleanerLimits, Round
 from logd.storage.names import CLEANED_SUFFIX
-from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from logd.broker.cleaner_process import CleanerDied, CleanerProcess
+    from logd.broker.partition import Partition
+    from logd.config.broker import BrokerConfig
     from logd.storage import Deletion, Log, LogFolder
+    from logd.storage.cleaner.messages import Cleaned, Failed
+    from logd.storage.cleaner.selection import Cleanable
+    from logd.storage.log.compaction import CleanerLimits, Round
+    from logd.topic_partition import TopicPartition
 
 PARTITIONS_PER_TURN = 50
 """Partitions looked at before clients get their turn again."""
@@ -188,6 +188,8 @@ class Compaction:
                 best, best_ratio = partition, found.dirty_ratio
         if best is None:
             return None
+        from logd.storage.log.compaction import CleanerLimits  # loaded with the log
+
         share = max(config.log_cleaner_threads, 1)
         limits = CleanerLimits(
             map_bytes=config.log_cleaner_dedupe_buffer_size // share,
@@ -266,6 +268,10 @@ class Compaction:
         self._wake.set()
 
     async def _compact(self, due: Due) -> None:
+        # A broker is ready before there is anything to compact, and most never have it.
+        from logd.broker.cleaner_process import CleanerDied, CleanerProcess
+        from logd.storage.cleaner.messages import Done, Failed
+
         log = due.log
         process = self._idle.pop() if self._idle else CleanerProcess()
         size = log.size

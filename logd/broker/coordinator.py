@@ -13,15 +13,17 @@ import logging
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
-from logd.broker.catalog import TopicCatalog
 from logd.broker.leadership import Leadership
 from logd.broker.rounds import PAUSE_AFTER_MISTAKE_S, Rounds, report
-from logd.broker.topic import Topic
 from logd.errors import ErrorCode, KafkaError
-from logd.storage import Log
 from logd.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from logd.broker.catalog import TopicCatalog
+    from logd.broker.topic import Topic
+    from logd.storage import Log
 
 log = logging.getLogger("logd.broker")
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from logd.broker.partition import FollowerWaiter
-from logd.broker.wakeups import Wakeups
-from logd.broker.warming import Job, Warmer, Warming
+if TYPE_CHECKING:
+    from logd.broker.partition import FollowerWaiter
+    from logd.broker.wakeups import Wakeups
+    from logd.broker.warming import Job, Warmer, Warming
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

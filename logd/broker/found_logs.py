@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from logd.metadata.found import beyond, take_in
-from logd.metadata.image import Change, ClusterImage, TopicImage
 
 if TYPE_CHECKING:
+    from logd.metadata.image import Change, ClusterImage, TopicImage
     from logd.storage import Log, LogFolder
     from logd.topic_partition import TopicPartition
 

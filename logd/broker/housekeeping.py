@@ -15,16 +15,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from logd.broker.flusher import Flusher
-from logd.broker.partition import Partition
 from logd.broker.pool import run_job
 from logd.broker.rounds import Rounds, report
 from logd.broker.warming import Warmer
-from logd.config.broker import BrokerConfig
 from logd.storage.open_files import OPEN_FILES, half_of_descriptors
-from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from logd.broker.partition import Partition
+    from logd.config.broker import BrokerConfig
     from logd.storage import Deletion, LogFolder
+    from logd.topic_partition import TopicPartition
 
 FLUSH_CHECK_MS = 1_000
 """How often flush.ms is looked at; log.flush.scheduler.interval.ms makes it more often."""

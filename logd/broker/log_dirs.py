@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from logd.errors import ErrorCode, KafkaError
-from logd.storage import StorageError
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from logd.storage import LogFolder
+    from logd.storage import LogFolder, StorageError
 
 PREFERRED_MAX = 10_000
 """Folders remembered for partitions that do not exist yet; the oldest wish is forgotten."""

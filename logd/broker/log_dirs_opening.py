@@ -12,20 +12,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from logd.broker.log_dirs import LogDirs
-from logd.config.topic import TopicConfig
 from logd.errors import KafkaError
 from logd.metadata.embedded import FILE_NAME
-from logd.metadata.image import TopicImage
 from logd.storage import FolderLocked, FolderMismatch, LogFolder, StorageError
 from logd.storage.checkpoints import read_partition_metadata
-from logd.storage.disk import Disk
 from logd.storage.identity import FolderIdentity
-from logd.storage.log.future import promote
 from logd.storage.names import PARTITION_METADATA
 
 if TYPE_CHECKING:
+    from logd.broker.log_dirs import LogDirs
+    from logd.config.topic import TopicConfig
+    from logd.metadata.image import TopicImage
     from logd.storage import Deletion
+    from logd.storage.disk import Disk
 
 log = logging.getLogger("logd.broker")
 
@@ -185,6 +184,8 @@ class LogDirsOpening:
                 topic = topics.get(key.topic)
                 topic_id = read_partition_metadata(paths[0] / PARTITION_METADATA)
                 if key not in known and topic is not None and topic_id in (None, topic.topic_id):
+                    from logd.storage.log.future import promote  # after a crash only
+
                     promote(folder, *key, paths.pop(0), config_for(key[0]), now_ms)
                     known.add(key)
                     log.info("%s-%d had moved to %s", *key, folder.path)

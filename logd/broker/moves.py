@@ -15,21 +15,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from logd.broker.compaction import Compaction
-from logd.broker.flusher import Flusher
-from logd.broker.log_dirs import LogDirs
-from logd.broker.partition import Partition
 from logd.broker.pool import run_job
 from logd.broker.rounds import is_expected, report
-from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.storage.checkpoints import read_partition_metadata
-from logd.storage.log.future import FutureLog, NoRoom, discard_future
+from logd.storage.errors import NoRoom
 from logd.storage.names import PARTITION_METADATA
-from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from logd.broker.compaction import Compaction
+    from logd.broker.flusher import Flusher
+    from logd.broker.log_dirs import LogDirs
+    from logd.broker.partition import Partition
+    from logd.config.broker import BrokerConfig
     from logd.storage import Deletion, LogFolder
+    from logd.storage.log.future import FutureLog
+    from logd.topic_partition import TopicPartition
 
 COPY_STEP_BYTES = 4 * 1024 * 1024
 """Copied by one job in the thread pool; between two the move can be slowed down or called off."""
@@ -89,6 +90,8 @@ class Moves:
                     continue  # the folder with its log may be offline, and this copy all that is left
                 if partition is not None and partition.folder is not folder and _is_of(partition, paths):
                     self._begin_again(partition, folder)
+                from logd.storage.log.future import discard_future
+
                 for path in paths:  # after a crash a copy may be incomplete
                     self._discard([discard_future(folder, path)])
 
@@ -167,6 +170,8 @@ class Moves:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _new_future(self, partition: Partition, folder: LogFolder) -> FutureLog:
+        from logd.storage.log.future import FutureLog  # hardly any broker ever moves a log
+
         try:
             future = FutureLog(partition.log, partition.folder, folder)
         except ValueError as error:

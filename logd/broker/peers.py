@@ -5,10 +5,11 @@ A single node has neither: whoever takes them takes None there, and nothing else
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from logd.topic_partition import TopicPartition
-from logd.wire.message import Message
+if TYPE_CHECKING:
+    from logd.topic_partition import TopicPartition
+    from logd.wire.message import Message
 
 NO_LEADER = -1
 """As a broker's id: the partition has no leader now."""

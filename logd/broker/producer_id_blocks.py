@@ -6,7 +6,6 @@ import asyncio
 import logging
 from typing import Protocol
 
-from logd.backoff import Backoff
 from logd.broker.rounds import Rounds
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut
 from logd.metadata.found import beyond, beyond_unread
@@ -131,6 +130,8 @@ class BlocksAhead:
         await self._rounds.stop()
 
     async def _ask(self) -> None:
+        from logd.backoff import Backoff  # only a broker among others asks
+
         backoff = Backoff(RETRY_FIRST_S, RETRY_LAST_S)
         while self._ahead is None:
             try:

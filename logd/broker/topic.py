@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from logd.broker.cluster_view import ClusterView
+from typing import TYPE_CHECKING
+
 from logd.broker.fencing import check_leader_epoch
-from logd.broker.partition import Partition
-from logd.config.topic import TopicConfig
 from logd.errors import ErrorCode, KafkaError
-from logd.metadata.image import TopicImage
 from logd.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from logd.broker.cluster_view import ClusterView
+    from logd.broker.partition import Partition
+    from logd.config.topic import TopicConfig
+    from logd.metadata.image import TopicImage
 
 GROUP_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"

@@ -13,16 +13,16 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from logd.broker.compaction import Compaction
-from logd.broker.flusher import Flusher
-from logd.broker.moves import Moves
-from logd.broker.partition import Partition
 from logd.broker.pool import to_its_end
-from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from logd.broker.compaction import Compaction
+    from logd.broker.flusher import Flusher
+    from logd.broker.moves import Moves
+    from logd.broker.partition import Partition
     from logd.storage import Deletion, LogFolder
     from logd.storage.log.truncation import Truncation
+    from logd.topic_partition import TopicPartition
 
 RUNNING_MAX = 64
 """Logs truncated at a time: a new leader may have many truncated, and the thread pool has other work."""

@@ -6,8 +6,9 @@ producers and consumers to be loaded.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from logd.first_use import at_first_use
 
 if TYPE_CHECKING:
     from logd.backoff import Backoff
@@ -152,15 +153,7 @@ _MODULES = {
     "logd.client.security.token": ("Token",),
     "logd.topic_partition": ("TopicPartition",),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    module = _MODULE_OF.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(module), name)
-    return found
+__getattr__ = at_first_use(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

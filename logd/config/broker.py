@@ -6,7 +6,6 @@ broker-level names ``TopicConfig`` declares, and their values are gathered in ``
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import sys
 from collections.abc import Mapping
@@ -25,6 +24,7 @@ from logd.config.setting import (
     setting,
     settings_of,
 )
+from logd.config.settings import field
 from logd.config.topic import TOPIC_SETTINGS, TopicConfig
 from logd.errors import ConfigError
 
@@ -40,7 +40,6 @@ CLUSTER_PREVIEW = "millstream.cluster.preview"
 _NOT_NEGATIVE = at_least(0)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig(ReplicationConfig):
     """Effective settings of one broker; ``BrokerConfig.of`` builds and checks it from Kafka's keys."""
 
@@ -336,9 +335,9 @@ class BrokerConfig(ReplicationConfig):
         dynamic=True,
     )
 
-    topic_defaults: TopicConfig = dataclasses.field(default_factory=TopicConfig)
+    topic_defaults: TopicConfig = field(TopicConfig())
     """What a topic has where it overrides nothing."""
-    given: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    given: Mapping[str, str] = field({})
     """The keys that were set, as text."""
 
     @classmethod
@@ -360,7 +359,7 @@ class BrokerConfig(ReplicationConfig):
                 topic_values[TOPIC_FIELD_OF[key]] = value
         config = cls(**values, given=dict(properties))
         defaults = TopicConfig(**{**config._defaults_in_coarse_units(), **topic_values})
-        config = dataclasses.replace(config, topic_defaults=defaults)
+        config = config.replaced(topic_defaults=defaults)
         config.validate()
         return config
 
@@ -418,8 +417,7 @@ def _derived_settings() -> tuple[dict[str, Setting], dict[str, str]]:
             continue
         key, *coarser = topic_setting.broker_keys
         fields[key] = topic_setting.field
-        derived[key] = dataclasses.replace(
-            topic_setting,
+        derived[key] = topic_setting._replace(
             key=key,
             default=None if coarser else topic_setting.default,
             nullable=bool(coarser),

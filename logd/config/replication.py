@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 
 from logd.config.setting import Kind, Setting, at_least, one_of, setting, settings_of
+from logd.config.settings import Settings
 
 B, S, I, L = Kind.BOOLEAN, Kind.STRING, Kind.INT, Kind.LONG  # noqa: E741
 _POSITIVE, _NOT_NEGATIVE = at_least(1), at_least(0)
@@ -15,8 +15,7 @@ RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 LEADER_ONLY = "org.apache.kafka.common.replica.LeaderSelector"
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicationConfig:
+class ReplicationConfig(Settings):
     """A part of `BrokerConfig`. A broker by itself checks and describes them, and goes by none."""
 
     inter_broker_listener_name: str | None = setting(

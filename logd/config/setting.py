@@ -1,17 +1,17 @@
 """One declared setting: its Kafka key, type, default, allowed values and documentation.
 
-A settings class (``TopicConfig``, ``BrokerConfig``) is a frozen dataclass whose fields are made by
-``setting``; the table that parsing, DescribeConfigs and the documentation share is read off the class by
-``settings_of``. The field's name is Kafka's key with ``.`` written as ``_``.
+A settings class (``TopicConfig``, ``BrokerConfig``) is a ``Settings`` whose fields are made by ``setting``;
+the table that parsing, DescribeConfigs and the documentation share is read off the class by ``settings_of``.
+The field's name is Kafka's key with ``.`` written as ``_``.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
+from logd.config.settings import Settings, field
 from logd.errors import ConfigError
 
 INT_MAX = 2**31 - 1
@@ -36,8 +36,7 @@ class Kind(IntEnum):
     PASSWORD = 9
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Allowed:
+class Allowed(NamedTuple):
     """A check on a parsed value and the words that say what passes it."""
 
     check: Callable[[Any], bool]
@@ -67,8 +66,7 @@ def any_of(*choices: str) -> Allowed:
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(NamedTuple):
     """What is known of one key.
 
     ``broker_keys`` (topic settings only) are the broker-level names of the same thing, strongest first, as
@@ -133,21 +131,17 @@ def format_value(value: Value) -> str | None:
 
 
 def setting(kind: Kind, default: Value, doc: str, *, key: str = "", **facts: Any) -> Any:
-    """A dataclass field that carries its ``Setting``; the key follows from the field's name unless given."""
-    return dataclasses.field(
-        default=default,
-        metadata={"setting": {"key": key, "kind": kind, "default": default, "doc": doc, **facts}},
-    )
+    """A field that carries its ``Setting``; the key follows from the field's name unless given."""
+    return field(default, Setting(key, kind, default, doc, **facts))
 
 
-def settings_of(config_class: type[Any]) -> Mapping[str, Setting]:
+def settings_of(config_class: type[Settings]) -> Mapping[str, Setting]:
     """The declared settings of a class, by Kafka key, in the order of declaration."""
     table: dict[str, Setting] = {}
-    for field in dataclasses.fields(config_class):
-        facts = field.metadata.get("setting")
-        if facts is not None:
-            key = facts["key"] or field.name.replace("_", ".")
-            table[key] = Setting(**{**facts, "key": key})
+    for name, declared in config_class.fields.items():
+        if isinstance(declared.about, Setting):
+            key = declared.about.key or name.replace("_", ".")
+            table[key] = declared.about._replace(key=key)
     return table
 
 

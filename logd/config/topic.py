@@ -7,7 +7,6 @@ A topic's effective settings are its own overrides on top of the broker's defaul
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -24,6 +23,7 @@ from logd.config.setting import (
     setting,
     settings_of,
 )
+from logd.config.settings import Settings
 from logd.errors import ConfigError
 
 _REPLICA = re.compile(r"\d+:\d+")
@@ -34,8 +34,7 @@ _THROTTLED = Allowed(
 COMPRESSION_TYPES = ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class TopicConfig:
+class TopicConfig(Settings):
     """Effective settings of one topic; sizes in bytes, times in milliseconds, -1 means no limit."""
 
     cleanup_policy: tuple[str, ...] = setting(
@@ -270,7 +269,7 @@ class TopicConfig:
             if declared is None:
                 raise ConfigError(key, text, unknown_topic_key(key))
             values[declared.field] = declared.parse(text)
-        changed = dataclasses.replace(self, **values) if values else self
+        changed = self.replaced(**values) if values else self
         if changed.min_compaction_lag_ms > changed.max_compaction_lag_ms:
             raise ConfigError(
                 "min.compaction.lag.ms",

@@ -6,18 +6,17 @@ that the cluster, which is not finished, is to be tried.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, Self
 
 from logd.config.setting import Allowed, Kind, Setting, at_least, setting, settings_of
+from logd.config.settings import Settings
 
 B, S, I, LI, P = Kind.BOOLEAN, Kind.STRING, Kind.INT, Kind.LIST, Kind.PASSWORD  # noqa: E741
 _STORE_TYPE = Allowed(check=lambda value: value in ("PEM", "PKCS12", "JKS"), text="one of PEM, PKCS12, JKS")
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ZooKeeperConfig:
+class ZooKeeperConfig(Settings):
     """As given; `ZooKeeperConfig.of` builds and checks it from Kafka's keys."""
 
     zookeeper_connect: str | None = setting(

@@ -7,7 +7,6 @@ applies one change after the other (``logd.broker.catalog``).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final, TypeAlias
 
 from logd.config.topic import TopicConfig
@@ -48,7 +47,7 @@ def grow_topic(image: ClusterImage, name: str, partitions: int) -> list[Change]:
     if topic is None:
         raise _unknown(name)
     check_growth(topic, partitions)
-    return [replace(topic, partitions=partitions).as_change()]
+    return [topic._replace(partitions=partitions).as_change()]
 
 
 def delete_topic(image: ClusterImage, name: str, topic_id: bytes) -> list[Change]:
@@ -64,7 +63,7 @@ def alter_topic(
     topic = _topic(image, name, topic_id)
     configs = dict(alter(topic.configs))
     effective(configs, defaults)
-    return [replace(topic, configs=configs).as_change()]
+    return [topic._replace(configs=configs).as_change()]
 
 
 def alter_broker(

@@ -17,8 +17,6 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Protocol
 
-import msgspec
-
 from logd.metadata.image import Change, ClusterImage
 
 FILE_NAME = "metadata.journal"
@@ -139,7 +137,9 @@ class EmbeddedStore:
 
 
 def _line(changes: list[Change]) -> bytes:
-    encoded = msgspec.json.encode(changes)
+    from msgspec import json  # a new journal is empty
+
+    encoded = json.encode(changes)
     return b"%08x %b\n" % (zlib.crc32(encoded), encoded)
 
 
@@ -147,5 +147,7 @@ def _parse_line(line: bytes) -> list[Change] | None:
     encoded = line[9:]
     if line[:8] != b"%08x" % zlib.crc32(encoded):
         return None
-    changes: list[Change] = msgspec.json.decode(encoded)
+    from msgspec import json
+
+    changes: list[Change] = json.decode(encoded)
     return changes

@@ -8,7 +8,6 @@ logs were given out by somebody else, or by a journal that was lost.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Final, TypeAlias
 
 from logd.metadata.image import Change, ClusterImage, TopicImage
@@ -42,7 +41,7 @@ def take_in(
             continue
         last = max((index for index, said in logs.items() if said in (None, known.topic_id)), default=-1)
         if last >= known.partitions:
-            changes.append(replace(known, partitions=last + 1).as_change())
+            changes.append(known._replace(partitions=last + 1).as_change())
     return changes
 
 

@@ -12,12 +12,21 @@ the same ``apply`` serves live changes, the load at start, and brokers that are 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Iterable, Set
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from logd.first_use import at_first_use
 from logd.metadata.holdings import Holdings
 from logd.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from logd.metadata.shared_images import BrokerImage as BrokerImage
+    from logd.metadata.shared_images import Endpoint as Endpoint
+    from logd.metadata.shared_images import PartitionImage as PartitionImage
+
+__getattr__ = at_first_use(
+    __name__, {"logd.metadata.shared_images": ("BrokerImage", "Endpoint", "PartitionImage")}
+)
 
 Change = dict[str, Any]
 """One change as it is stored: ``{"type": "topic", ...}``; ``ClusterImage.apply`` knows the types."""
@@ -25,18 +34,19 @@ Change = dict[str, Any]
 PRODUCER_ID_BLOCK = 1000
 """Producer ids handed out at a time, as Kafka's blocks are; what is left of a block is lost at a restart."""
 
+NO_CONFIGS: Final[dict[str, str]] = {}
+"""Of a topic that overrides nothing; not to be changed."""
 NO_LEADER: Final = -1
 """The leader of a partition that has none."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class TopicImage:
+class TopicImage(NamedTuple):
     """A topic: its 16-byte id, number of partitions and overridden settings under Kafka's keys."""
 
     name: str
     topic_id: bytes
     partitions: int
-    configs: dict[str, str] = dataclasses.field(default_factory=dict)
+    configs: dict[str, str] = NO_CONFIGS
 
     def as_change(self) -> Change:
         """The change that creates this topic or gives it this state."""
@@ -46,92 +56,6 @@ class TopicImage:
             "id": self.topic_id.hex(),
             "partitions": self.partitions,
             "configs": self.configs,
-        }
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionImage:
-    """Who holds a partition, who of them is in sync, who leads.
-
-    ``replicas`` are broker ids, the preferred leader first, those of ``adding`` and ``removing`` (KIP-455)
-    among them. ``isr`` is never empty: a partition without a leader (``NO_LEADER``) keeps the last one.
-    ``leader_epoch`` grows when the leader changes or begins anew, and when a replica is taken out;
-    ``partition_epoch`` from 0 by one with every change: it is the version of Kafka's ``state`` znode, so that
-    a store creates one for 0, and writes any other over the version that is one less.
-    """
-
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    leader: int
-    leader_epoch: int = 0
-    partition_epoch: int = 0
-    adding: tuple[int, ...] = ()
-    removing: tuple[int, ...] = ()
-
-    @property
-    def is_reassigning(self) -> bool:
-        """Whether replicas are being added or removed."""
-        return bool(self.adding or self.removing)
-
-    @property
-    def target(self) -> tuple[int, ...]:
-        """The replicas there will be once a reassignment is done; without one those there are."""
-        return tuple(replica for replica in self.replicas if replica not in self.removing)
-
-    @property
-    def origin(self) -> tuple[int, ...]:
-        """The replicas there are again once a reassignment is cancelled."""
-        return tuple(replica for replica in self.replicas if replica not in self.adding)
-
-    def as_change(self, tp: TopicPartition) -> Change:
-        """The change that gives a partition this state."""
-        return {
-            "type": "partition",
-            "topic": tp.topic,
-            "partition": tp.partition,
-            "replicas": list(self.replicas),
-            "isr": list(self.isr),
-            "leader": self.leader,
-            "leader_epoch": self.leader_epoch,
-            "partition_epoch": self.partition_epoch,
-            "adding": list(self.adding),
-            "removing": list(self.removing),
-        }
-
-
-class Endpoint(NamedTuple):
-    """Where a broker listens; ``listener`` is the listener's name."""
-
-    listener: str
-    host: str
-    port: int
-    security_protocol: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerImage:
-    """A broker that is alive. ``epoch`` is of its registration (in ZooKeeper the czxid of its znode).
-
-    ``offline_log_dirs`` are its log folders that failed, as its ``log.dirs`` names them.
-    """
-
-    id: int
-    epoch: int
-    rack: str | None = None
-    endpoints: tuple[Endpoint, ...] = ()
-    is_shutting_down: bool = False
-    offline_log_dirs: tuple[str, ...] = ()
-
-    def as_change(self) -> Change:
-        """The change that makes the broker known like this."""
-        return {
-            "type": "broker",
-            "id": self.id,
-            "epoch": self.epoch,
-            "rack": self.rack,
-            "endpoints": [list(endpoint) for endpoint in self.endpoints],
-            "is_shutting_down": self.is_shutting_down,
-            "offline_log_dirs": list(self.offline_log_dirs),
         }
 
 
@@ -245,6 +169,8 @@ class ClusterImage:
                 self._forget_offline(tp, before.replicas)
 
     def _apply_partition(self, change: Change) -> None:
+        from logd.metadata.shared_images import PartitionImage
+
         tp = TopicPartition(change["topic"], change["partition"])
         state = PartitionImage(
             replicas=tuple(change["replicas"]),
@@ -263,6 +189,8 @@ class ClusterImage:
         self.holdings.add(tp, state)
 
     def _apply_broker(self, change: Change) -> None:
+        from logd.metadata.shared_images import BrokerImage, Endpoint
+
         broker = BrokerImage(
             id=change["id"],
             epoch=change["epoch"],

@@ -3,41 +3,48 @@
 On the hot path records are plain tuples: `Record` as read, `NewRecord` to be written.
 """
 
-from logd.records.build import (
-    Headers,
-    NewRecord,
-    Record,
-    build_batch,
-    estimate_size,
-    rebuild_batch,
-    restamp,
-)
-from logd.records.compression import DECOMPRESSED_LIMIT, Codec, compress, decompress
-from logd.records.control import (
-    ABORT,
-    COMMIT,
-    Marker,
-    build_end_marker,
-    build_marker,
-    parse_control,
-    parse_end_marker,
-    parse_marker,
-)
-from logd.records.decode import Columns, decode_body, decode_columns, decode_records, read_body
-from logd.records.header import (
-    HEADER_SIZE,
-    MAGIC,
-    BatchHeader,
-    Buffer,
-    assign_append_time,
-    assign_offset,
-    check_crc,
-    iter_batches,
-    read_header,
-    whole_batches_size,
-)
-from logd.records.slice import FileSlice
-from logd.records.validate import check_produced, check_produced_records
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logd.first_use import at_first_use
+
+if TYPE_CHECKING:
+    from logd.records.build import (
+        Headers,
+        NewRecord,
+        Record,
+        build_batch,
+        estimate_size,
+        rebuild_batch,
+        restamp,
+    )
+    from logd.records.compression import DECOMPRESSED_LIMIT, Codec, compress, decompress
+    from logd.records.control import (
+        ABORT,
+        COMMIT,
+        Marker,
+        build_end_marker,
+        build_marker,
+        parse_control,
+        parse_end_marker,
+        parse_marker,
+    )
+    from logd.records.decode import Columns, decode_body, decode_columns, decode_records, read_body
+    from logd.records.header import (
+        HEADER_SIZE,
+        MAGIC,
+        BatchHeader,
+        Buffer,
+        assign_append_time,
+        assign_offset,
+        check_crc,
+        iter_batches,
+        read_header,
+        whole_batches_size,
+    )
+    from logd.records.slice import FileSlice
+    from logd.records.validate import check_produced, check_produced_records
 
 __all__ = [
     "ABORT",
@@ -78,3 +85,56 @@ __all__ = [
     "restamp",
     "whole_batches_size",
 ]
+
+_MODULES = {
+    "logd.records.build": (
+        "Headers",
+        "NewRecord",
+        "Record",
+        "build_batch",
+        "estimate_size",
+        "rebuild_batch",
+        "restamp",
+    ),
+    "logd.records.compression": (
+        "DECOMPRESSED_LIMIT",
+        "Codec",
+        "compress",
+        "decompress",
+    ),
+    "logd.records.control": (
+        "ABORT",
+        "COMMIT",
+        "Marker",
+        "build_end_marker",
+        "build_marker",
+        "parse_control",
+        "parse_end_marker",
+        "parse_marker",
+    ),
+    "logd.records.decode": (
+        "Columns",
+        "decode_body",
+        "decode_columns",
+        "decode_records",
+        "read_body",
+    ),
+    "logd.records.header": (
+        "HEADER_SIZE",
+        "MAGIC",
+        "BatchHeader",
+        "Buffer",
+        "assign_append_time",
+        "assign_offset",
+        "check_crc",
+        "iter_batches",
+        "read_header",
+        "whole_batches_size",
+    ),
+    "logd.records.slice": ("FileSlice",),
+    "logd.records.validate": (
+        "check_produced",
+        "check_produced_records",
+    ),
+}
+__getattr__ = at_first_use(__name__, _MODULES)

@@ -5,11 +5,18 @@
 in; connections, disks and timers are `logd.broker`'s, elections the controller's.
 """
 
-from logd.replication.divergence import Divergence, EpochTable, find_divergence
-from logd.replication.follower import Fetch, Follower, Next, ReplicaLog, Standby, Truncate
-from logd.replication.isr import InSync, Proposal
-from logd.replication.leader import Leader, LeaderSettings, PartitionState
-from logd.replication.progress import Progress
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logd.first_use import at_first_use
+
+if TYPE_CHECKING:
+    from logd.replication.divergence import Divergence, EpochTable, find_divergence
+    from logd.replication.follower import Fetch, Follower, Next, ReplicaLog, Standby, Truncate
+    from logd.replication.isr import InSync, Proposal
+    from logd.replication.leader import Leader, LeaderSettings, PartitionState
+    from logd.replication.progress import Progress
 
 __all__ = [
     "Divergence",
@@ -28,3 +35,30 @@ __all__ = [
     "Truncate",
     "find_divergence",
 ]
+
+_MODULES = {
+    "logd.replication.divergence": (
+        "Divergence",
+        "EpochTable",
+        "find_divergence",
+    ),
+    "logd.replication.follower": (
+        "Fetch",
+        "Follower",
+        "Next",
+        "ReplicaLog",
+        "Standby",
+        "Truncate",
+    ),
+    "logd.replication.isr": (
+        "InSync",
+        "Proposal",
+    ),
+    "logd.replication.leader": (
+        "Leader",
+        "LeaderSettings",
+        "PartitionState",
+    ),
+    "logd.replication.progress": ("Progress",),
+}
+__getattr__ = at_first_use(__name__, _MODULES)

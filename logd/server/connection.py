@@ -21,22 +21,24 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from logd.api.answer import Answer, NotYet, Refused
+from logd.api.answer import NotYet, Refused
 from logd.api.context import RequestContext
-from logd.api.dispatch import Serving
+from logd.api.table import PRODUCE
 from logd.broker.delayed import Delayed
-from logd.server.output import FLUSH_AT, Output, Part
+from logd.server.output import FLUSH_AT, Output
 from logd.server.receive_buffer import LENGTH, READ_WINDOW, ReceiveBuffer
-from logd.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
+    from logd.api.answer import Answer
+    from logd.api.dispatch import Serving
     from logd.broker.broker import Broker
     from logd.config.listeners import Endpoint
+    from logd.server.output import Part
     from logd.server.receive_buffers import ReceiveBuffers
 
 HELD_MAX = 16
 """Most requests of a connection that wait to be acknowledged, or for those before them."""
-_PRODUCE = ApiKey.PRODUCE.to_bytes(2, "big")
+_PRODUCE = PRODUCE.to_bytes(2, "big")
 
 log = logging.getLogger("logd.server")
 

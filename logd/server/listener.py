@@ -7,16 +7,17 @@ import socket
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from logd.api.dispatch import Serving, serve
+from logd.api.dispatch import serve
 from logd.broker.rounds import Rounds, report
-from logd.config.listeners import Endpoint
 from logd.server.connection import HELD_MAX, Connection
 from logd.server.errors import CannotListen
 from logd.server.output import FLUSH_AT
-from logd.server.receive_buffers import ReceiveBuffers
 
 if TYPE_CHECKING:
+    from logd.api.dispatch import Serving
     from logd.broker.broker import Broker
+    from logd.config.listeners import Endpoint
+    from logd.server.receive_buffers import ReceiveBuffers
 
 SHRINK_AFTER = 10.0
 """Seconds without traffic after which a large receive buffer is given back."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from logd.api.dispatch import Serving
 from logd.config.listeners import advertised_endpoints, bound_endpoints
 from logd.server.listener import Listener
 from logd.server.receive_buffers import ReceiveBuffers
 
 if TYPE_CHECKING:
+    from logd.api.dispatch import Serving
     from logd.broker.broker import Broker
 
 

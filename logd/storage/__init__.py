@@ -4,16 +4,23 @@
 calls everything; what may block for long is handed out as a job, a callable safe to run in a thread.
 """
 
-from logd.storage.disk import is_resident, warm
-from logd.storage.errors import FolderLocked, FolderMismatch, NotResident, StorageError
-from logd.storage.folder import LogFolder
-from logd.storage.index.transaction import AbortedTransaction
-from logd.storage.jobs import Deletion, Flush
-from logd.storage.log.log import Log
-from logd.storage.log.reader import TimestampOffset
-from logd.storage.log.writer import Appended
-from logd.storage.producers.producer import Producer
-from logd.storage.producers.state import ProducerState
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logd.first_use import at_first_use
+
+if TYPE_CHECKING:
+    from logd.storage.disk import is_resident, warm
+    from logd.storage.errors import FolderLocked, FolderMismatch, NotResident, StorageError
+    from logd.storage.folder import LogFolder
+    from logd.storage.index.transaction import AbortedTransaction
+    from logd.storage.jobs import Deletion, Flush
+    from logd.storage.log.log import Log
+    from logd.storage.log.reader import TimestampOffset
+    from logd.storage.log.writer import Appended
+    from logd.storage.producers.producer import Producer
+    from logd.storage.producers.state import ProducerState
 
 __all__ = [
     "AbortedTransaction",
@@ -32,3 +39,28 @@ __all__ = [
     "is_resident",
     "warm",
 ]
+
+_MODULES = {
+    "logd.storage.disk": (
+        "is_resident",
+        "warm",
+    ),
+    "logd.storage.errors": (
+        "FolderLocked",
+        "FolderMismatch",
+        "NotResident",
+        "StorageError",
+    ),
+    "logd.storage.folder": ("LogFolder",),
+    "logd.storage.index.transaction": ("AbortedTransaction",),
+    "logd.storage.jobs": (
+        "Deletion",
+        "Flush",
+    ),
+    "logd.storage.log.log": ("Log",),
+    "logd.storage.log.reader": ("TimestampOffset",),
+    "logd.storage.log.writer": ("Appended",),
+    "logd.storage.producers.producer": ("Producer",),
+    "logd.storage.producers.state": ("ProducerState",),
+}
+__getattr__ = at_first_use(__name__, _MODULES)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -62,8 +62,8 @@ class Descriptor:
         """The descriptor's number."""
         return self.number
 
-    def __del__(self) -> None:
-        os.close(self.number)
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        close(self.number)  # a default: at a program's end `os` may be gone before this
 
 
 class File(Protocol):
@@ -268,3 +268,10 @@ def write_atomically(disk: Disk, path: Path, data: bytes, *, sync: bool = True) 
     disk.rename(temporary, path)
     if sync:
         disk.sync_folder(path.parent)
+
+
+def remove_folder(path: Path, *, ignore_errors: bool = False) -> None:
+    """Remove a folder with all that is in it. OSError, unless as much as can be is to be removed."""
+    from shutil import rmtree  # takes as long to import as ten of our modules, and a start removes nothing
+
+    rmtree(path, ignore_errors=ignore_errors)

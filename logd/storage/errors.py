@@ -5,6 +5,7 @@
         ├── FolderLocked     another process works in the folder: stop
         └── FolderMismatch   the folder belongs to another node or cluster: stop
 
+    NoRoom                 the folder is full: nothing has changed
     NotResident            what was asked for is not in memory: run its job in a thread, then ask again
 
 A disk that fails while the broker runs is a KafkaError with code KAFKA_STORAGE_ERROR; see `health`.
@@ -28,6 +29,10 @@ class StorageError(MillstreamError):
 
     def __str__(self) -> str:
         return f"log folder {self.folder}: {self.reason}"
+
+
+class NoRoom(Exception):
+    """The folder a log was to move to is full; `str` says what to do. The log stays where it is."""
 
 
 class FolderLocked(StorageError):

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from logd.config.topic import TopicConfig
 from logd.errors import CorruptRecordBatch, KafkaError
 from logd.storage.checkpoints import (
     encode_offsets,
     encode_uuid,
+    new_uuid,
     read_offsets,
 )
-from logd.storage.disk import Disk, PosixDisk, write_atomically
+from logd.storage.disk import PosixDisk, remove_folder, write_atomically
 from logd.storage.errors import StorageError
 from logd.storage.health import Health
 from logd.storage.identity import FolderIdentity
 from logd.storage.jobs import Deletion
 from logd.storage.lock import FolderLock
-from logd.storage.log.loader import Opening, new_log, open_log
-from logd.storage.log.log import Log
 from logd.storage.names import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSETS,
@@ -42,6 +37,11 @@ from logd.storage.names import (
 from logd.storage.read_ahead import read_ahead
 from logd.storage.recovery_epoch import RecoveryEpoch
 from logd.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from logd.config.topic import TopicConfig
+    from logd.storage.disk import Disk
+    from logd.storage.log.log import Log
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class LogFolder:
     ) -> None:
         self.path = path
         self.identity = known
-        self.directory_id = known.directory_id or uuid.uuid4().bytes
+        self.directory_id = known.directory_id or new_uuid()
         self.logs: dict[TopicPartition, Log] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.cleaner_offsets: dict[TopicPartition, int] = {}
@@ -175,7 +175,7 @@ class LogFolder:
         except BaseException:
             lock.release()
             raise
-        return cls(path, lock, disk or PosixDisk(), on_offline, replace(known, node_id=node_id))
+        return cls(path, lock, disk or PosixDisk(), on_offline, known._replace(node_id=node_id))
 
     def identify(
         self, cluster_id: str | None, *, journal_id: bytes | None = None, zookeeper: str | None = None
@@ -189,7 +189,7 @@ class LogFolder:
         known = self.identity
         self.identity = known.completed(
             node_id=self.node_id,
-            cluster_id=cluster_id or known.cluster_id or encode_uuid(uuid.uuid4().bytes),
+            cluster_id=cluster_id or known.cluster_id or encode_uuid(new_uuid()),
             directory_id=self.directory_id,
             journal_id=journal_id,
             zookeeper=zookeeper,
@@ -246,7 +246,7 @@ class LogFolder:
             self.placing([log])()
         except KafkaError:
             del self.logs[log.tp]
-            shutil.rmtree(log.folder, ignore_errors=True)  # the next folder is tried now
+            remove_folder(log.folder, ignore_errors=True)  # the next folder is tried now
             raise
         return log
 
@@ -260,6 +260,8 @@ class LogFolder:
         if self._health.failure is not None:
             raise self._health.error()
         assert (topic, partition) not in self.logs, f"{topic}-{partition} exists"
+        from logd.storage.log.loader import new_log  # a broker is ready before there is a log
+
         folder = self.path / partition_folder(topic, partition)
         disk, health = self._disk, self._health
         log = new_log(
@@ -446,6 +448,8 @@ class LogFolder:
                 self.futures.setdefault(moved, []).append(entry)
             if key is None or key.topic == METADATA_TOPIC:
                 continue
+            from logd.storage.log.loader import Opening, open_log  # as in `new_log`
+
             opening = Opening(
                 clean=clean,
                 recovery_point=recovery_points.get(key, -1),
@@ -480,8 +484,10 @@ class LogFolder:
             for log in logs:
                 log.close()
             return
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(CLOSED_AT_ONCE, thread_name_prefix="closing") as pool:
-            for _ in pool.map(Log.close, logs):
+            for _ in pool.map(lambda log: log.close(), logs):
                 pass
 
     def _write_checkpoints(self, number: int, files: Mapping[str, Mapping[TopicPartition, int]]) -> None:

@@ -14,8 +14,8 @@ with neither has never been in the log.dirs of a logd that was started.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from logd.storage.checkpoints import (
     decode_uuid,
@@ -32,8 +32,7 @@ ZOOKEEPER_KEY = "metadata.zookeeper.connect"
 _OTHER_FOLDERS = "give this broker other log.dirs"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderIdentity:
+class FolderIdentity(NamedTuple):
     """What a folder says of itself; None where it says nothing."""
 
     cluster_id: str | None = None
@@ -91,8 +90,7 @@ class FolderIdentity:
     ) -> FolderIdentity:
         """With what is not known yet; of `journal_id` and `zookeeper` the one that is given replaces both."""
         is_said_anew = journal_id is not None or zookeeper is not None
-        return replace(
-            self,
+        return self._replace(
             node_id=node_id,
             cluster_id=cluster_id,
             directory_id=self.directory_id or directory_id,

@@ -6,16 +6,18 @@ Nothing here touches a log's state; the owner hands a finished `Flush` back to i
 from __future__ import annotations
 
 import logging
-import shutil
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from logd.errors import KafkaError
-from logd.storage.disk import Disk, File, write_atomically
-from logd.storage.health import Health
-from logd.storage.producers.snapshots import SnapshotWrite
+from logd.storage.disk import remove_folder, write_atomically
+
+if TYPE_CHECKING:
+    from logd.errors import KafkaError
+    from logd.storage.disk import Disk, File
+    from logd.storage.health import Health
+    from logd.storage.producers.snapshots import SnapshotWrite
 
 logger = logging.getLogger(__name__)
 
@@ -190,7 +192,7 @@ class Deletion:
         for path in self.paths:
             try:
                 if path.is_dir():
-                    shutil.rmtree(path)
+                    remove_folder(path)
                 else:
                     self._disk.unlink(path)
             except OSError as error:

@@ -6,7 +6,7 @@ suffixes: .deleted (segment waiting to be unlinked), .cleaned and .swap (compact
 
 from __future__ import annotations
 
-import uuid
+import os
 
 from logd.topic_partition import TopicPartition
 
@@ -76,7 +76,7 @@ def stray_folder(topic: str, partition: int) -> str:
 
 def future_folder(topic: str, partition: int) -> str:
     """A fresh name for the folder a log is being moved into; ValueError if no file may be called so."""
-    name = f"{topic}-{partition}.{uuid.uuid4().hex}{FUTURE_FOLDER_SUFFIX}"
+    name = f"{topic}-{partition}.{unique()}{FUTURE_FOLDER_SUFFIX}"
     if len(name) > NAME_MAX:
         raise ValueError(f"{name} is longer than {NAME_MAX} bytes")
     return name
@@ -91,5 +91,10 @@ def parse_future_folder(name: str) -> TopicPartition | None:
 
 
 def _fresh_folder(topic: str, partition: int, suffix: str) -> str:
-    suffix = f"-{partition}.{uuid.uuid4().hex}{suffix}"
+    suffix = f"-{partition}.{unique()}{suffix}"
     return topic[: NAME_MAX - len(suffix)] + suffix
+
+
+def unique() -> str:
+    """What no other folder has in its name, as Kafka writes it: 32 hexadecimal digits."""
+    return os.urandom(16).hex()

@@ -5,21 +5,28 @@ No sockets, threads, clocks or randomness: the time, new producer ids and the lo
 `logd.broker.transactions` is the shell, which also writes the markers.
 """
 
-from logd.transactions.records import (
-    TRANSACTION_TOPIC,
-    TransactionRecord,
-    decode_record,
-    encode_record,
-)
-from logd.transactions.settings import TransactionSettings
-from logd.transactions.shard import TransactionShard
-from logd.transactions.states import TransactionState
-from logd.transactions.store import RecordLog
-from logd.transactions.transaction import (
-    ProducerIdentity,
-    Transaction,
-    TransactionDescription,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logd.first_use import at_first_use
+
+if TYPE_CHECKING:
+    from logd.transactions.identity import ProducerIdentity
+    from logd.transactions.records import (
+        TRANSACTION_TOPIC,
+        TransactionRecord,
+        decode_record,
+        encode_record,
+    )
+    from logd.transactions.settings import TransactionSettings
+    from logd.transactions.shard import TransactionShard
+    from logd.transactions.states import TransactionState
+    from logd.transactions.store import RecordLog
+    from logd.transactions.transaction import (
+        Transaction,
+        TransactionDescription,
+    )
 
 __all__ = [
     "TRANSACTION_TOPIC",
@@ -34,3 +41,22 @@ __all__ = [
     "decode_record",
     "encode_record",
 ]
+
+_MODULES = {
+    "logd.transactions.identity": ("ProducerIdentity",),
+    "logd.transactions.records": (
+        "TRANSACTION_TOPIC",
+        "TransactionRecord",
+        "decode_record",
+        "encode_record",
+    ),
+    "logd.transactions.settings": ("TransactionSettings",),
+    "logd.transactions.shard": ("TransactionShard",),
+    "logd.transactions.states": ("TransactionState",),
+    "logd.transactions.store": ("RecordLog",),
+    "logd.transactions.transaction": (
+        "Transaction",
+        "TransactionDescription",
+    ),
+}
+__getattr__ = at_first_use(__name__, _MODULES)

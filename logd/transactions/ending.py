@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from logd.errors import ErrorCode, KafkaError, error_for
+from logd.transactions.identity import ProducerIdentity
 from logd.transactions.states import PREPARED, TransactionState
 from logd.transactions.transaction import (
     EPOCH_BUMP_VERSION,
     EPOCH_MAX,
     NO_PRODUCER_ID,
-    ProducerIdentity,
     Transaction,
 )
 

@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
 from logd.transactions.ending import producer_fenced, unknown_producer
+from logd.transactions.identity import ProducerIdentity
 from logd.transactions.states import PREPARED, TransactionState
-from logd.transactions.transaction import ProducerIdentity, Transaction
+from logd.transactions.transaction import Transaction
 
 
 def added(

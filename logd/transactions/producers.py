@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 from logd.errors import ErrorCode, KafkaError
 from logd.transactions.ending import prepared, producer_fenced
+from logd.transactions.identity import ProducerIdentity
 from logd.transactions.states import PREPARED, TransactionState
 from logd.transactions.transaction import (
     EPOCH_BUMP_VERSION,
     EPOCH_MAX,
     NO_EPOCH,
-    ProducerIdentity,
     Transaction,
 )
 

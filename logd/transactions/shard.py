@@ -15,12 +15,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
 from logd.transactions import ending, membership, producers
+from logd.transactions.identity import ProducerIdentity
 from logd.transactions.records import TransactionRecord
 from logd.transactions.settings import TransactionSettings
 from logd.transactions.states import RESTING, TransactionState
 from logd.transactions.store import RecordLog, TransactionStore
 from logd.transactions.transaction import (
-    ProducerIdentity,
     Transaction,
     TransactionDescription,
 )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from logd.topic_partition import TopicPartition
+from logd.transactions.identity import ProducerIdentity
 from logd.transactions.states import PREVIOUS_STATES, TransactionState
 
 NO_PRODUCER_ID: Final = -1
@@ -18,13 +19,6 @@ EPOCH_MAX: Final = 0x7FFF
 """Reserved for fencing: no client is given it, so that a producer with the epoch before can be fenced."""
 EPOCH_BUMP_VERSION: Final = 2
 """Transaction version from which on every transaction has an epoch of its own (KIP-890)."""
-
-
-class ProducerIdentity(NamedTuple):
-    """What a producer stamps its batches with."""
-
-    producer_id: int
-    epoch: int
 
 
 class TransactionDescription(NamedTuple):

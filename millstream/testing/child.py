@@ -22,6 +22,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from logd.ahead import import_ahead
 from logd.errors import ConfigError, MillstreamError
 from millstream.testing.clock import ClockedLoop
 from millstream.testing.served import Served
@@ -70,6 +71,7 @@ class _Input(asyncio.StreamReaderProtocol):
 
 async def _serve(commands: asyncio.StreamReader, served: Served) -> None:
     await _answer(served.start())
+    import_ahead()  # while the test imports its client
     while line := await commands.readline():
         command = json.loads(line)
         await _answer(served.do(command["do"], command["with"]))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
-import shutil
 import threading
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from logd.errors import ConfigError, MillstreamError
+from logd.storage.disk import remove_folder
 from millstream.testing.clock import ClockedLoop
 from millstream.testing.errors import BrokerError
 from millstream.testing.host import SECONDS_MAX
@@ -78,7 +78,7 @@ class ThreadHost:
                 self._remove()
 
     def _remove(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_folder(self.folder, ignore_errors=True)
 
     def kill(self) -> None:
         """BrokerError: a thread cannot be killed."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from logd.api.answer import Answer, Refused
-from logd.api.context import RequestContext
-from logd.api.dispatch import Outcome, Serving
-from logd.wire.api_keys import ApiKey
+from logd.api.answer import Refused
+from logd.api.table import FIND_COORDINATOR
 from millstream.testing.errors import BrokerError
 from millstream.testing.request import Request
+
+if TYPE_CHECKING:
+    from logd.api.answer import Answer
+    from logd.api.context import RequestContext
+    from logd.api.dispatch import Outcome, Serving
+    from logd.wire import ApiKey
 
 KEPT = 200
 """So many of the last requests are remembered."""
@@ -60,7 +64,7 @@ class Requests:
             name = view[pos + _HEAD.size : min(pos + _HEAD.size + max(length, 0), end)]
             if not (self.omits_brokers and bytes(name[: len(_BROKERS)]) == _BROKERS):
                 self._seen.append((self._now_ms(), bytes(name), key, version))
-            if key == ApiKey.FIND_COORDINATOR:
+            if key == FIND_COORDINATOR:
                 self.coordinator_found()
             if not self._to_lose.get(key):
                 return serve(view, pos, end, context)
@@ -87,6 +91,8 @@ def _refusal(key: int) -> Refused:
 
 
 def _name(key: int) -> str:
+    from logd.wire import ApiKey  # a broker is ready before anybody asks what was asked
+
     try:
         return _camel(ApiKey(key))
     except ValueError:
@@ -94,6 +100,8 @@ def _name(key: int) -> str:
 
 
 def _key(api: str) -> int:
+    from logd.wire import ApiKey
+
     for key in ApiKey:
         if _camel(key).lower() == api.lower():
             return key

@@ -7,7 +7,6 @@ say, since they may come through a pipe.
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from logd.config.load import from_properties
 from logd.embedded import EmbeddedBroker, shared_of
 from logd.server.errors import CannotListen
+from logd.storage.disk import remove_folder
 from millstream.testing.clock import ClockedLoop
 from millstream.testing.disk import TroubledDisk
 from millstream.testing.errors import BrokerError
@@ -144,7 +144,7 @@ class Served:
         self._disk.heal(forget=True)
         await self.stop()
         self._loop.ahead_s = 0.0
-        shutil.rmtree(self._folder / "data", ignore_errors=True)
+        remove_folder(self._folder / "data", ignore_errors=True)
         await self.start()
 
     async def do_restart(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from tests.support.power_loss import PowerLossDisk
 
 NOW = 1_700_000_000_000
 CONFIG = TopicConfig(segment_bytes=2_000, index_interval_bytes=200, file_delete_delay_ms=0)
-COMPACTED = dataclasses.replace(CONFIG, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
+COMPACTED = CONFIG.replaced(cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
 KEY = ("t", 0)
 LIMITS = CleanerLimits(map_bytes=64 * 1024)
 
@@ -272,7 +271,7 @@ class Ledger:
 
     def configure(self, **changes: object) -> None:
         """Change settings of the topic."""
-        self.config = dataclasses.replace(self.config, **changes)  # type: ignore[arg-type]
+        self.config = self.config.replaced(**changes)
         self.log.config = self.config
 
     # What it comes to

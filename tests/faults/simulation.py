@@ -223,6 +223,8 @@ def repeatable(seed: int, deaths: Sequence[str] = ()) -> Iterator[None]:
 
     with (
         mock.patch("uuid.uuid4", side_effect=lambda: uuid.UUID(int=rng.getrandbits(128), version=4)),
+        mock.patch("logd.storage.folder.new_uuid", side_effect=lambda: rng.randbytes(16)),
+        mock.patch("logd.storage.names.unique", side_effect=lambda: rng.randbytes(16).hex()),
         mock.patch("logd.broker.catalog.new_topic_id", topic_id),
         mock.patch("logd.broker.broker.new_topic_id", topic_id),
         mock.patch("logd.storage.folder.CLOSED_AT_ONCE", 1 << 30),

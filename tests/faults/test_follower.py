@@ -9,7 +9,6 @@ is in the message.
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from pathlib import Path
 
@@ -46,8 +45,7 @@ def test_histories_come_to_something(tmp_path: Path) -> None:
 def play(seed: int, folder: Path) -> Follower:
     """One history; how the follower was in the end."""
     rng = random.Random(seed)
-    config = dataclasses.replace(
-        rng.choice((CONFIG, COMPACTED)),
+    config = rng.choice((CONFIG, COMPACTED)).replaced(
         segment_bytes=rng.choice((2_000, 3_000, 6_000)),
         index_interval_bytes=rng.choice((0, 200, 4_096)),
         delete_retention_ms=rng.choice((0, 86_400_000)),

@@ -7,7 +7,6 @@ reader of committed records sees are compared with the model. A failing seed is 
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from pathlib import Path
 
@@ -45,8 +44,7 @@ def test_histories_come_to_something(tmp_path: Path) -> None:
 def play(seed: int, folder: Path) -> Ledger:
     """One history; how the log was in the end."""
     rng = random.Random(seed)
-    config = dataclasses.replace(
-        rng.choice((CONFIG, COMPACTED)),
+    config = rng.choice((CONFIG, COMPACTED)).replaced(
         segment_bytes=rng.choice((2_000, 3_000, 6_000)),
         index_interval_bytes=rng.choice((0, 200, 4_096)),
         delete_retention_ms=rng.choice((0, 86_400_000)),

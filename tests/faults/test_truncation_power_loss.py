@@ -10,7 +10,6 @@ truncated comes back behind what was copied since. The fault model is `tests.sup
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import itertools
 import random
 from pathlib import Path
@@ -277,7 +276,7 @@ def test_a_kill_in_the_middle_and_then_a_power_loss(tmp_path: Path) -> None:
     as long as the old ones, and the power fails: the old ones behind them were whole, and their CRC right.
     """
     for point in itertools.count():
-        ledger = Ledger(tmp_path / f"{point}", point, dataclasses.replace(CONFIG, segment_bytes=1_500))
+        ledger = Ledger(tmp_path / f"{point}", point, CONFIG.replaced(segment_bytes=1_500))
         for _ in range(14):
             ledger.append(1, 90)
         ledger.flush()

@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
-from logd.broker.catalog import TopicCatalog
 from logd.broker.coordinator import Coordinator, partition_for
 from logd.broker.groups.clock import GroupClock
-from logd.broker.partition import Partition
-from logd.broker.topic import GROUP_OFFSETS, Topic
-from logd.config.broker import BrokerConfig
+from logd.broker.topic import GROUP_OFFSETS
 from logd.errors import ErrorCode, KafkaError
-from logd.records import Codec
-from logd.storage import Log
 from logd.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from logd.broker.catalog import TopicCatalog
     from logd.broker.groups.partition import GroupPartition
+    from logd.broker.partition import Partition
+    from logd.broker.topic import Topic
+    from logd.config.broker import BrokerConfig
     from logd.groups import GroupSettings
-    from logd.storage import Appended
+    from logd.storage import Appended, Log
     from logd.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
     from logd.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
@@ -98,9 +96,11 @@ class Groups(Coordinator["GroupPartition"]):
         self, request: JoinGroupRequest, version: int, client_id: str | None, client_host: str
     ) -> JoinGroupResponse:
         """JoinGroup, with a fresh member id should it be needed: instance or client id, then a uuid."""
+        from uuid import uuid4
+
         partition = self.partition(request.group_id)
         name = client_id or ""
-        new_id = f"{(request.group_instance_id or name)[:MEMBER_NAME_LENGTH_MAX]}-{uuid.uuid4()}"
+        new_id = f"{(request.group_instance_id or name)[:MEMBER_NAME_LENGTH_MAX]}-{uuid4()}"
         return await partition.join(request, version, name, f"/{client_host}", new_id)
 
     def transaction_ended(
@@ -158,6 +158,7 @@ class Groups(Coordinator["GroupPartition"]):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{GROUP_OFFSETS}-{index} is offline")
         from logd.broker.groups.log import GroupLog  # a broker is ready before there is a group
         from logd.broker.groups.partition import GroupPartition
+        from logd.records import Codec
 
         codec = Codec(self._config.offsets_topic_compression_codec)
         group_log = GroupLog(partition, codec, self._now_ms)

@@ -15,9 +15,9 @@ from typing import ClassVar, NamedTuple
 from logd.broker.peer_queue import IN_FLIGHT_MAX, Bounds, PeerQueue
 from logd.broker.peers import NO_LEADER, Leaders, Peers
 from logd.broker.rounds import Rounds, report
+from logd.broker.transactions.markers import OVERTAKEN, Outcome
 from logd.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
 from logd.topic_partition import TopicPartition
-from logd.transactions import ProducerIdentity
 from logd.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -30,23 +30,11 @@ MARKERS_PER_REQUEST = 100
 MARKERS_QUEUED_MAX = 10_000
 """Markers that wait for one broker; whoever comes beyond that has to come again."""
 
-OVERTAKEN = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
-"""A later instance of the producer, or of the coordinator, has ended this transaction there."""
-
 log = logging.getLogger("logd.broker")
 
 
 class MarkerDelayed(KafkaError):
     """The partition's leader has not written the marker: try again in a while."""
-
-
-class Outcome(NamedTuple):
-    """What a marker says, but for where."""
-
-    identity: ProducerIdentity
-    commit: bool
-    coordinator_epoch: int
-    transaction_version: int
 
 
 class _Queued(NamedTuple):

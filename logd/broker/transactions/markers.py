@@ -5,18 +5,33 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NamedTuple
 
-from logd.broker.catalog import TopicCatalog
-from logd.broker.groups.groups import Groups
-from logd.broker.peers import Cluster
 from logd.broker.topic import GROUP_OFFSETS
-from logd.broker.transactions.marker_queues import OVERTAKEN, MarkerQueues, Outcome
 from logd.errors import ErrorCode, KafkaError
-from logd.records.control import SealedMarker, seal_marker
-from logd.topic_partition import TopicPartition
-from logd.transactions import ProducerIdentity
+
+if TYPE_CHECKING:
+    from logd.broker.catalog import TopicCatalog
+    from logd.broker.groups.groups import Groups
+    from logd.broker.peers import Cluster
+    from logd.broker.transactions.marker_queues import MarkerQueues
+    from logd.records.control import SealedMarker
+    from logd.topic_partition import TopicPartition
+    from logd.transactions import ProducerIdentity
+
+OVERTAKEN = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
+"""A later instance of the producer, or of the coordinator, has ended this transaction there."""
 
 log = logging.getLogger("logd.broker")
+
+
+class Outcome(NamedTuple):
+    """What a marker says, but for where."""
+
+    identity: ProducerIdentity
+    commit: bool
+    coordinator_epoch: int
+    transaction_version: int
 
 
 class Markers:
@@ -41,10 +56,16 @@ class Markers:
         """The marker written last, and what it says: the next partition mostly gets the same."""
         self._leaders = None if cluster is None else cluster.leaders
         self._marked = marked
-        self._queues = None if cluster is None else MarkerQueues(cluster.peers)
+        self._queues: MarkerQueues | None = None
+        if cluster is not None:
+            from logd.broker.transactions.marker_queues import MarkerQueues
+
+            self._queues = MarkerQueues(cluster.peers)
 
     def statistics(self) -> dict[str, int]:
         """See `MarkerQueues.statistics`."""
+        from logd.broker.transactions.marker_queues import MarkerQueues
+
         return MarkerQueues.NONE if self._queues is None else self._queues.statistics()
 
     def leaders_changed(self) -> None:
@@ -92,6 +113,8 @@ class Markers:
     ) -> SealedMarker:
         facts = identity, commit, coordinator_epoch, now_ms
         if facts != self._facts:
+            from logd.records.control import seal_marker  # a broker is ready before there is a transaction
+
             self._sealed = seal_marker(
                 commit,
                 producer_id=identity.producer_id,

@@ -9,28 +9,27 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from logd.broker.catalog import TopicCatalog
 from logd.broker.coordinator import Coordinator, partition_for
-from logd.broker.groups.groups import Groups
-from logd.broker.partition import Partition
-from logd.broker.peers import Cluster
-from logd.broker.producer_ids import ProducerIds
-from logd.broker.topic import TRANSACTION_STATE, Topic
-from logd.broker.transactions.log import TxnLog
+from logd.broker.topic import TRANSACTION_STATE
 from logd.broker.transactions.markers import Markers
-from logd.broker.transactions.partition import TxnPartition
-from logd.broker.transactions.remote_admission import RemoteAdmission
-from logd.config.broker import BrokerConfig
 from logd.errors import ErrorCode, KafkaError, error_for
-from logd.storage import Log
 from logd.topic_partition import TopicPartition
-from logd.transactions import (
-    ProducerIdentity,
-    TransactionDescription,
-    TransactionSettings,
-)
-from logd.transactions.shard import EXPIRED_PER_BATCH
+from logd.transactions.identity import ProducerIdentity
+
+if TYPE_CHECKING:
+    from logd.broker.catalog import TopicCatalog
+    from logd.broker.groups.groups import Groups
+    from logd.broker.partition import Partition
+    from logd.broker.peers import Cluster
+    from logd.broker.producer_ids import ProducerIds
+    from logd.broker.topic import Topic
+    from logd.broker.transactions.partition import TxnPartition
+    from logd.broker.transactions.remote_admission import RemoteAdmission
+    from logd.config.broker import BrokerConfig
+    from logd.storage import Log
+    from logd.transactions import TransactionDescription
 
 IMPLICIT_VERSION = 2
 """The transaction version of a producer whose writes bring their partitions into the transaction."""
@@ -38,7 +37,7 @@ IMPLICIT_VERSION = 2
 log = logging.getLogger("logd.broker")
 
 
-class Transactions(Coordinator[TxnPartition]):
+class Transactions(Coordinator["TxnPartition"]):
     """All transactions this broker coordinates. `admission.TransactionGuard` is `admit`.
 
     KafkaError everywhere: COORDINATOR_LOAD_IN_PROGRESS while a partition is being recovered, NOT_COORDINATOR
@@ -64,11 +63,11 @@ class Transactions(Coordinator[TxnPartition]):
         self._config = config
         self._producer_ids = producer_ids
         self._now_ms = now_ms
-        self._settings = TransactionSettings(
-            transaction_max_timeout_ms=config.transaction_max_timeout_ms,
-            transactional_id_expiration_ms=config.transactional_id_expiration_ms,
-        )
-        self._remote = None if cluster is None else RemoteAdmission(cluster)
+        self._remote: RemoteAdmission | None = None
+        if cluster is not None:
+            from logd.broker.transactions.remote_admission import RemoteAdmission
+
+            self._remote = RemoteAdmission(cluster)
         marked = None if self._remote is None else self._remote.ended
         self.markers = Markers(catalog, groups, now_ms, cluster, marked)
 
@@ -95,6 +94,8 @@ class Transactions(Coordinator[TxnPartition]):
         """transactional_ids, and finishing: their transactions whose outcome is decided, but of whose markers
         some are to be written still, one for an id at most; see also `MarkerQueues` and `RemoteAdmission`.
         """
+        from logd.broker.transactions.remote_admission import RemoteAdmission
+
         told = [partition.statistics() for partition in self._partitions.values()]
         names = ("transactional_ids", "finishing")
         own = {name: sum(each[name] for each in told) for name in names}
@@ -291,6 +292,8 @@ class Transactions(Coordinator[TxnPartition]):
                 await asyncio.sleep(0)
 
     async def _expire(self) -> None:
+        from logd.transactions.shard import EXPIRED_PER_BATCH
+
         for partition in self._at_work():
             expired = partition.expired()
             for start in range(0, len(expired), EXPIRED_PER_BATCH):
@@ -316,10 +319,18 @@ class Transactions(Coordinator[TxnPartition]):
         partition = self._catalog.partitions.get(TopicPartition(TRANSACTION_STATE, index))
         if partition is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{TRANSACTION_STATE}-{index} is offline")
+        from logd.broker.transactions.log import TxnLog  # a broker is ready before there is a transaction
+        from logd.broker.transactions.partition import TxnPartition
+        from logd.transactions import TransactionSettings
+
+        settings = TransactionSettings(
+            transaction_max_timeout_ms=self._config.transaction_max_timeout_ms,
+            transactional_id_expiration_ms=self._config.transactional_id_expiration_ms,
+        )
         return TxnPartition(
             index,
             TxnLog(partition, self._now_ms, is_complete=self._leadership.is_complete(index)),
-            self._settings,
+            settings,
             self.markers,
             new_producer_id=self._producer_ids.take_reserved,
             met_producer_id=self._producer_ids.met,

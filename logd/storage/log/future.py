@@ -27,6 +27,7 @@ from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
 from logd.storage.checkpoints import encode_partition_metadata
 from logd.storage.disk import File, write_atomically
+from logd.storage.errors import NoRoom
 from logd.storage.folder import LogFolder
 from logd.storage.health import NO_ROOM, remedy
 from logd.storage.jobs import Deletion
@@ -53,10 +54,6 @@ LAST_BYTES_MAX = 1024 * 1024
 """What the owner itself may have to copy in the end, while nothing is appended."""
 
 _OF_A_LOG = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)")
-
-
-class NoRoom(Exception):
-    """The folder a log was to move to is full; `str` says what to do. The log stays where it is."""
 
 
 class Copied(NamedTuple):

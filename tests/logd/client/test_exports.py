@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import ast
 import inspect
 import subprocess
 import sys
-from pathlib import Path
 
 import logd.client
 
@@ -18,19 +16,6 @@ def test_everything_exported_is_there_and_documented() -> None:
             for member, function in inspect.getmembers(exported, inspect.isfunction):
                 if not member.startswith("_") and function.__module__.startswith("logd.client"):
                     assert function.__doc__, f"{name}.{member}"
-
-
-def test_what_is_imported_is_what_is_said() -> None:
-    """The table of modules, which types do not check, and the imports, which do not run."""
-    names = [name for names in logd.client._MODULES.values() for name in names]
-    assert sorted(names) == sorted(logd.client.__all__)
-    tree = ast.parse(Path(logd.client.__file__).read_text())
-    imported = {
-        node.module: [alias.name for alias in node.names]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("logd.")
-    }
-    assert {module: list(names) for module, names in logd.client._MODULES.items()} == imported
 
 
 def test_a_client_is_had_without_producers_and_consumers() -> None:

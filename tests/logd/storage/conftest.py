@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,7 @@ class Store:
         return self.path / "t-0"
 
     def configure(self, **changes: Any) -> None:
-        self.config = dataclasses.replace(self.config, **changes)
+        self.config = self.config.replaced(**changes)
         if self.folder is not None and ("t", 0) in self.folder.logs:
             self.log.config = self.config
 

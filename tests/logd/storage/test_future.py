@@ -13,7 +13,8 @@ from logd.config.topic import TopicConfig
 from logd.errors import ErrorCode, KafkaError
 from logd.records import build_batch, decode_records, iter_batches
 from logd.storage import Log, LogFolder
-from logd.storage.log.future import FutureLog, NoRoom, discard_future, promote
+from logd.storage.errors import NoRoom
+from logd.storage.log.future import FutureLog, discard_future, promote
 from logd.storage.names import parse_future_folder
 from logd.storage.testing import FaultyDisk
 

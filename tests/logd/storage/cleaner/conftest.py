@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -40,7 +39,7 @@ class Keyed:
         self.limits = CleanerLimits(map_bytes=24 * 1024)
 
     def configure(self, **changes: Any) -> None:
-        self.config = dataclasses.replace(self.config, **changes)
+        self.config = self.config.replaced(**changes)
         if self.folder is not None:
             self.log.config = self.config
 

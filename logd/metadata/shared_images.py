@@ -1,0 +1,96 @@
+"""What only a cluster of several brokers has in its image: brokers, and who holds and leads a partition."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from logd.metadata.image import Change
+    from logd.topic_partition import TopicPartition
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionImage:
+    """Who holds a partition, who of them is in sync, who leads.
+
+    ``replicas`` are broker ids, the preferred leader first, those of ``adding`` and ``removing`` (KIP-455)
+    among them. ``isr`` is never empty: a partition without a leader (``NO_LEADER``) keeps the last one.
+    ``leader_epoch`` grows when the leader changes or begins anew, and when a replica is taken out;
+    ``partition_epoch`` from 0 by one with every change: it is the version of Kafka's ``state`` znode, so that
+    a store creates one for 0, and writes any other over the version that is one less.
+    """
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether replicas are being added or removed."""
+        return bool(self.adding or self.removing)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas there will be once a reassignment is done; without one those there are."""
+        return tuple(replica for replica in self.replicas if replica not in self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas there are again once a reassignment is cancelled."""
+        return tuple(replica for replica in self.replicas if replica not in self.adding)
+
+    def as_change(self, tp: TopicPartition) -> Change:
+        """The change that gives a partition this state."""
+        return {
+            "type": "partition",
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "replicas": list(self.replicas),
+            "isr": list(self.isr),
+            "leader": self.leader,
+            "leader_epoch": self.leader_epoch,
+            "partition_epoch": self.partition_epoch,
+            "adding": list(self.adding),
+            "removing": list(self.removing),
+        }
+
+
+class Endpoint(NamedTuple):
+    """Where a broker listens; ``listener`` is the listener's name."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerImage:
+    """A broker that is alive. ``epoch`` is of its registration (in ZooKeeper the czxid of its znode).
+
+    ``offline_log_dirs`` are its log folders that failed, as its ``log.dirs`` names them.
+    """
+
+    id: int
+    epoch: int
+    rack: str | None = None
+    endpoints: tuple[Endpoint, ...] = ()
+    is_shutting_down: bool = False
+    offline_log_dirs: tuple[str, ...] = ()
+
+    def as_change(self) -> Change:
+        """The change that makes the broker known like this."""
+        return {
+            "type": "broker",
+            "id": self.id,
+            "epoch": self.epoch,
+            "rack": self.rack,
+            "endpoints": [list(endpoint) for endpoint in self.endpoints],
+            "is_shutting_down": self.is_shutting_down,
+            "offline_log_dirs": list(self.offline_log_dirs),
+        }
