@@ -19,7 +19,7 @@ from logd.config.replication import LEADER_ONLY, RACK_AWARE
 from logd.errors import ConfigError, ErrorCode
 from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
-from tests.support import java
+from tests.support import depth, java
 from tests.support.raw_client import RawClient
 
 TP = TopicPartition("t", 0)
@@ -77,7 +77,8 @@ async def values_of(fetcher: BatchFetcher, count: int) -> list[bytes | None]:
     return values
 
 
-@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+@depth.sample(1)
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
 def test_the_follower_of_the_rack_serves_until_it_is_lost(
     zookeeper: str, tmp_path: Path, isolation: Any
 ) -> None:
@@ -103,6 +104,7 @@ def test_the_follower_of_the_rack_serves_until_it_is_lost(
     run(test)
 
 
+@depth.sample(1)
 @pytest.mark.parametrize("settings", [{"replica.selector.class": LEADER_ONLY}, {"broker.rack": RACK}])
 def test_the_leader_serves_unless_another_rack_is_closer(
     zookeeper: str, tmp_path: Path, settings: dict[str, str]
