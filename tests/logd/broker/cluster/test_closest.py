@@ -14,11 +14,12 @@ from confluent_kafka import TopicPartition as RdPartition
 
 from logd.broker.partition import Partition
 from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TransactionalProducer
-from logd.config.replication import RACK_AWARE
-from logd.errors import ErrorCode
+from logd.config.load import from_properties
+from logd.config.replication import LEADER_ONLY, RACK_AWARE
+from logd.errors import ConfigError, ErrorCode
 from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
-from tests.support import java
+from tests.support import depth, java
 from tests.support.raw_client import RawClient
 
 TP = TopicPartition("t", 0)
@@ -33,7 +34,7 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
 @asynccontextmanager
 async def racks(zookeeper: str, folder: Path, **settings: str) -> AsyncIterator[Brokers]:
     """Each broker in a rack of its own, and a topic led by the first, with a replica on each."""
-    settings = {"replica_selector_class": RACK_AWARE, "broker_rack": "rack-{id}", **settings}
+    settings = {"replica.selector.class": RACK_AWARE, "broker.rack": "rack-{id}", **settings}
     async with Brokers(zookeeper, folder, **settings) as brokers:
         async with Client(brokers.bootstrap) as client:
             assignment = {0: [LEADER, NEAR, OTHER]}
@@ -76,7 +77,8 @@ async def values_of(fetcher: BatchFetcher, count: int) -> list[bytes | None]:
     return values
 
 
-@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+@depth.sample(1)
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
 def test_the_follower_of_the_rack_serves_until_it_is_lost(
     zookeeper: str, tmp_path: Path, isolation: Any
 ) -> None:
@@ -100,6 +102,30 @@ def test_the_follower_of_the_rack_serves_until_it_is_lost(
                 assert bytes_out(brokers)[LEADER] > 0
 
     run(test)
+
+
+@depth.sample(1)
+@pytest.mark.parametrize("settings", [{"replica.selector.class": LEADER_ONLY}, {"broker.rack": RACK}])
+def test_the_leader_serves_unless_another_rack_is_closer(
+    zookeeper: str, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    """Without the setting, or where it is in the consumer's rack itself."""
+
+    async def test() -> None:
+        async with racks(zookeeper, tmp_path, **settings) as brokers, Client(brokers.bootstrap) as client:
+            await produce(brokers, b"a")
+            async with BatchFetcher(client, client_rack=RACK) as fetcher:
+                fetcher.add(TP, 0)
+                assert await values_of(fetcher, 1) == [b"a"]
+            told = bytes_out(brokers)
+            assert told[LEADER] > 0 and told[NEAR] == told[OTHER] == 0
+
+    run(test)
+
+
+def test_another_class_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"replica\.selector\.class.*RackAwareReplicaSelector"):
+        from_properties({"replica.selector.class": "org.example.Mine"})
 
 
 async def goes_on_with_the_leader(brokers: Brokers, reading: Awaitable[list[bytes]]) -> None:

@@ -15,6 +15,7 @@ from logd.config.setting import LONG_MAX
 from logd.topic_partition import TopicPartition
 from logd.wire import ApiKey
 from tests.logd.broker.cluster.brokers import Brokers
+from tests.support import depth
 
 TP = TopicPartition("t", 0)
 LEADER, NEW = 1, 2
@@ -97,7 +98,8 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(test())  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("throttled", ["*", "0:1"])
+@depth.sample(1)
+@pytest.mark.parametrize("throttled", ["0:1", "*"])
 def test_a_leader_gives_less(zookeeper: str, tmp_path: Path, throttled: str) -> None:
     async def test() -> None:
         rate = "leader.replication.throttled.rate"
@@ -127,6 +129,7 @@ def test_a_follower_asks_for_less(zookeeper: str, tmp_path: Path) -> None:
     run(test)
 
 
+@depth.sample(1)
 @pytest.mark.parametrize("side", ["leader", "follower"])
 def test_who_is_in_sync_is_not_held_back(zookeeper: str, tmp_path: Path, side: str) -> None:
     async def test() -> None:
