@@ -270,8 +270,7 @@ class Simulation:
         self.is_over = True
         self.network.slow = 0.0
         self.network.join()
-        if self.zookeeper.is_away:
-            self.zookeeper.come_back()
+        self.zookeeper.come_back()
         for host in self.hosts.values():
             host.resume()
             self.start(host)

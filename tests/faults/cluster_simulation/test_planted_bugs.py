@@ -8,7 +8,7 @@ from tests.faults.cluster_simulation.planted import BUGS
 from tests.faults.cluster_simulation.playing import playing
 from tests.support import depth
 
-HISTORIES_MAX = 40
+HISTORIES_MAX = 80
 
 
 @pytest.mark.parametrize("name", depth.first(2, BUGS))

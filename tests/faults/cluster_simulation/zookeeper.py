@@ -136,11 +136,15 @@ class Ensemble:
             self._look_again(session)
 
     def go_away(self) -> None:
-        """No majority: nothing is answered, and no session ends."""
+        """No majority: servers end their connections, and no session ends."""
         self.is_away = True
+        for client in self.clients:
+            client.break_down()
 
     def come_back(self) -> None:
-        """All sessions have their whole timeout again."""
+        """All sessions have their whole timeout again, unless it was back already."""
+        if not self.is_away:
+            return
         self.is_away = False
         for session in self.sessions.values():
             session.heard_at = self.loop.time()
