@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -484,8 +485,6 @@ class LogFolder:
             for log in logs:
                 log.close()
             return
-        from concurrent.futures import ThreadPoolExecutor
-
         with ThreadPoolExecutor(CLOSED_AT_ONCE, thread_name_prefix="closing") as pool:
             for _ in pool.map(lambda log: log.close(), logs):
                 pass

@@ -96,7 +96,7 @@ class Groups(Coordinator["GroupPartition"]):
         self, request: JoinGroupRequest, version: int, client_id: str | None, client_host: str
     ) -> JoinGroupResponse:
         """JoinGroup, with a fresh member id should it be needed: instance or client id, then a uuid."""
-        from uuid import uuid4
+        from uuid import uuid4  # messages have imported it by now
 
         partition = self.partition(request.group_id)
         name = client_id or ""
