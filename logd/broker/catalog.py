@@ -267,13 +267,14 @@ class TopicCatalog:
         async with self._changing:
             moved: dict[str, list[int]] = {}
             for change in changes:
+                if moved and change["type"] in ("topic", "topic-deleted"):
+                    # Before the image forgets them; all others see what the rest says of brokers.
+                    await self._settle(moved)
+                    moved = {}
                 self._image.apply(change)
                 if change["type"] == "partition":
                     moved.setdefault(change["topic"], []).append(change["partition"])
                     continue
-                if moved and change["type"] in ("topic", "topic-deleted"):
-                    await self._settle(moved)  # else they see what the rest says of brokers
-                    moved = {}
                 await self._apply(change)
             if moved:
                 await self._settle(moved)

@@ -143,11 +143,10 @@ class Checker:
                 )
         reader.position = max(reader.position, end)
 
-    def went_back(self, reader: Reader, tp: TopicPartition, to: int) -> None:
+    def went_back(self, reader: Reader, tp: TopicPartition, why: str) -> None:
         """A consumer was told that the log has lost what it read."""
-        self.broken(Kind.DIRTY_READ, f"{reader.name} has read {tp} up to {reader.position}, there is {to}")
-        reader.position = to
-        reader.handed = {offset: value for offset, value in reader.handed.items() if offset < to}
+        self.broken(Kind.DIRTY_READ, f"{reader.name} has read {tp} up to {reader.position}: {why}")
+        reader.handed.clear()
 
     # In the end
 

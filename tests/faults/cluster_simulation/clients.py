@@ -30,7 +30,7 @@ from logd.errors import (
     RebalanceNeeded,
 )
 from tests.faults.cluster_simulation.brokers import BEGAN_MS, PORT
-from tests.faults.cluster_simulation.checker import Kind, Outcome, Reader, Transaction
+from tests.faults.cluster_simulation.checker import Outcome, Reader, Transaction
 
 if TYPE_CHECKING:
     from tests.faults.cluster_simulation.simulation import Simulation
@@ -269,12 +269,10 @@ class Reading(Actor):
             await self.pause(0.05)
 
     def _went_back(self, fetcher: BatchFetcher, error: MillstreamError) -> None:
+        checker = self.simulation.checker
         for tp in fetcher.failures():
-            reader = self.simulation.checker.readers[self.name, tp]
-            self.simulation.checker.broken(
-                Kind.DIRTY_READ, f"{self.name} has read {tp} up to {reader.position}: {error}"
-            )
-            reader.handed.clear()
+            reader = checker.readers[self.name, tp]
+            checker.went_back(reader, tp, str(error))
             fetcher.seek(tp, reader.position)
 
     def _go_on(self, fetcher: BatchFetcher) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable
-from typing import Any
 
 
 class Life:
@@ -41,5 +39,3 @@ class Life:
 LIFE: contextvars.ContextVar[Life | None] = contextvars.ContextVar("LIFE", default=None)
 NOBODY = contextvars.Context()
 """For what no process does: the network, ZooKeeper, faults."""
-
-Later = Callable[..., Any]

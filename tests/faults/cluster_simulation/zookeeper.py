@@ -64,7 +64,7 @@ class Znode:
 
 @dataclass
 class ServerSession:
-    """What the ensemble knows of a session; `client` while it is connected."""
+    """What the ensemble knows of a session."""
 
     number: int
     timeout_s: float

@@ -1,0 +1,85 @@
+"""What the controller tells at once of a topic that does not stay: its partitions, and that it is deleted.
+
+The simulation of clusters found a broker that had been away for a moment: a partition's new state and its
+topic's deletion came in one message, and the partition was looked for in an image that had forgotten it. Half
+applied, the message could not be taken up again, and a topic made anew by that name did not come about there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from logd.broker.catalog import TopicCatalog
+from logd.broker.cluster_view import ClusterView
+from logd.config.topic import TopicConfig
+from logd.metadata.image import ClusterImage, PartitionImage, TopicImage
+from logd.topic_partition import TopicPartition
+
+T0 = TopicPartition("t", 0)
+
+
+class NoReplicas:
+    """Nothing is held here; what becomes of topics is noted."""
+
+    def __init__(self) -> None:
+        self.lost: set[TopicPartition] = set()
+        self.ended: list[str] = []
+
+    async def begin(self, topic: Any, indexes: Any) -> None:
+        assert not list(indexes)
+
+    def end(self, topic: Any) -> None:
+        self.ended.append(topic.topic_id.hex()[:2])
+
+    async def room(self) -> None:
+        pass
+
+
+def topic(first: int) -> dict[str, Any]:
+    return TopicImage(name="t", topic_id=bytes([first]) * 16, partitions=1).as_change()
+
+
+def state(epoch: int) -> dict[str, Any]:
+    state = PartitionImage(replicas=(2,), isr=(2,), leader=2, leader_epoch=epoch, partition_epoch=epoch)
+    return state.as_change(T0)
+
+
+def followed(*messages: list[dict[str, Any]]) -> tuple[TopicCatalog, NoReplicas, ClusterImage]:
+    """What a broker has once it was told these, one after the other."""
+    image, replicas = ClusterImage(), NoReplicas()
+
+    async def run() -> TopicCatalog:
+        made: Any = TopicCatalog
+        catalog: TopicCatalog = made(
+            None,
+            image,
+            replicas,
+            cluster=ClusterView(image, 1, None),
+            defaults=TopicConfig(),
+            settings_changed=lambda: None,
+        )
+        assigned: Any = SimpleNamespace(node_id=1)
+        catalog.join(assigned, topics_deleted=lambda names: None)
+        for changes in messages:
+            await catalog.follow(changes)
+        return catalog
+
+    return asyncio.run(run()), replicas, image
+
+
+DELETED = {"type": "topic-deleted", "name": "t"}
+
+
+def test_moved_and_deleted() -> None:
+    catalog, replicas, image = followed([topic(1), state(0)], [state(1), DELETED])
+    assert not catalog.topics and not image.partitions
+    assert replicas.ended == ["01"]
+
+
+def test_moved_deleted_and_made_again() -> None:
+    catalog, replicas, image = followed([topic(1), state(0)], [state(1), DELETED, topic(2), state(0)])
+    assert catalog.topics["t"].topic_id == bytes([2]) * 16
+    assert image.partitions[T0].leader_epoch == 0
+    assert replicas.ended == ["01"]
