@@ -39,6 +39,7 @@ ELSEWHERE, OFFLINE = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_E
 UNKNOWN, NO_REPLICA = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.REPLICA_NOT_AVAILABLE
 FENCED, AHEAD = ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH
 
+FOLLOWED = (1, 2)
 BY_PARTITION = {0: OK, 1: ELSEWHERE, 2: ELSEWHERE, 3: ELSEWHERE, 4: ELSEWHERE, 5: OFFLINE, 6: UNKNOWN}
 LEADERS = {1: (2, 6), 2: (3, 7), 3: (-1, 8), 4: (3, 9)}
 
@@ -60,13 +61,20 @@ def produce(cluster: Cluster, version: int, *partitions: int, **more: Any) -> An
     return cluster.ask(ProduceRequest(acks=-1, topic_data=[topic]), version, **more)
 
 
-def fetch(cluster: Cluster, version: int, *partitions: int, known: int = -1, **more: Any) -> Any:
+def fetch(
+    cluster: Cluster,
+    version: int,
+    *partitions: int,
+    known: int = -1,
+    max_wait_ms: int = 30_000,
+    **more: Any,
+) -> Any:
     asked = [
         FetchPartition(partition=index, current_leader_epoch=known, partition_max_bytes=100)
         for index in partitions
     ]
     topic = named(cluster, FetchTopic(partitions=asked), version >= 13)
-    request = FetchRequest(max_bytes=1000, min_bytes=1, max_wait_ms=30_000, topics=[topic])
+    request = FetchRequest(max_bytes=1000, min_bytes=1, max_wait_ms=max_wait_ms, topics=[topic])
     return cluster.ask(request, version, **more)
 
 
@@ -96,14 +104,17 @@ def test_one_partition_by_the_listener_that_its_leader_has(standing: Cluster) ->
 
 @pytest.mark.parametrize("version", [4, 12, 15, 16, 18])
 def test_fetch(standing: Cluster, version: int) -> None:
-    """It would wait for half a minute, if an error were no reason to answer."""
+    """It would wait for half a minute, if an error were no reason to answer.
+
+    From version 11 on a follower serves consumers (KIP-392).
+    """
     answer = fetch(standing, version, *BY_PARTITION)
     rows = answer.responses[0].partitions
-    assert {row.partition_index: row.error_code for row in rows} == BY_PARTITION
-    assert leaders(rows) == [
-        LEADERS.get(index, (-1, -1)) if version >= 16 else (-1, -1) for index in range(7)
-    ]
-    assert [node.node_id for node in answer.node_endpoints] == ([2] if version >= 16 else [])
+    served = dict.fromkeys(FOLLOWED, OK) if version >= 11 else {}
+    assert {row.partition_index: row.error_code for row in rows} == BY_PARTITION | served
+    told = {index: leader for index, leader in LEADERS.items() if version >= 16 and index not in served}
+    assert leaders(rows) == [told.get(index, (-1, -1)) for index in range(7)]
+    assert answer.node_endpoints == []
 
 
 def test_a_fenced_reader_is_told_the_leader(standing: Cluster) -> None:
@@ -115,8 +126,9 @@ def test_a_fenced_reader_is_told_the_leader(standing: Cluster) -> None:
 
 @pytest.mark.parametrize(("known", "code"), [(-1, ELSEWHERE), (5, FENCED), (6, ELSEWHERE), (7, AHEAD)])
 def test_a_follower_checks_the_leader_epoch_first(standing: Cluster, known: int, code: ErrorCode) -> None:
-    (row,) = fetch(standing, 12, 1, known=known).responses[0].partitions
-    assert row.error_code == code
+    for version, served in ((10, code), (12, OK if code is ELSEWHERE else code)):
+        (row,) = fetch(standing, version, 1, known=known, max_wait_ms=0).responses[0].partitions
+        assert row.error_code == served
     assert list_offsets(standing, known=known)[1] == code
     assert epoch_ends(standing, known=known)[1] == code
 

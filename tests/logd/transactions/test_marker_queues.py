@@ -110,7 +110,7 @@ class PaperTopics:
         def append(*facts: object) -> None:
             self.written.append(where)
 
-        return SimpleNamespace(append_sealed=append, flushed=lambda appended: None)
+        return SimpleNamespace(append_sealed=append, flushed=lambda appended: None, check_leased=lambda: None)
 
 
 class Shell:
@@ -385,7 +385,7 @@ def test_a_broker_refuses_markers_for_what_another_leads() -> None:
         shell.cluster.leaders = {PLACES[1]: 2, PLACES[2]: NO_LEADER, PLACES[3]: None}
         topic = WritableTxnMarkerTopic(name="t", partition_indexes=[0, 1, 2, 3])
         request = WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=1, topics=[topic])])
-        broker = SimpleNamespace(transactions=SimpleNamespace(markers=shell.markers))
+        broker = SimpleNamespace(transactions=SimpleNamespace(markers=shell.markers), shared=None)
         answer = await write_txn_markers.handle(request, cast(Any, SimpleNamespace(broker=broker)))
         codes = [result.error_code for result in answer.markers[0].topics[0].partitions]
         assert codes == [ErrorCode.NONE] + [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3

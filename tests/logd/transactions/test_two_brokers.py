@@ -87,7 +87,7 @@ class TwoBrokers:
         if self.is_cut:
             raise ConnectionClosed("cut")
         transactions = self.coordinator if broker_id == COORDINATOR else self.leader
-        broker = SimpleNamespace(transactions=transactions, catalog=transactions._catalog)
+        broker = SimpleNamespace(transactions=transactions, catalog=transactions._catalog, shared=None)
         context: Any = SimpleNamespace(broker=broker, version=5)
         if isinstance(message, AddPartitionsToTxnRequest):
             return await add_partitions_to_txn.handle(message, context)

@@ -36,6 +36,8 @@ class Member:
 
     async def stand_down(self) -> None: ...
 
+    async def say_leaving(self) -> None: ...
+
     async def ask_controller(self, message: Any) -> BrokerReportResponse:
         self.asked += 1
         if self._answers_after_s is None:
