@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from logd.metadata.image import Change
     from logd.topic_partition import TopicPartition
 
 
@@ -44,7 +43,7 @@ class PartitionImage:
         """The replicas there are again once a reassignment is cancelled."""
         return tuple(replica for replica in self.replicas if replica not in self.adding)
 
-    def as_change(self, tp: TopicPartition) -> Change:
+    def as_change(self, tp: TopicPartition) -> dict[str, Any]:
         """The change that gives a partition this state."""
         return {
             "type": "partition",
@@ -83,7 +82,7 @@ class BrokerImage:
     is_shutting_down: bool = False
     offline_log_dirs: tuple[str, ...] = ()
 
-    def as_change(self) -> Change:
+    def as_change(self) -> dict[str, Any]:
         """The change that makes the broker known like this."""
         return {
             "type": "broker",
