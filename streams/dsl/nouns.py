@@ -104,7 +104,9 @@ class KStream(Generic[K, V]):
             raise TopologyError(
                 f"process() makes a processor per task: give it the class or a function, not {supplier!r}"
             )
-        stream = self._stream.then("KSTREAM-PROCESSOR-", name, run_processor(supplier), tuple(stores))
+        # Of all nodes these alone get their given name for nothing.
+        node = self._stream.builder.names.node("KSTREAM-PROCESSOR-") if name is None else name
+        stream = self._stream.then_named(node, run_processor(supplier), tuple(stores))
         return KStream(stream.with_new_keys().with_new_values())
 
     # -- out
@@ -276,6 +278,8 @@ class KGroupedStream(Generic[K, V]):
 
     def count(self, *, name: str | None = None, store: str | Materialized | None = None) -> KTable[Any, int]:
         """Count the records of each key."""
+        if isinstance(store, Materialized) and store.name is None:
+            self._grouping.stream.builder.names.take()  # Kafka names a store here that it then does not use
         return self._aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, store)
 
     def reduce(

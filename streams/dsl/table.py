@@ -116,17 +116,16 @@ class Table:
         """Add a node that joins a stream with this table; the stream that leaves it."""
         builder, table = stream.builder, self.stream
         if stream.rekeyed:
-            stream = stream.repartitioned(
-                options.name or stream.node,
+            stream = stream.repartitioned_for_join(
+                options.name,
                 builder.key_serde(stream.node, options.key_serde, stream.key_serde, table.key_serde),
                 builder.value_serde(stream.node, options.value_serde, stream.value_serde),
-                named=options.name is not None,
-                keep_null_keys=left,
             )
         view = self.read()
         prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
         operator = join_table(view, joiner, left=left)
-        joined = stream.then(prefix, options.name, operator, view.stores).with_new_values()
+        joined = stream.then(prefix, options.name, operator, view.stores, takes_null_keys=left)
+        joined = joined.with_new_values()
         sources = stream.sources | table.sources
         builder.graph.copartitions.append(sources)
         key_serde = serde_for(options.key_serde) or stream.key_serde or table.key_serde
@@ -214,5 +213,5 @@ def table_of_stream(
         value_serde=value_serde or stream.value_serde,
         node=node,
     )
-    parent = stream.repartitioned(name or node, spec.key_serde, spec.value_serde, named=name is not None)
+    parent = stream.repartitioned(node, spec.key_serde, spec.value_serde)
     return table_of_updates(parent, node, spec, materialized)
