@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from streams.dsl.builder import StreamsBuilder
-from streams.dsl.nouns import KGroupedStream, KStream, KTable, TimeWindowedKStream
+from streams.dsl.nouns import KGroupedStream, KGroupedTable, KStream, KTable, TimeWindowedKStream
 from streams.dsl.options import Consumed, Grouped, Joined, Materialized, Produced
+from streams.dsl.suppression import Suppressed
 
 __all__ = [
     "Consumed",
     "Grouped",
     "Joined",
     "KGroupedStream",
+    "KGroupedTable",
     "KStream",
     "KTable",
     "Materialized",
     "Produced",
     "StreamsBuilder",
+    "Suppressed",
     "TimeWindowedKStream",
 ]

@@ -18,11 +18,13 @@ import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.Record;
@@ -47,6 +49,7 @@ public class Describe {
         PROGRAMS.put("names-cost-numbers", Describe::namesCostNumbers);
         PROGRAMS.put("shared-joins", Describe::sharedJoins);
         PROGRAMS.put("shared-windows", Describe::sharedWindows);
+        PROGRAMS.put("tables-grouped", Describe::tablesGrouped);
     }
 
     /** All programs, each behind a line with its name. */
@@ -57,6 +60,24 @@ public class Describe {
             System.out.println("== " + name);
             System.out.print(builder.build().describe());
         });
+    }
+
+    private static void tablesGrouped(StreamsBuilder b) {
+        KTable<String, String> table = b.table("in");
+        KGroupedTable<String, String> group = table.groupBy((k, v) -> KeyValue.pair(v, k));
+        group.count().toStream().to("counts");
+        group.reduce((x, y) -> x, (x, y) -> x, Materialized.as("reduced")).toStream().to("reductions");
+        KGroupedTable<String, String> named = table.filter((k, v) -> true, Named.as("kept"))
+            .groupBy((k, v) -> KeyValue.pair(v, k), Grouped.as("by-value"));
+        named.aggregate(() -> "", (k, v, a) -> a, (k, v, a) -> a, Named.as("sum")).toStream().to("sums");
+        named.count(Named.as("number"), Materialized.as("numbers"))
+            .suppress(Suppressed.untilTimeLimit(Duration.ofMillis(5), Suppressed.BufferConfig.unbounded()))
+            .suppress(
+                Suppressed.<String>untilTimeLimit(Duration.ofMillis(5), Suppressed.BufferConfig.unbounded())
+                    .withName("held"))
+            .mapValues(v -> "" + v, Materialized.with(null, null))
+            .toStream()
+            .to("out");
     }
 
     private static void stateless(StreamsBuilder b) {

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from streams import Grouped, Materialized, Processor, StreamsBuilder, TimeWindows
+from streams import Grouped, Materialized, Processor, StreamsBuilder, Suppressed, TimeWindows
 from streams.serdes import TimeWindowed
 from tests.support import java
 
@@ -32,6 +32,19 @@ def program(name: str) -> Callable[[Callable[[StreamsBuilder], object]], Callabl
 
 def true(key: Any, value: Any) -> bool:
     return True
+
+
+@program("tables-grouped")
+def tables_grouped(b: StreamsBuilder) -> None:
+    table = b.table("in")
+    group = table.group_by(lambda k, v: (v, k))
+    group.count().to_stream().to("counts")
+    group.reduce(lambda x, y: x, lambda x, y: x, store="reduced").to_stream().to("reductions")
+    named = table.filter(true, name="kept").group_by(lambda k, v: (v, k), name="by-value")
+    named.aggregate(str, lambda k, v, a: a, lambda k, v, a: a, name="sum").to_stream().to("sums")
+    held = named.count(name="number", store="numbers").suppress(Suppressed.until_time_limit(5))
+    held = held.suppress(Suppressed.until_time_limit(5, name="held"))
+    held.map_values(str, store=Materialized()).to_stream().to("out")
 
 
 @program("stateless")

@@ -13,7 +13,16 @@ from typing import NamedTuple
 
 import pytest
 
-from streams import Processor, ProcessorContext, Record, StreamsBuilder, TimeWindows
+from streams import (
+    KGroupedTable,
+    Materialized,
+    Processor,
+    ProcessorContext,
+    Record,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+)
 from streams.testing import TopologyTestDriver
 from tests.support import java
 
@@ -73,6 +82,57 @@ def table(b: StreamsBuilder) -> None:
     kept.map_values(lambda v: v + "!").to_stream().to("out")
 
 
+def table_without_a_store(b: StreamsBuilder) -> None:
+    b.table("in").filter(lambda k, v: not v.startswith("x")).to_stream().to("out")
+
+
+def table_kept_again(b: StreamsBuilder) -> None:
+    kept = b.table("in", store="all").filter(lambda k, v: not v.startswith("x"), store="kept")
+    kept.map_values(lambda v: v + "!", store=Materialized(name="mapped", value_serde=str)).to_stream().to(
+        "out"
+    )
+
+
+def by_first_letter(b: StreamsBuilder) -> KGroupedTable[str, str]:
+    """Those of `.` in none."""
+    return b.table("in").group_by(lambda k, v: (None if v.startswith(".") else v[0], v))
+
+
+def grouped_table(b: StreamsBuilder) -> None:
+    added = by_first_letter(b).aggregate(str, lambda k, v, a: f"{a}+{v}", lambda k, v, a: f"{a}-{v}")
+    added.to_stream().to("out")
+
+
+def grouped_table_count(b: StreamsBuilder) -> None:
+    by_first_letter(b).count().to_stream().map_values(str).to("out", value_serde=str)
+
+
+def grouped_table_reduce(b: StreamsBuilder) -> None:
+    added = by_first_letter(b).reduce(lambda x, y: f"{x}+{y}", lambda x, y: None if x == y else f"{x}-{y}")
+    added.to_stream().to("out")
+
+
+def counts_grouped(b: StreamsBuilder) -> None:
+    counts = b.stream("in").group_by_key().count(store=Materialized(name="c", caching=False))
+    counts.group_by(lambda k, v: (f"n{v}", k)).count().to_stream().map_values(str).to("out", value_serde=str)
+
+
+def suppress_window(b: StreamsBuilder) -> None:
+    counts = b.stream("in").group_by_key().windowed_by(TimeWindows(10, grace=5)).count()
+    last = counts.suppress(Suppressed.until_window_closes()).to_stream()
+    told = last.map(lambda k, v: (f"{k.key}@{k.window.start}", str(v)))
+    told.to("out", key_serde=str, value_serde=str)
+
+
+def suppressed(b: StreamsBuilder, held: Suppressed) -> None:
+    b.table("in").suppress(held).to_stream().to("out")
+
+
+def suppress_joined(b: StreamsBuilder) -> None:
+    table = b.table("t").suppress(Suppressed.until_time_limit(10))
+    b.stream("in").left_join(table, joined).to("out")
+
+
 PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
     "punctuation": punctuation,
     "count": count,
@@ -81,6 +141,17 @@ PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
     "join": join,
     "left-join": left_join,
     "table": table,
+    "table-without-a-store": table_without_a_store,
+    "table-kept-again": table_kept_again,
+    "grouped-table": grouped_table,
+    "grouped-table-count": grouped_table_count,
+    "grouped-table-reduce": grouped_table_reduce,
+    "counts-grouped": counts_grouped,
+    "suppress-window": suppress_window,
+    "suppress-time": lambda b: suppressed(b, Suppressed.until_time_limit(10)),
+    "suppress-records": lambda b: suppressed(b, Suppressed.until_time_limit(1000, max_records=2)),
+    "suppress-bytes": lambda b: suppressed(b, Suppressed.until_time_limit(1000, max_bytes=100)),
+    "suppress-joined": suppress_joined,
 }
 
 
@@ -144,7 +215,7 @@ def test_ours_are_kafkas(name: str) -> None:
 
 @java.needs_jar("kafka-streams-test-utils")
 def test_kafkas_are_these(tmp_path: Path) -> None:
-    paths = sorted(RULES.glob("*.txt"))
+    paths = sorted(RULES.glob("*.txt"), key=lambda path: path.stem)
     assert [path.stem for path in paths] == sorted(PROGRAMS)
     wrote = java.run_sections("Rules", str(tmp_path), *map(str, paths))
     if os.environ.get("REWRITE"):
