@@ -24,6 +24,7 @@ class RepartitionPurge:
     def __init__(self, client: Client, topics: Collection[str], *, interval_ms: int, clock: Clock) -> None:
         self._client = client
         self.topics = frozenset(topics)
+        """The repartition topics."""
         self._interval_ms = interval_ms
         self._clock = clock
         self._due_at = clock() + interval_ms
