@@ -72,7 +72,7 @@ def wire(
     built: dict[str, Process] = {}
     for node in reversed(subtopology.nodes):
         children = {name: built[name] for name in node.children}
-        forward = fan_out([built[name] for name in node.children])  # a stream merged with itself: twice
+        forward = fan_out([built[name] for name in node.children])
         if isinstance(node, SinkNode):
             built[node.name] = _sink(node, output[node.topic], metrics[node.name], on_bad_record)
         elif isinstance(node, ProcessorNode):
