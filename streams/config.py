@@ -70,7 +70,7 @@ class StreamsConfig:
     isolation_level: IsolationLevel = "read_committed"
     """``read_committed`` leaves out records of aborted transactions, and waits for the end of open ones.
     Kafka Streams' default is ``read_uncommitted``, which counts aborted records too; reading committed ones
-    costs nothing where nobody writes transactions. Inputs and changelogs are both read so."""
+    costs nothing where nobody writes transactions. Changelogs are always read committed."""
     max_task_idle_ms: int = 0
     """How long a task waits for an input that is empty at the broker too; -1 waits for none (KIP-695)."""
     buffered_records_per_partition: int = 20_000
