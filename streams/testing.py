@@ -23,7 +23,7 @@ from streams.processors.windows import Duration, milliseconds
 from streams.runtime.task import Task, TaskId
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import CachedStore, KeyValueStore, WindowStore, open_store
-from streams.topology import Row, Topology
+from streams.topology import Handlers, Row, Topology
 
 Time = datetime | int
 """An aware datetime, or ms since the epoch."""
@@ -36,9 +36,12 @@ def _ms(time: Time) -> int:
 class TopologyTestDriver:
     """Runs a topology without a broker. Use it as a context manager, or `close` it."""
 
-    def __init__(self, topology: Topology | StreamsBuilder, *, start: Time = 0) -> None:
+    def __init__(
+        self, topology: Topology | StreamsBuilder, *, start: Time = 0, handlers: Handlers | None = None
+    ) -> None:
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
         self._now = _ms(start)
+        self._handlers = handlers
         self._offsets: dict[str, itertools.count[int]] = {}
         self._output: dict[str, deque[Row]] = {}
         self._tasks: list[Task] = []
@@ -49,7 +52,14 @@ class TopologyTestDriver:
     def _add_task(self, number: int) -> None:
         subtopology = self.topology.subtopologies[number]
         stores = {name: open_store(self.topology.stores[name], None) for name in subtopology.stores}
-        task = Task(TaskId(number, 0), subtopology, stores, clock=lambda: self._now, max_idle_ms=-1)
+        task = Task(
+            TaskId(number, 0),
+            subtopology,
+            stores,
+            clock=lambda: self._now,
+            max_idle_ms=-1,
+            handlers=self._handlers,
+        )
         for source in subtopology.sources:
             for topic in source.topics:
                 task.add_input(TopicPartition(topic, 0), source, position=0, end=0)
@@ -78,7 +88,11 @@ class TopologyTestDriver:
             if isinstance(node, SinkNode) and node.topic == topic:
                 key = serde_for(key_serde) or node.key_serde
                 return TestOutputTopic(self, topic, key, serde_for(value_serde) or node.value_serde)
-        raise KeyError(topic)
+        # A topic that a sink chooses, or of dead letters: nothing in the topology names its serdes.
+        keys, values = serde_for(key_serde), serde_for(value_serde)
+        if keys is None or values is None:
+            raise KeyError(f"no sink names topic {topic!r}: give key_serde= and value_serde=")
+        return TestOutputTopic(self, topic, keys, values)
 
     def pipe(
         self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers = ()
@@ -106,11 +120,12 @@ class TopologyTestDriver:
                 self._pass_on(task)
 
     def _pass_on(self, task: Task) -> None:
-        for topic, rows in task.take_output().items():
+        placed = ((topic, rows) for (topic, _), rows in task.take_placed_output().items())
+        for topic, rows in [*task.take_output().items(), *placed]:
             if topic in self._readers:
                 for row in rows:
                     self._accept(topic, row)
-            if topic in self.topology.sink_topics:
+            if topic not in self.topology.repartition_topics:
                 self._output.setdefault(topic, deque()).extend(rows)
 
     def take(self, topic: str) -> deque[Row]:

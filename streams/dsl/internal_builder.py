@@ -9,7 +9,15 @@ from typing import Any
 
 from streams.dsl.options import Materialized
 from streams.errors import TopologyError
-from streams.graph import Graph, Names, ProcessorNode, SinkNode, SourceNode, checked
+from streams.graph import (
+    Graph,
+    Names,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    StreamPartitioner,
+    checked,
+)
 from streams.processors.stateless import drop_null_keys, pass_through
 from streams.processors.wiring import Operator
 from streams.serdes import Serde, SerdeLike, serde_for
@@ -79,6 +87,8 @@ class InternalStreamsBuilder:
         keep_null_keys: bool,
         key_serde: Serde[Any],
         value_serde: Serde[Any],
+        partitions: int | None = None,
+        partitioner: StreamPartitioner | None = None,
     ) -> str:
         """Send a stream through a topic by its new key; returns the source it comes back from.
 
@@ -92,9 +102,27 @@ class InternalStreamsBuilder:
             sink, keep, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
         self.add_processor(keep, (parent,), pass_through() if keep_null_keys else drop_null_keys())
         serdes: dict[str, Any] = {"key_serde": key_serde, "value_serde": value_serde}
-        self.graph.add(SinkNode(name=sink, parents=(keep,), topic=checked(topic), internal=True, **serdes))
+        self.graph.add(
+            SinkNode(
+                name=sink,
+                parents=(keep,),
+                topic=checked(topic),
+                internal=True,
+                partitioner=partitioner,
+                **serdes,
+            )
+        )
         # From its start, whatever auto.offset.reset says: only this application writes the topic.
-        self.graph.add(SourceNode(name=source, topics=(topic,), internal=True, reset="earliest", **serdes))
+        self.graph.add(
+            SourceNode(
+                name=source,
+                topics=(topic,),
+                internal=True,
+                reset="earliest",
+                partitions=partitions,
+                **serdes,
+            )
+        )
         return source
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import get_args
 
 from streams.errors import TopologyError
@@ -46,6 +47,18 @@ class Graph:
                 raise TopologyError(
                     f"topic {sorted(shared)[0]!r} is read already, by {other.name}; use that stream twice"
                 )
+
+    def connect(self, stores: Iterable[str | StoreSpec]) -> list[str]:
+        """Names of a processor's stores; those that come as themselves are added, unless they are there."""
+        names = []
+        for store in stores:
+            if isinstance(store, StoreSpec):
+                if self.stores.get(store.name) is not store:
+                    self.add_store(store)
+                names.append(store.name)
+            else:
+                names.append(store)
+        return names
 
     def add_store(self, spec: StoreSpec) -> None:
         """Declare a store; names are unique."""

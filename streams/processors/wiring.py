@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from streams.errors import TopologyError
 from streams.processors.metrics import NodeMetrics
-from streams.processors.record import Process
+from streams.processors.record import Headers, Process
 from streams.state import CachedStore, KeyValueStore, WindowStore
 
 PunctuationType = Literal["stream_time", "wall_clock"]
@@ -41,6 +41,10 @@ class Punctuation:
         return (now // self.interval_ms + 1) * self.interval_ms
 
 
+RawRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
+"""Timestamp (ms), key, value and headers of an input's record, as they were read."""
+
+
 @dataclass(slots=True)
 class TaskState:
     """Where a task is; operators read it, the task writes it."""
@@ -53,6 +57,12 @@ class TaskState:
     offset: int = -1
     punctuations: list[Punctuation] = field(default_factory=list)
     closers: list[Callable[[], None]] = field(default_factory=list)
+    during: str = ""
+    """What is done that is no record: a schedule, or a commit."""
+    raw_record: Callable[[int], RawRecord | None] = lambda offset: None
+    """The input's record at an offset, if it is still at hand: for those over which a task fails."""
+    partition_count: Callable[[str], int] = lambda topic: 1
+    """How many partitions a topic has that is written; raises StreamsError for one that does not exist."""
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from streams.graph import Node, ProcessorNode, SourceNode
+from streams.graph import Node, ProcessorNode, SinkNode, SourceNode
 from streams.topology.subtopology import Subtopology
 
 
@@ -29,9 +29,18 @@ def _describe_one(subtopology: Subtopology) -> str:
             lines.append(f"      --> {children}")
             lines.append(f"      <-- {parents}")
         else:
-            lines.append(f"    Sink: {node.name} (topic: {node.topic})")  # type: ignore[attr-defined]
+            assert isinstance(node, SinkNode)
+            lines.append(f"    Sink: {node.name} ({target_of(node)})")
             lines.append(f"      <-- {parents}")
     return "\n".join(lines) + "\n\n"
+
+
+def target_of(sink: SinkNode) -> str:
+    """Where a sink writes. What chooses the topic is told by its name, or its text if it is no function."""
+    if sink.choose_topic is None:
+        return f"topic: {sink.topic}"
+    chooser = sink.choose_topic
+    return f"extractor class: {getattr(chooser, '__qualname__', chooser)}"
 
 
 def _order(subtopology: Subtopology) -> Callable[[str], tuple[int, str]]:
