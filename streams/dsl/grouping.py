@@ -7,7 +7,7 @@ from typing import Any
 
 from streams.dsl.options import Grouped, Materialized
 from streams.dsl.stream import Stream
-from streams.dsl.table import Table, put_in_store
+from streams.dsl.table import Table, always_told, put_in_store
 from streams.errors import TopologyError
 from streams.processors import aggregate as operators
 from streams.processors.windows import TimeWindows, milliseconds
@@ -18,11 +18,18 @@ from streams.state import StoreSpec
 class Grouping:
     """What all aggregations of one grouping share; its name goes to their repartition topic."""
 
-    def __init__(self, stream: Stream, name: str | None, windows: TimeWindows | None = None) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        name: str | None,
+        windows: TimeWindows | None = None,
+        behind_topic: list[Stream] | None = None,
+    ) -> None:
         self.stream = stream
         self._name = name
         self._windows = windows
-        self._behind_topic: Stream | None = None
+        self._behind_topic = [] if behind_topic is None else behind_topic
+        """The stream read back from the topic that the user named: all aggregations share it."""
 
     @classmethod
     def of(cls, stream: Stream, options: Grouped) -> Grouping:
@@ -35,17 +42,17 @@ class Grouping:
         """The same grouping, by window as well. May be called once."""
         if self._windows is not None:
             raise TopologyError("the stream is windowed already")
-        return Grouping(self.stream, self._name, windows)
+        return Grouping(self.stream, self._name, windows, self._behind_topic)
 
     def aggregated(
         self,
         prefix: str,
-        adder: operators.Adder,
+        aggregation: operators.Aggregation,
         value_serde: SerdeLike | None,
         name: str | None,
         materialized: Materialized,
     ) -> Table:
-        """The table of ``adder``'s results."""
+        """The table of an aggregation's results."""
         builder = self.stream.builder
         store_name = materialized.name or builder.names.store(prefix)
         node = builder.names.node(prefix, name)
@@ -57,35 +64,33 @@ class Grouping:
             node=node,
             **self._span(store_name, materialized),
         )
+        old_values = always_told()
         operator = (
-            operators.aggregate(store_name, adder)
+            operators.aggregate(store_name, aggregation, old_values)
             if self._windows is None
-            else operators.aggregate_windows(store_name, self._windows, adder)
+            else operators.aggregate_windows(store_name, self._windows, aggregation, old_values)
         )
-        table = put_in_store(
-            self._repartitioned(spec, materialized, node), node, spec, lambda store: operator
-        )
-        table.store.materialize()
+        parent = self._repartitioned(spec)
+        table = put_in_store(parent, node, spec, lambda store: operator, old_values=old_values)
         if self._windows is None:
             return table
         key_serde = TimeWindowed(spec.key_serde, self._windows.size_ms)
         return replace(table, stream=replace(table.stream, key_serde=key_serde))
 
-    def _repartitioned(self, spec: StoreSpec, materialized: Materialized, node: str) -> Stream:
+    def _repartitioned(self, spec: StoreSpec) -> Stream:
         """The stream to aggregate, behind a repartition topic if the key may have changed."""
-        if self._behind_topic is not None:
-            return self._behind_topic
-        if not self.stream.rekeyed:
-            return self.stream
-        stream = self.stream.repartitioned(
-            self._name or spec.name,
-            spec.key_serde,
-            self.stream.builder.value_serde(node, self.stream.value_serde),
-            named=self._name is not None or materialized.name is not None,
-        )
+        stream, builder = self.stream, self.stream.builder
+        if not stream.rekeyed:
+            return stream
+        names = builder.names.repartition(self._name or spec.name)
+        if self._behind_topic:
+            builder.graph.move_to_end(names.filter, names.sink, names.source)
+            return self._behind_topic[0]
+        value_serde = builder.value_serde(names.source, stream.value_serde)
+        found = stream.read_back(names, spec.key_serde, value_serde)
         if self._name is not None:
-            self._behind_topic = stream  # several aggregations share a topic the user named
-        return stream
+            self._behind_topic.append(found)
+        return found
 
     def _span(self, name: str, materialized: Materialized) -> dict[str, Any]:
         if self._windows is None:

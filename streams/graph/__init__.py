@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streams.graph.graph import Graph
-from streams.graph.names import Names, checked
+from streams.graph.names import Names, RepartitionNames, checked
 from streams.graph.node import (
     Node,
     OffsetReset,
@@ -21,6 +21,7 @@ __all__ = [
     "Node",
     "OffsetReset",
     "ProcessorNode",
+    "RepartitionNames",
     "SinkNode",
     "SourceNode",
     "StreamPartitioner",

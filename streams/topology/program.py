@@ -66,7 +66,7 @@ def wire(
     built: dict[str, Process] = {}
     for node in reversed(subtopology.nodes):
         children = {name: built[name] for name in node.children}
-        forward = fan_out([built[name] for name in node.children])  # a stream merged with itself: twice
+        forward = fan_out([built[name] for name in node.children])
         if isinstance(node, SinkNode):
             built[node.name] = sink(node, written, metrics[node.name], state, failures)
         elif isinstance(node, ProcessorNode):

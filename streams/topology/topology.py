@@ -168,11 +168,12 @@ class Topology:
         """The topology itself, to which nothing is added any more; TopologyError if it cannot work."""
         if self._parts is None:
             graph = self._graph
-            parts = subtopologies_of(graph)
+            nodes = graph.in_build_order()
+            parts = subtopologies_of(nodes)
             used = {name for subtopology in parts for name in subtopology.stores}
             stores = {name: spec for name, spec in graph.stores.items() if name in used}
             _check(graph, parts)
-            self._parts = _Parts(dict(graph.nodes), tuple(graph.copartitions), parts, stores)
+            self._parts = _Parts(nodes, tuple(graph.copartitions), parts, stores)
         return self
 
     @property

@@ -51,7 +51,7 @@ class Application:
         names = SimpleNamespace(topic=lambda topic: topic)
         self.output = Output(self.producer, names, {"t": 1}, note)  # type: ignore[arg-type]
         task = SimpleNamespace(
-            take_output=lambda: {"t": [(0, b"k", b"v", ())]}, take_placed_output=lambda: {}
+            take_output=lambda: {"t": [(0, b"k", b"v", ())]}, take_placed_output=dict
         )
         self._task = SimpleNamespace(task=task)
 
