@@ -18,7 +18,7 @@
 
 from __future__ import annotations
 
-from streams.config import StreamsConfig, log_and_continue, log_and_fail
+from streams.config import StreamsConfig
 from streams.dsl import (
     Consumed,
     Grouped,
@@ -34,6 +34,7 @@ from streams.dsl import (
     TimeWindowedKStream,
 )
 from streams.errors import StreamsError, TopologyError
+from streams.handlers import DeadLetter, ErrorContext, ErrorResponse, log_and_continue, log_and_fail
 from streams.processors.custom import Processor, ProcessorContext
 from streams.processors.record import Record
 from streams.processors.windows import TimeWindows
@@ -44,6 +45,9 @@ from streams.topology import Topology
 
 __all__ = [
     "Consumed",
+    "DeadLetter",
+    "ErrorContext",
+    "ErrorResponse",
     "Grouped",
     "Joined",
     "KGroupedStream",

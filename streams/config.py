@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -15,26 +15,13 @@ from logd.client import IsolationLevel
 from logd.client.properties import CLIENT, OF_JAVA, one_client
 from logd.client.security.keys import is_security_key
 from logd.errors import ConfigError
+from streams.handlers import ExceptionHandler, log_and_continue, log_and_fail
 
 _log = logging.getLogger(__name__)
-
-ExceptionAnswer = Literal["fail", "continue"]
-ExceptionHandler = Callable[[Exception], ExceptionAnswer]
-
 
 COMMIT_MS = 30_000
 EXACTLY_ONCE_COMMIT_MS = 100
 """``commit.interval.ms`` unless given, by ``processing.guarantee``."""
-
-
-def log_and_fail(error: Exception) -> ExceptionAnswer:
-    """Stop the application on the first bad record: the default."""
-    return "fail"
-
-
-def log_and_continue(error: Exception) -> ExceptionAnswer:
-    """Leave bad records out; they are logged and counted as dropped."""
-    return "continue"
 
 
 def default_state_dir() -> str:
@@ -105,6 +92,11 @@ class StreamsConfig:
     """What to do with a record whose bytes do not fit its serde."""
     production_exception_handler: ExceptionHandler = log_and_fail
     """What to do with a record that cannot be serialized or is refused by the broker."""
+    processing_exception_handler: ExceptionHandler = log_and_fail
+    """What to do with a record over which a node's function raises. Any but ``log_and_fail`` costs a call per
+    node and record."""
+    errors_dead_letter_queue_topic_name: str | None = None
+    """Where the built-in handlers that go on write the input records they leave out (KIP-1034)."""
     client: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the application's `Client`: `security`, backoffs. Not a key: `from_properties`
     gathers it from `security.protocol`, `ssl.*`, `sasl.*` and the other keys of Kafka's clients."""
@@ -268,6 +260,9 @@ HANDLERS: Mapping[str, ExceptionHandler] = {
     "log_and_continue": log_and_continue,
     "org.apache.kafka.streams.errors.LogAndFailExceptionHandler": log_and_fail,
     "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler": log_and_continue,
+    "org.apache.kafka.streams.errors.LogAndFailProcessingExceptionHandler": log_and_fail,
+    "org.apache.kafka.streams.errors.LogAndContinueProcessingExceptionHandler": log_and_continue,
+    "org.apache.kafka.streams.errors.DefaultProductionExceptionHandler": log_and_fail,
 }
 """Exception handlers by their names in a properties file."""
 

@@ -30,6 +30,7 @@ from streams.runtime.opener import TaskOpener
 from streams.runtime.output import Output
 from streams.runtime.protocol import StreamsProtocol, count_partitions
 from streams.runtime.purge import RepartitionPurge
+from streams.runtime.sink_topics import SinkTopics
 from streams.runtime.status import State, StateListener, Status
 from streams.runtime.task import TaskId
 from streams.runtime.topics import TopicNames
@@ -143,6 +144,7 @@ class KafkaStreams:
         output = self._output = Output(
             self._producer, self._names, written, config.production_exception_handler
         )
+        sink_topics = SinkTopics(self._client, self._names, written)
         buffer = InputBuffer(config.input_buffer_max_bytes)
         opener = TaskOpener(
             self._client,
@@ -154,6 +156,7 @@ class KafkaStreams:
             clock=wall_clock,
             worker=self._worker,
             buffer=buffer,
+            sink_topics=sink_topics,
         )
         self._loop = TaskLoop(
             self._client,
@@ -216,8 +219,10 @@ class KafkaStreams:
         return AtLeastOnce(self._producer, self._member, output)
 
     async def _sinks(self) -> ClusterMetadata:
+        dead_letters = self.config.errors_dead_letter_queue_topic_name
+        wanted = self.topology.sink_topics + ([] if dead_letters is None else [dead_letters])
         try:
-            return await self._client.metadata(self.topology.sink_topics)
+            return await self._client.metadata(wanted)
         except KafkaError as error:
             if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
