@@ -28,11 +28,13 @@ from streams.dsl import (
     KTable,
     Materialized,
     Produced,
+    StreamJoined,
     StreamsBuilder,
     TimeWindowedKStream,
 )
 from streams.errors import StreamsError, TopologyError
 from streams.processors.custom import Processor, ProcessorContext
+from streams.processors.join_windows import JoinWindows
 from streams.processors.record import Record
 from streams.processors.windows import TimeWindows
 from streams.runtime.app import KafkaStreams
@@ -43,6 +45,7 @@ from streams.topology import Topology
 __all__ = [
     "Consumed",
     "Grouped",
+    "JoinWindows",
     "Joined",
     "KGroupedStream",
     "KStream",
@@ -55,6 +58,7 @@ __all__ = [
     "Record",
     "Serde",
     "State",
+    "StreamJoined",
     "StreamsBuilder",
     "StreamsConfig",
     "StreamsError",

@@ -95,6 +95,9 @@ class StreamsConfig:
     """What to do with a record whose bytes do not fit its serde."""
     production_exception_handler: ExceptionHandler = log_and_fail
     """What to do with a record that cannot be serialized or is refused by the broker."""
+    emit_interval_ms_kstreams_outer_join_spurious_results_fix: int = 1000
+    """How often, by wall clock, left and outer joins of streams look for records that met nothing until their
+    windows were over. The key is Kafka's, with two underscores before and behind it."""
     client: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the application's `Client`: `security`, backoffs. Not a key: `from_properties`
     gathers it from `security.protocol`, `ssl.*`, `sasl.*` and the other keys of Kafka's clients."""
@@ -137,7 +140,7 @@ class StreamsConfig:
         properties = _without_clients_and_javas(properties)
         given: dict[str, str] = {}
         for key, value in sorted(properties.items(), key=lambda item: _PREFIXES.index(_prefix(item[0]))):
-            name = _without_prefix(key).replace(".", "_").replace("-", "_")
+            name = _without_prefix(key).strip("_").replace(".", "_").replace("-", "_")
             if name not in _NAMES_OF_KEYS:
                 raise ConfigError(key, value, "one of " + ", ".join(sorted(_NAMES_OF_KEYS)).replace("_", "."))
             values[name] = _converted(key, value, hints[name])
@@ -216,6 +219,7 @@ CONSUMER_KEYS = frozenset(
 
 _LEAST = {
     "commit_interval_ms": 0,
+    "emit_interval_ms_kstreams_outer_join_spurious_results_fix": 0,
     "statestore_cache_max_bytes": 0,
     "max_task_idle_ms": -1,
     "replication_factor": -1,

@@ -36,7 +36,14 @@ def _ms(time: Time) -> int:
 class TopologyTestDriver:
     """Runs a topology without a broker. Use it as a context manager, or `close` it."""
 
-    def __init__(self, topology: Topology | StreamsBuilder, *, start: Time = 0) -> None:
+    def __init__(
+        self,
+        topology: Topology | StreamsBuilder,
+        *,
+        start: Time = 0,
+        outer_join_emit_interval_ms: int = 0,
+    ) -> None:
+        self._outer_join_emit_interval_ms = outer_join_emit_interval_ms
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
         self._now = _ms(start)
         self._offsets: dict[str, itertools.count[int]] = {}
@@ -49,7 +56,14 @@ class TopologyTestDriver:
     def _add_task(self, number: int) -> None:
         subtopology = self.topology.subtopologies[number]
         stores = {name: open_store(self.topology.stores[name], None) for name in subtopology.stores}
-        task = Task(TaskId(number, 0), subtopology, stores, clock=lambda: self._now, max_idle_ms=-1)
+        task = Task(
+            TaskId(number, 0),
+            subtopology,
+            stores,
+            clock=lambda: self._now,
+            max_idle_ms=-1,
+            outer_join_emit_interval_ms=self._outer_join_emit_interval_ms,
+        )
         for source in subtopology.sources:
             for topic in source.topics:
                 task.add_input(TopicPartition(topic, 0), source, position=0, end=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streams.dsl.builder import StreamsBuilder
 from streams.dsl.nouns import KGroupedStream, KStream, KTable, TimeWindowedKStream
-from streams.dsl.options import Consumed, Grouped, Joined, Materialized, Produced
+from streams.dsl.options import Consumed, Grouped, Joined, Materialized, Produced, StreamJoined
 
 __all__ = [
     "Consumed",
@@ -15,6 +15,7 @@ __all__ = [
     "KTable",
     "Materialized",
     "Produced",
+    "StreamJoined",
     "StreamsBuilder",
     "TimeWindowedKStream",
 ]

@@ -53,6 +53,8 @@ class TaskState:
     offset: int = -1
     punctuations: list[Punctuation] = field(default_factory=list)
     closers: list[Callable[[], None]] = field(default_factory=list)
+    outer_join_emit_interval_ms: int = 1000
+    """How often, by wall clock, left and outer joins look for records whose windows are closed."""
 
 
 @dataclass(slots=True)

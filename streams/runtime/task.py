@@ -83,6 +83,7 @@ class Task:
         on_bad_output: ExceptionHandler = log_and_fail,
         times: StreamTimes | None = None,
         buffer: InputBuffer | None = None,
+        outer_join_emit_interval_ms: int = 1000,
     ) -> None:
         self.id = id
         self.subtopology = subtopology
@@ -93,7 +94,12 @@ class Task:
         self._buffer = buffer or InputBuffer()
         self._on_bad_input = on_bad_input
         times = times or StreamTimes()
-        self._state = TaskState(task_id=str(id), stream_time=times.task, wall_clock=clock())
+        self._state = TaskState(
+            task_id=str(id),
+            stream_time=times.task,
+            wall_clock=clock(),
+            outer_join_emit_interval_ms=outer_join_emit_interval_ms,
+        )
         for name, stream_time in times.stores.items():
             store = self.stores.get(name)
             if isinstance(store, WindowStore):
