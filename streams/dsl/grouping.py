@@ -7,7 +7,7 @@ from typing import Any
 
 from streams.dsl.options import Grouped, Materialized
 from streams.dsl.stream import Stream
-from streams.dsl.table import Table, put_in_store
+from streams.dsl.table import Table, always_told, put_in_store
 from streams.errors import TopologyError
 from streams.processors import aggregate as operators
 from streams.processors.windows import TimeWindows, milliseconds
@@ -47,12 +47,12 @@ class Grouping:
     def aggregated(
         self,
         prefix: str,
-        adder: operators.Adder,
+        aggregation: operators.Aggregation,
         value_serde: SerdeLike | None,
         name: str | None,
         materialized: Materialized,
     ) -> Table:
-        """The table of ``adder``'s results."""
+        """The table of an aggregation's results."""
         builder = self.stream.builder
         store_name = materialized.name or builder.names.store(prefix)
         node = builder.names.node(prefix, name)
@@ -64,13 +64,14 @@ class Grouping:
             node=node,
             **self._span(store_name, materialized),
         )
+        old_values = always_told()
         operator = (
-            operators.aggregate(store_name, adder)
+            operators.aggregate(store_name, aggregation, old_values)
             if self._windows is None
-            else operators.aggregate_windows(store_name, self._windows, adder)
+            else operators.aggregate_windows(store_name, self._windows, aggregation, old_values)
         )
-        table = put_in_store(self._repartitioned(spec), node, spec, lambda store: operator)
-        table.store.materialize()
+        parent = self._repartitioned(spec)
+        table = put_in_store(parent, node, spec, lambda store: operator, old_values=old_values)
         if self._windows is None:
             return table
         key_serde = TimeWindowed(spec.key_serde, self._windows.size_ms)

@@ -28,7 +28,6 @@ from streams.processors import aggregate as aggregations
 from streams.processors import stateless
 from streams.processors.custom import Processor, run_processor
 from streams.processors.join_windows import JoinWindows
-from streams.processors.table import filter_table, map_table_values
 from streams.processors.windows import TimeWindows
 from streams.serdes import Long, SerdeLike
 
@@ -377,47 +376,72 @@ def _cannot_join(other: object, windows: JoinWindows | None) -> TopologyError:
 
 
 class KTable(Generic[K, V]):
-    """A table under construction. Derived tables (filter, map_values) have no store of their own."""
+    """A table under construction. Derived tables (filter, map_values) have a store of their own if ``store``
+    names one.
+    """
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
     @property
     def queryable_store_name(self) -> str | None:
-        """The store this very table can be read from, None for derived tables and those without a store."""
+        """The store this very table can be read from, None for those without a store."""
         return self._table.queryable_store_name
 
-    def filter(self, predicate: Callable[[K, V], bool], *, name: str | None = None) -> KTable[K, V]:
+    def filter(
+        self,
+        predicate: Callable[[K, V], bool],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, V]:
         """Keep keys whose value passes; one that no longer does is deleted."""
 
         def step(key: K, value: V) -> V | None:
             return value if predicate(key, value) else None
 
-        return KTable(self._table.derived("KTABLE-FILTER-", name, filter_table(predicate), step))
+        return KTable(
+            self._table.derived("KTABLE-FILTER-", name, step, _materialized_if(store), is_filter=True)
+        )
 
-    def filter_not(self, predicate: Callable[[K, V], bool], *, name: str | None = None) -> KTable[K, V]:
+    def filter_not(
+        self,
+        predicate: Callable[[K, V], bool],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, V]:
         """Keep keys whose value does not pass."""
 
         def inverse(key: K, value: V) -> bool:
             return not predicate(key, value)
 
-        return self.filter(inverse, name=name)
+        return self.filter(inverse, name=name, store=store)
 
-    def map_values(self, mapper: Callable[[V], NewV], *, name: str | None = None) -> KTable[K, NewV]:
+    def map_values(
+        self,
+        mapper: Callable[[V], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
         """Replace each value by ``mapper(value)``."""
 
         def step(key: K, value: V) -> NewV:
             return mapper(value)
 
-        operator = map_table_values(mapper)
-        return KTable(self._table.derived("KTABLE-MAPVALUES-", name, operator, step, new_values=True))
+        return KTable(self._table.derived("KTABLE-MAPVALUES-", name, step, _materialized_if(store)))
 
     def to_stream(
         self, key: Callable[[K, V], NewK] | None = None, *, name: str | None = None
     ) -> KStream[Any, V]:
         """The table's updates as records; ``key(key, value)`` gives them another key."""
-        stream = self._table.stream.then("KTABLE-TOSTREAM-", name, stateless.pass_through())
+        stream = self._table.to_stream(name)
         return KStream(stream if key is None else stream.selected(key, None))
+
+
+def _materialized_if(store: str | Materialized | None) -> Materialized | None:
+    return None if store is None else as_materialized(store)
 
 
 class KGroupedStream(Generic[K, V]):
@@ -460,18 +484,20 @@ class KGroupedStream(Generic[K, V]):
 
         The aggregator may change ``so_far`` in place and return it.
         """
-        adder = aggregations.aggregating(initializer, aggregator)
-        return self._aggregated("KSTREAM-AGGREGATE-", adder, value_serde, name, store)
+        aggregation = aggregations.aggregating(initializer, aggregator)
+        return self._aggregated("KSTREAM-AGGREGATE-", aggregation, value_serde, name, store)
 
     def _aggregated(
         self,
         prefix: str,
-        adder: aggregations.Adder,
+        aggregation: aggregations.Aggregation,
         value_serde: SerdeLike | None,
         name: str | None,
         store: str | Materialized | None,
     ) -> KTable[Any, Any]:
-        return KTable(self._grouping.aggregated(prefix, adder, value_serde, name, as_materialized(store)))
+        return KTable(
+            self._grouping.aggregated(prefix, aggregation, value_serde, name, as_materialized(store))
+        )
 
 
 class TimeWindowedKStream(KGroupedStream[K, V]):

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+from logd.records import Headers
 from streams.errors import SerializationError
 from streams.state.spec import StoreSpec
 
@@ -59,12 +60,28 @@ class Codec:
 
 
 class Entries(ABC):
-    """Entries by key; `dirty` has the keys changed since the last flush, in the order of the changes."""
+    """Entries by key.
+
+    `dirty`: the keys changed since the last flush, in the order of their last changes, each with the headers
+    of the record that it came by. `first_changed`: the same keys in the order of their first changes.
+    """
 
     def __init__(self, codec: Codec, load: Load) -> None:
         self.codec = codec
-        self.dirty: dict[bytes, None] = {}
+        self.dirty: dict[bytes, Headers] = {}
+        self.first_changed: list[bytes] = []
         self._load = load
+
+    def take_dirty(self) -> dict[bytes, Headers]:
+        """The dirty keys, which are none from now on; `flush` each."""
+        dirty, self.dirty, self.first_changed = self.dirty, {}, []
+        return dirty
+
+    def _mark(self, key: bytes, headers: Headers) -> None:
+        """Note a change. The last one decides a key's place in the order, as in Kafka's cache."""
+        if self.dirty.pop(key, None) is None:
+            self.first_changed.append(key)
+        self.dirty[key] = headers
 
     @abstractmethod
     def lookup(self, key: bytes) -> Entry | None:
@@ -75,11 +92,11 @@ class Entries(ABC):
         """As `lookup`, for a caller who may `give_back` the value."""
 
     @abstractmethod
-    def put(self, key: bytes, value: Any, timestamp: int) -> None:
+    def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         """Set a key (value None deletes it). Changing the value in place afterwards changes nothing here."""
 
     @abstractmethod
-    def give_back(self, key: bytes, value: Any, timestamp: int) -> None:
+    def give_back(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         """Set a key to the object borrowed, changed in place; nobody else may hold it or a part of it."""
 
     @abstractmethod
@@ -117,9 +134,12 @@ class ValueEntries(Entries):
 
     borrow = lookup
 
-    def put(self, key: bytes, value: Any, timestamp: int) -> None:
+    def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         self._entries[key] = (value, timestamp)
-        self.dirty[key] = None
+        dirty = self.dirty  # as `_mark`, without the call: this is once per record
+        if dirty.pop(key, None) is None:
+            self.first_changed.append(key)
+        dirty[key] = headers
 
     give_back = put
 
@@ -158,14 +178,14 @@ class SerializedEntries(Entries):
     def borrow(self, key: bytes) -> Entry | None:
         return self._given_back.get(key) or self.lookup(key)
 
-    def put(self, key: bytes, value: Any, timestamp: int) -> None:
+    def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         self._entries[key] = (None if value is None else self.codec.encode(key, value), timestamp)
         self._given_back.pop(key, None)
-        self.dirty[key] = None
+        self._mark(key, headers)
 
-    def give_back(self, key: bytes, value: Any, timestamp: int) -> None:
+    def give_back(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         self._given_back[key] = (value, timestamp)
-        self.dirty[key] = None
+        self._mark(key, headers)
 
     def _serialize(self, key: bytes) -> Any:
         """Keep the bytes of a value that was given back instead of it; returns the value."""

@@ -39,7 +39,7 @@ class JoinWindowStore(WindowStore[K, V]):
     def __init__(self, spec: StoreSpec, backend: Backend) -> None:
         super().__init__(spec, backend)
         self._sequence = -1
-        self._index: dict[bytes, _Times] = {}
+        self._times: dict[bytes, _Times] = {}
         self._not_indexed: dict[bytes, list[bytes]] = {}
         """Stored keys put since the last `shrink`, of keys that nobody has looked up."""
 
@@ -51,7 +51,7 @@ class JoinWindowStore(WindowStore[K, V]):
             return
         stored_key = key + SUFFIX.pack(timestamp, self._next_sequence())
         self.update(stored_key, value, timestamp)
-        known = self._index.get(key)
+        known = self._times.get(key)
         if known is None:
             self._not_indexed.setdefault(key, []).append(stored_key)
             return
@@ -66,7 +66,7 @@ class JoinWindowStore(WindowStore[K, V]):
 
     def find(self, key: bytes, time_from: int, time_to: int) -> Found:
         """The records of a key within ``[time_from, time_to]`` ms, by time, then as they were put."""
-        times, stored_keys = self._index.get(key) or self._indexed(key)
+        times, stored_keys = self._times.get(key) or self._times_of(key)
         if not times:
             return []
         oldest = self.oldest_start
@@ -85,7 +85,7 @@ class JoinWindowStore(WindowStore[K, V]):
         self._sequence += 1
         return self._sequence & SEQUENCE_MAX
 
-    def _indexed(self, key: bytes) -> _Times:
+    def _times_of(self, key: bytes) -> _Times:
         lower, upper = key + SUFFIX.pack(0, 0), key + SUFFIX.pack(2**63 - 1, SEQUENCE_MAX)
         # A longer key may sort in between.
         length = len(lower)
@@ -96,16 +96,16 @@ class JoinWindowStore(WindowStore[K, V]):
         }
         found.update(self._not_indexed.pop(key, ()))
         stored_keys = sorted(found)
-        times = self._index[key] = [window_start(each) for each in stored_keys], stored_keys
+        times = self._times[key] = [window_start(each) for each in stored_keys], stored_keys
         return times
 
     @property
     def cache_bytes(self) -> int:
-        return super().cache_bytes + INDEXED_KEY_BYTES * (len(self._index) + len(self._not_indexed))
+        return super().cache_bytes + INDEXED_KEY_BYTES * (len(self._times) + len(self._not_indexed))
 
     def shrink(self) -> None:
         if not self.needs_drain:
-            self._index.clear()
+            self._times.clear()
             self._not_indexed.clear()
         super().shrink()
 
@@ -113,7 +113,7 @@ class JoinWindowStore(WindowStore[K, V]):
         super()._delete(keys)
         for stored_key in keys:
             key = stored_key[: -SUFFIX.size]
-            if (known := self._index.get(key)) is not None:
+            if (known := self._times.get(key)) is not None:
                 _remove(known, stored_key)
             elif (waiting := self._not_indexed.get(key)) is not None and stored_key in waiting:
                 waiting.remove(stored_key)
