@@ -29,6 +29,7 @@ from streams.dsl import (
     KTable,
     Materialized,
     Produced,
+    StreamJoined,
     StreamsBuilder,
     Suppressed,
     TimeWindowedKStream,
@@ -36,6 +37,7 @@ from streams.dsl import (
 from streams.errors import StreamsError, TopologyError
 from streams.handlers import DeadLetter, ErrorContext, ErrorResponse, log_and_continue, log_and_fail
 from streams.processors.custom import Processor, ProcessorContext
+from streams.processors.join_windows import JoinWindows
 from streams.processors.record import Record
 from streams.processors.windows import TimeWindows
 from streams.runtime.app import KafkaStreams
@@ -49,6 +51,7 @@ __all__ = [
     "ErrorContext",
     "ErrorResponse",
     "Grouped",
+    "JoinWindows",
     "Joined",
     "KGroupedStream",
     "KGroupedTable",
@@ -62,6 +65,7 @@ __all__ = [
     "Record",
     "Serde",
     "State",
+    "StreamJoined",
     "StreamsBuilder",
     "StreamsConfig",
     "StreamsError",

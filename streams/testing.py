@@ -39,7 +39,12 @@ class TopologyTestDriver:
     """Runs a topology without a broker. Use it as a context manager, or `close` it."""
 
     def __init__(
-        self, topology: Topology | StreamsBuilder, *, start: Time = 0, handlers: Handlers | None = None
+        self,
+        topology: Topology | StreamsBuilder,
+        *,
+        start: Time = 0,
+        handlers: Handlers | None = None,
+        outer_join_emit_interval_ms: int = 0,
     ) -> None:
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
         self._now = _ms(start)
@@ -51,7 +56,13 @@ class TopologyTestDriver:
         stores = {name: open_store(spec, None) for name, spec in self.topology.stores.items()}
         everything = Subtopology(0, tuple(self.topology.nodes.values()))
         self._task = Task(
-            TaskId(0, 0), everything, stores, clock=lambda: self._now, max_idle_ms=-1, handlers=handlers
+            TaskId(0, 0),
+            everything,
+            stores,
+            clock=lambda: self._now,
+            max_idle_ms=-1,
+            handlers=handlers,
+            outer_join_emit_interval_ms=outer_join_emit_interval_ms,
         )
         for source in everything.sources:
             for topic in source.topics:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streams.dsl.builder import StreamsBuilder
 from streams.dsl.nouns import KGroupedStream, KGroupedTable, KStream, KTable, TimeWindowedKStream
-from streams.dsl.options import Consumed, Grouped, Joined, Materialized, Produced
+from streams.dsl.options import Consumed, Grouped, Joined, Materialized, Produced, StreamJoined
 from streams.dsl.suppression import Suppressed
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "KTable",
     "Materialized",
     "Produced",
+    "StreamJoined",
     "StreamsBuilder",
     "Suppressed",
     "TimeWindowedKStream",

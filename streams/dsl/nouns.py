@@ -21,10 +21,12 @@ from streams.dsl.options import (
     Printed,
     Produced,
     Repartitioned,
+    StreamJoined,
     as_materialized,
     options_with,
 )
 from streams.dsl.stream import Stream
+from streams.dsl.stream_join import join_streams
 from streams.dsl.suppression import Suppressed
 from streams.dsl.suppression import suppressed as suppress_updates
 from streams.dsl.table import Table, table_of_stream
@@ -39,6 +41,7 @@ from streams.processors.custom import (
     run_fixed_key_processor,
     run_processor,
 )
+from streams.processors.join_windows import JoinWindows
 from streams.processors.windows import TimeWindows
 from streams.serdes import Long, SerdeLike
 from streams.state import StoreSpec
@@ -269,33 +272,171 @@ class KStream(Generic[K, V]):
         """Read the stream as a table's updates: the last value per key, a null value deletes."""
         return KTable(table_of_stream(self._stream, key_serde, value_serde, name, as_materialized(store)))
 
+    # -- joins
+
+    @overload
     def join(
         self,
-        table: KTable[K, T],
+        other: KStream[K, T] | KTable[K, T],
         joiner: Callable[[V, T], NewV],
-        joined: Joined | None = None,
+        joined: Joined | StreamJoined | None = None,
         *,
+        windows: JoinWindows | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
         name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def join(
+        self,
+        other: KStream[K, T] | KTable[K, T],
+        joiner: Callable[[K, V, T], NewV],
+        joined: Joined | StreamJoined | None = None,
+        *,
+        windows: JoinWindows | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    def join(
+        self,
+        other: KStream[K, T] | KTable[K, T],
+        joiner: Callable[..., NewV],
+        joined: Joined | StreamJoined | None = None,
+        *,
+        windows: JoinWindows | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
     ) -> KStream[K, NewV]:
-        """Join each record with the table's value for its key; ``joiner(value, table_value)``."""
-        options = options_with(joined, Joined, key_serde=key_serde, value_serde=value_serde, name=name)
-        return KStream(_table(table).joined(self._stream, joiner, options, left=False))
+        """Join each record with what ``other`` has for its key: ``joiner(value, other)``, or with the key in
+        front.
 
+        A table is looked up as it is now. Of a stream it meets every record whose time is within ``windows``,
+        which are needed then; ``other_value_serde`` and ``store`` (the stores' name) are for that too.
+        """
+        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
+        return KStream(self._joined(other, joiner, windows, options, left=False))
+
+    @overload
     def left_join(
         self,
-        table: KTable[K, T],
+        other: KStream[K, T] | KTable[K, T],
         joiner: Callable[[V, T | None], NewV],
-        joined: Joined | None = None,
+        joined: Joined | StreamJoined | None = None,
         *,
+        windows: JoinWindows | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
         name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def left_join(
+        self,
+        other: KStream[K, T] | KTable[K, T],
+        joiner: Callable[[K, V, T | None], NewV],
+        joined: Joined | StreamJoined | None = None,
+        *,
+        windows: JoinWindows | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    def left_join(
+        self,
+        other: KStream[K, T] | KTable[K, T],
+        joiner: Callable[..., NewV],
+        joined: Joined | StreamJoined | None = None,
+        *,
+        windows: JoinWindows | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
     ) -> KStream[K, NewV]:
-        """As `join`, but a record that finds nothing is joined with None."""
-        options = options_with(joined, Joined, key_serde=key_serde, value_serde=value_serde, name=name)
-        return KStream(_table(table).joined(self._stream, joiner, options, left=True))
+        """As `join`, but a record that meets nothing is joined with None.
+
+        With another stream that comes out once the record's window and its grace are over.
+        """
+        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
+        return KStream(self._joined(other, joiner, windows, options, left=True))
+
+    @overload
+    def outer_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[V | None, T | None], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        windows: JoinWindows,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def outer_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[K, V | None, T | None], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        windows: JoinWindows,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    def outer_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[..., NewV],
+        joined: StreamJoined | None = None,
+        *,
+        windows: JoinWindows,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]:
+        """As `left_join`, and records of the other stream that meet nothing are joined with None as well."""
+        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
+        if not isinstance(other, KStream):
+            raise TopologyError(
+                f"an outer join of a stream is with a KStream, not with a {type(other).__name__}"
+            )
+        return KStream(self._joined(other, joiner, windows, options, left=True, right=True))
+
+    def _joined(
+        self,
+        other: KStream[Any, Any] | KTable[Any, Any],
+        joiner: Callable[..., Any],
+        windows: JoinWindows | None,
+        options: Joined | StreamJoined,
+        *,
+        left: bool,
+        right: bool = False,
+    ) -> Stream:
+        if isinstance(other, KTable) and isinstance(options, Joined):
+            return other._table.joined(self._stream, joiner, options, left=left)
+        if isinstance(other, KStream) and isinstance(options, StreamJoined) and windows is not None:
+            mine, others = self._stream, other._stream
+            return join_streams(mine, others, joiner, windows, options, keep_left=left, keep_right=right)
+        raise _cannot_join(other, windows)
 
 
 class BranchedKStream(Generic[K, V]):
@@ -356,10 +497,40 @@ class BranchedKStream(Generic[K, V]):
             self._streams[name] = chained
 
 
-def _table(table: KTable[K, V]) -> Table:
-    if not isinstance(table, KTable):
-        raise TopologyError(f"a stream is joined with a KTable, not with a {type(table).__name__}")
-    return table._table
+def _joined(
+    given: Joined | StreamJoined | None,
+    windows: JoinWindows | None,
+    key_serde: SerdeLike | None,
+    value_serde: SerdeLike | None,
+    other_value_serde: SerdeLike | None,
+    name: str | None,
+    store: str | None,
+) -> Joined | StreamJoined:
+    """A join's options: `StreamJoined` where there are windows, else `Joined`."""
+    keywords = {"key_serde": key_serde, "value_serde": value_serde, "name": name}
+    of_streams = {"other_value_serde": other_value_serde, "store": store}
+    if windows is None and not isinstance(given, StreamJoined):
+        for keyword, value in of_streams.items():
+            if value is not None:
+                raise TopologyError(
+                    f"{keyword}= is for the join of two streams, which needs windows=JoinWindows(...)"
+                )
+        return options_with(given, Joined, **keywords)
+    if isinstance(given, Joined):
+        raise TopologyError("the options of a join of two streams are StreamJoined(...), not Joined(...)")
+    return options_with(given, StreamJoined, **keywords, **of_streams)
+
+
+def _cannot_join(other: object, windows: JoinWindows | None) -> TopologyError:
+    if isinstance(other, KStream) and windows is None:
+        return TopologyError(
+            "a stream is joined with another within windows=JoinWindows(before=..., after=...)"
+        )
+    if isinstance(other, KTable):
+        return TopologyError(
+            "a stream is joined with a table as it is then: without windows and StreamJoined"
+        )
+    return TopologyError(f"a stream is joined with a KStream or a KTable, not with a {type(other).__name__}")
 
 
 class KTable(Generic[K, V]):
@@ -405,19 +576,36 @@ class KTable(Generic[K, V]):
 
         return self.filter(inverse, name=name, store=store)
 
+    @overload
     def map_values(
         self,
         mapper: Callable[[V], NewV],
         *,
         name: str | None = None,
         store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]: ...
+    @overload
+    def map_values(
+        self,
+        mapper: Callable[[K, V], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]: ...
+    def map_values(
+        self,
+        mapper: Callable[..., NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
     ) -> KTable[K, NewV]:
-        """Replace each value by ``mapper(value)``."""
+        """Replace each value by ``mapper(value)``, or ``mapper(key, value)``."""
 
         def step(key: K, value: V) -> NewV:
             return mapper(value)
 
-        return KTable(self._table.derived("KTABLE-MAPVALUES-", name, step, _materialized_if(store)))
+        chosen = mapper if takes_key(mapper, "map_values") else step
+        return KTable(self._table.derived("KTABLE-MAPVALUES-", name, chosen, _materialized_if(store)))
 
     def group_by(
         self,

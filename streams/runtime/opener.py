@@ -152,6 +152,9 @@ class TaskOpener:
             partition_count=self._sink_topics.count,
             times=cut.times,
             buffer=self._buffer,
+            outer_join_emit_interval_ms=(
+                self._config.emit_interval_ms_kstreams_outer_join_spurious_results_fix
+            ),
         )
         ends = await self._ends(inputs)
         positions = {tp: committed[tp] for tp in cut.positions if _may_be_there(committed[tp], ends[tp])}

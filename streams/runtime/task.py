@@ -83,6 +83,7 @@ class Task:
         partition_count: Callable[[str], int] = lambda topic: 1,
         times: StreamTimes | None = None,
         buffer: InputBuffer | None = None,
+        outer_join_emit_interval_ms: int = 1000,
     ) -> None:
         self.id = id
         self.subtopology = subtopology
@@ -93,7 +94,11 @@ class Task:
         self._buffer = buffer or InputBuffer()
         times = times or StreamTimes()
         self._state = TaskState(
-            task_id=str(id), stream_time=times.task, wall_clock=clock(), partition_count=partition_count
+            task_id=str(id),
+            stream_time=times.task,
+            wall_clock=clock(),
+            partition_count=partition_count,
+            outer_join_emit_interval_ms=outer_join_emit_interval_ms,
         )
         for name, stream_time in times.stores.items():
             store = self.stores.get(name)

@@ -47,7 +47,8 @@ def _describe_one(subtopology: Subtopology) -> str:
             lines.append(f"    Source: {node.name} (topics: [{', '.join(node.topics)}])")
             lines.append(f"      --> {children}")
         elif isinstance(node, ProcessorNode):
-            lines.append(f"    Processor: {node.name} (stores: [{', '.join(node.stores)}])")
+            stores = ", ".join(sorted(node.stores, key=_bucket(len(node.stores))))
+            lines.append(f"    Processor: {node.name} (stores: [{stores}])")
             lines.append(f"      --> {children}")
             lines.append(f"      <-- {parents}")
         elif isinstance(node, SinkNode):

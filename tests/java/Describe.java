@@ -17,6 +17,7 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Joined;
+import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
@@ -25,6 +26,7 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.Record;
@@ -33,6 +35,9 @@ import org.apache.kafka.streams.state.WindowStore;
 
 public class Describe {
     private static final Map<String, Consumer<StreamsBuilder>> PROGRAMS = new TreeMap<>();
+
+    private static final JoinWindows WINDOWS =
+        JoinWindows.ofTimeDifferenceAndGrace(Duration.ofMinutes(1), Duration.ofHours(1));
 
     static {
         PROGRAMS.put("stateless", Describe::stateless);
@@ -50,6 +55,12 @@ public class Describe {
         PROGRAMS.put("shared-joins", Describe::sharedJoins);
         PROGRAMS.put("shared-windows", Describe::sharedWindows);
         PROGRAMS.put("tables-grouped", Describe::tablesGrouped);
+        PROGRAMS.put("stream-join", Describe::streamJoin);
+        PROGRAMS.put("stream-left-join", Describe::streamLeftJoin);
+        PROGRAMS.put("stream-outer-join", Describe::streamOuterJoin);
+        PROGRAMS.put("stream-join-repartition", Describe::streamJoinRepartition);
+        PROGRAMS.put("stream-join-named", Describe::streamJoinNamed);
+        PROGRAMS.put("stream-self-join", Describe::streamSelfJoin);
     }
 
     /** All programs, each behind a line with its name. */
@@ -199,5 +210,43 @@ public class Describe {
     private static class Nothing implements Processor<String, String, String, String> {
         @Override
         public void process(Record<String, String> record) { }
+    }
+
+    private static void streamJoin(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        left.join(b.<String, String>stream("r"), (x, y) -> x, WINDOWS).groupByKey().count().toStream().to("out");
+    }
+
+    private static void streamLeftJoin(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        left.leftJoin(b.<String, String>stream("r"), (x, y) -> x, WINDOWS).to("out");
+    }
+
+    private static void streamOuterJoin(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        left.outerJoin(b.<String, String>stream("r"), (x, y) -> x, WINDOWS).to("out");
+    }
+
+    private static void streamJoinRepartition(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        KStream<String, String> right = b.stream("r");
+        left.selectKey((k, v) -> v)
+            .join(right.map((k, v) -> KeyValue.pair(v, k)), (x, y) -> x, WINDOWS)
+            .to("out");
+    }
+
+    private static void streamJoinNamed(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        KStream<String, String> right = b.stream("r");
+        StreamJoined<String, String, String> options =
+            StreamJoined.<String, String, String>as("stores").withName("both");
+        left.selectKey((k, v) -> v, Named.as("by-value"))
+            .outerJoin(right.selectKey((k, v) -> v, Named.as("by-value-too")), (x, y) -> x, WINDOWS, options)
+            .to("out", Produced.as("sink"));
+    }
+
+    private static void streamSelfJoin(StreamsBuilder b) {
+        KStream<String, String> stream = b.stream("l");
+        stream.join(stream, (x, y) -> x, WINDOWS).to("out");
     }
 }

@@ -5,13 +5,15 @@
 //     java -cp "$KAFKA_LIBS/*" tests/java/Rules.java FOLDER SCRIPT...
 //
 // State is kept in the folder. A script's name is that of its program below. `pipe TOPIC KEY VALUE TIMESTAMP` pipes a record in, `-` is
-// null; `wall MS` moves the wall clock, which begins at 3. Behind each step come the records written by it, as
+// null; `wall MS` moves the wall clock, which begins at 3. Outer joins look for closed windows with each record, but
+// in programs whose names end with `-throttled`. Behind each step come the records written by it, as
 // `-> KEY VALUE TIMESTAMP`. Other lines are comments.
 
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.TreeMap;
@@ -27,11 +29,14 @@ import org.apache.kafka.streams.TestOutputTopic;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.KGroupedTable;
+import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.ValueJoiner;
+import org.apache.kafka.streams.kstream.ValueJoinerWithKey;
 import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.processor.api.Processor;
@@ -41,6 +46,8 @@ import org.apache.kafka.streams.test.TestRecord;
 
 public class Rules {
     private static final Map<String, Consumer<StreamsBuilder>> PROGRAMS = new TreeMap<>();
+    private static final Duration TEN = Duration.ofMillis(10);
+    private static final Duration FIVE = Duration.ofMillis(5);
 
     static {
         PROGRAMS.put("punctuation", b -> b.<String, String>stream("in").process(Sums::new).to("out"));
@@ -61,6 +68,21 @@ public class Rules {
         PROGRAMS.put("suppress-records", Rules::suppressRecords);
         PROGRAMS.put("suppress-bytes", Rules::suppressBytes);
         PROGRAMS.put("suppress-joined", Rules::suppressJoined);
+        PROGRAMS.put("stream-join", b -> streams(b, "inner", JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)));
+        PROGRAMS.put("stream-left-join", b -> streams(b, "left", JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)));
+        PROGRAMS.put("stream-outer-join", b -> streams(b, "outer", JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)));
+        PROGRAMS.put("stream-outer-join-throttled", PROGRAMS.get("stream-outer-join"));
+        PROGRAMS.put("stream-outer-join-before",
+            b -> streams(b, "outer", JoinWindows.ofTimeDifferenceWithNoGrace(TEN).after(Duration.ZERO)));
+        PROGRAMS.put("stream-left-join-after",
+            b -> streams(b, "left", JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE).before(Duration.ofMillis(-2))));
+        PROGRAMS.put("stream-outer-join-same-time",
+            b -> streams(b, "outer", JoinWindows.ofTimeDifferenceWithNoGrace(Duration.ZERO)));
+        PROGRAMS.put("stream-self-join", Rules::selfJoin);
+        for (String kind : List.of("inner", "left", "outer")) {
+            PROGRAMS.put("stream-" + kind + "-random",
+                b -> streams(b, kind, JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE).after(FIVE)));
+        }
     }
 
     private static void count(StreamsBuilder b) {
@@ -176,6 +198,23 @@ public class Rules {
         b.<String, String>stream("in").leftJoin(table, (x, y) -> x + "+" + y).to("out");
     }
 
+    private static void streams(StreamsBuilder b, String kind, JoinWindows windows) {
+        KStream<String, String> left = b.stream("l");
+        KStream<String, String> right = b.stream("r");
+        ValueJoiner<String, String, String> joiner = (x, y) -> x + "+" + y;
+        switch (kind) {
+            case "inner" -> left.join(right, joiner, windows).to("out");
+            case "left" -> left.leftJoin(right, joiner, windows).to("out");
+            default -> left.outerJoin(right, joiner, windows).to("out");
+        }
+    }
+
+    private static void selfJoin(StreamsBuilder b) {
+        KStream<String, String> stream = b.stream("in");
+        ValueJoinerWithKey<String, String, String, String> joiner = (k, x, y) -> k + ":" + x + "+" + y;
+        stream.leftJoin(stream, joiner, JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)).to("out");
+    }
+
     /** As `Sums` in tests/streams/test_rules.py. */
     private static class Sums implements Processor<String, String, String, String> {
         private int total;
@@ -202,17 +241,20 @@ public class Rules {
             StreamsBuilder builder = new StreamsBuilder();
             PROGRAMS.get(name).accept(builder);
             try (TopologyTestDriver driver =
-                     new TopologyTestDriver(builder.build(), settings(arguments[0]), Instant.ofEpochMilli(3))) {
+                     new TopologyTestDriver(builder.build(), settings(arguments[0], name), Instant.ofEpochMilli(3))) {
                 play(driver, path);
             }
         }
     }
 
-    private static Properties settings(String folder) {
+    private static Properties settings(String folder, String name) {
         Properties settings = new Properties();
         settings.put(StreamsConfig.STATE_DIR_CONFIG, folder);
         settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
+        if (name.endsWith("-throttled")) {
+            settings.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_OUTER_JOIN_SPURIOUS_RESULTS_FIX, 1000L);
+        }
         return settings;
     }
 

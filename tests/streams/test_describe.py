@@ -14,7 +14,16 @@ from typing import Any
 
 import pytest
 
-from streams import Grouped, Materialized, Processor, StreamsBuilder, Suppressed, TimeWindows
+from streams import (
+    Grouped,
+    JoinWindows,
+    Materialized,
+    Processor,
+    StreamJoined,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+)
 from streams.serdes import TimeWindowed
 from tests.support import java
 
@@ -140,6 +149,47 @@ def shared_windows(b: StreamsBuilder) -> None:
     b.stream("other").group_by_key().count().to_stream().to("b")
     grouped.windowed_by(TimeWindows(20)).count().to_stream().to("c")
     grouped.count(store="S").to_stream().to("d")
+
+
+WINDOWS = JoinWindows.of(timedelta(minutes=1), grace=timedelta(hours=1))
+
+
+@program("stream-join")
+def stream_join(b: StreamsBuilder) -> None:
+    joined = b.stream("l").join(b.stream("r"), lambda x, y: x, windows=WINDOWS)
+    joined.group_by_key().count().to_stream().to("out")
+
+
+@program("stream-left-join")
+def stream_left_join(b: StreamsBuilder) -> None:
+    b.stream("l").left_join(b.stream("r"), lambda x, y: x, windows=WINDOWS).to("out")
+
+
+@program("stream-outer-join")
+def stream_outer_join(b: StreamsBuilder) -> None:
+    b.stream("l").outer_join(b.stream("r"), lambda x, y: x, windows=WINDOWS).to("out")
+
+
+@program("stream-join-repartition")
+def stream_join_repartition(b: StreamsBuilder) -> None:
+    left, right = b.stream("l"), b.stream("r")
+    by_value = left.select_key(lambda k, v: v)
+    by_value.join(right.map(lambda k, v: (v, k)), lambda x, y: x, windows=WINDOWS).to("out")
+
+
+@program("stream-join-named")
+def stream_join_named(b: StreamsBuilder) -> None:
+    left, right = b.stream("l"), b.stream("r")
+    left = left.select_key(lambda k, v: v, name="by-value")
+    right = right.select_key(lambda k, v: v, name="by-value-too")
+    options = StreamJoined(name="both", store="stores")
+    left.outer_join(right, lambda x, y: x, options, windows=WINDOWS).to("out", name="sink")
+
+
+@program("stream-self-join")
+def stream_self_join(b: StreamsBuilder) -> None:
+    stream = b.stream("l")
+    stream.join(stream, lambda x, y: x, windows=WINDOWS).to("out")
 
 
 @java.needs_jar("kafka-streams")

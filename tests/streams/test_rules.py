@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from streams import (
+    JoinWindows,
     KGroupedTable,
     Materialized,
     Processor,
@@ -133,6 +134,21 @@ def suppress_joined(b: StreamsBuilder) -> None:
     b.stream("in").left_join(table, joined).to("out")
 
 
+def streams(kind: str, windows: JoinWindows) -> Callable[[StreamsBuilder], None]:
+    def build(b: StreamsBuilder) -> None:
+        left, right = b.stream("l"), b.stream("r")
+        told = lambda x, y: joined("null" if x is None else x, y)  # noqa: E731
+        getattr(left, kind)(right, told, windows=windows).to("out")
+
+    return build
+
+
+def self_join(b: StreamsBuilder) -> None:
+    stream = b.stream("in")
+    told = lambda k, x, y: f"{'null' if k is None else k}:{joined(x, y)}"  # noqa: E731
+    stream.left_join(stream, told, windows=JoinWindows.of(10, grace=5)).to("out")
+
+
 PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
     "punctuation": punctuation,
     "count": count,
@@ -152,6 +168,17 @@ PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
     "suppress-records": lambda b: suppressed(b, Suppressed.until_time_limit(1000, max_records=2)),
     "suppress-bytes": lambda b: suppressed(b, Suppressed.until_time_limit(1000, max_bytes=100)),
     "suppress-joined": suppress_joined,
+    "stream-join": streams("join", JoinWindows.of(10, grace=5)),
+    "stream-left-join": streams("left_join", JoinWindows.of(10, grace=5)),
+    "stream-outer-join": streams("outer_join", JoinWindows.of(10, grace=5)),
+    "stream-outer-join-throttled": streams("outer_join", JoinWindows.of(10, grace=5)),
+    "stream-outer-join-before": streams("outer_join", JoinWindows(before=10, after=0)),
+    "stream-left-join-after": streams("left_join", JoinWindows(before=-2, after=10, grace=5)),
+    "stream-outer-join-same-time": streams("outer_join", JoinWindows.of(0)),
+    "stream-self-join": self_join,
+    "stream-inner-random": streams("join", JoinWindows(before=10, after=5, grace=5)),
+    "stream-left-random": streams("left_join", JoinWindows(before=10, after=5, grace=5)),
+    "stream-outer-random": streams("outer_join", JoinWindows(before=10, after=5, grace=5)),
 }
 
 
@@ -194,15 +221,16 @@ def told(value: str | None) -> str:
 def test_ours_are_kafkas(name: str) -> None:
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     PROGRAMS[name](builder)
-    with TopologyTestDriver(builder, start=START) as driver:
+    every_ms = 1000 if name.endswith("-throttled") else 0
+    with TopologyTestDriver(builder, start=START, outer_join_emit_interval_ms=every_ms) as driver:
         for line, wrote in steps((RULES / f"{name}.txt").read_text()):
             assert played(driver, line) == wrote, line
 
 
 @java.needs_jar("kafka-streams-test-utils")
 def test_kafkas_are_these(tmp_path: Path) -> None:
-    paths = sorted(RULES.glob("*.txt"), key=lambda path: path.stem)
-    assert [path.stem for path in paths] == sorted(PROGRAMS)
+    paths = sorted(RULES.glob("*.txt"))
+    assert {path.stem for path in paths} == PROGRAMS.keys()
     wrote = java.run_sections("Rules", str(tmp_path), *map(str, paths))
     if os.environ.get("REWRITE"):
         for name, text in wrote.items():
