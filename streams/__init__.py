@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from streams.config import StreamsConfig
 from streams.dsl import (
+    BranchedKStream,
     Consumed,
     Grouped,
     Joined,
@@ -27,14 +28,16 @@ from streams.dsl import (
     KStream,
     KTable,
     Materialized,
+    Printed,
     Produced,
+    Repartitioned,
     StreamsBuilder,
     TimeWindowedKStream,
 )
 from streams.errors import StreamsError, TopologyError
 from streams.handlers import DeadLetter, ErrorContext, ErrorResponse, log_and_continue, log_and_fail
-from streams.processors.custom import Processor, ProcessorContext
-from streams.processors.record import Record
+from streams.processors.custom import FixedKeyProcessor, FixedKeyRecord, Processor, ProcessorContext
+from streams.processors.record import Record, RecordContext
 from streams.processors.windows import TimeWindows
 from streams.runtime.app import KafkaStreams
 from streams.runtime.status import State
@@ -42,10 +45,13 @@ from streams.serdes import Serde, Window, Windowed
 from streams.topology import Topology
 
 __all__ = [
+    "BranchedKStream",
     "Consumed",
     "DeadLetter",
     "ErrorContext",
     "ErrorResponse",
+    "FixedKeyProcessor",
+    "FixedKeyRecord",
     "Grouped",
     "Joined",
     "KGroupedStream",
@@ -53,10 +59,13 @@ __all__ = [
     "KTable",
     "KafkaStreams",
     "Materialized",
+    "Printed",
     "Processor",
     "ProcessorContext",
     "Produced",
     "Record",
+    "RecordContext",
+    "Repartitioned",
     "Serde",
     "State",
     "StreamsBuilder",

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from streams.dsl.builder import StreamsBuilder
-from streams.dsl.nouns import KGroupedStream, KStream, KTable, TimeWindowedKStream
-from streams.dsl.options import Consumed, Grouped, Joined, Materialized, Produced
+from streams.dsl.nouns import BranchedKStream, KGroupedStream, KStream, KTable, TimeWindowedKStream
+from streams.dsl.options import (
+    Consumed,
+    Grouped,
+    Joined,
+    Materialized,
+    Printed,
+    Produced,
+    Repartitioned,
+)
 
 __all__ = [
+    "BranchedKStream",
     "Consumed",
     "Grouped",
     "Joined",
@@ -14,7 +23,9 @@ __all__ = [
     "KStream",
     "KTable",
     "Materialized",
+    "Printed",
     "Produced",
+    "Repartitioned",
     "StreamsBuilder",
     "TimeWindowedKStream",
 ]

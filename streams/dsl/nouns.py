@@ -402,18 +402,35 @@ class KTable(Generic[K, V]):
 
         return self.filter(inverse, name=name, store=store)
 
+    @overload
     def map_values(
         self,
         mapper: Callable[[V], NewV],
         *,
         name: str | None = None,
         store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]: ...
+    @overload
+    def map_values(
+        self,
+        mapper: Callable[[K, V], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]: ...
+    def map_values(
+        self,
+        mapper: Callable[..., NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
     ) -> KTable[K, NewV]:
-        """Replace each value by ``mapper(value)``."""
+        """Replace each value by ``mapper(value)``, or ``mapper(key, value)``."""
 
-        def step(key: K, value: V) -> NewV:
+        def of_value(key: K, value: V) -> NewV:
             return mapper(value)
 
+        step = mapper if takes_key(mapper, "map_values") else of_value
         return KTable(self._table.derived("KTABLE-MAPVALUES-", name, step, _materialized_if(store)))
 
     def to_stream(

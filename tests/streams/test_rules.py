@@ -13,8 +13,17 @@ from typing import NamedTuple
 
 import pytest
 
-from streams import Processor, ProcessorContext, Record, StreamsBuilder, TimeWindows
+from streams import (
+    KStream,
+    Processor,
+    ProcessorContext,
+    Record,
+    StreamsBuilder,
+    TimeWindows,
+    log_and_continue,
+)
 from streams.testing import TopologyTestDriver
+from streams.topology import Handlers
 from tests.support import java
 
 RULES = Path(__file__).parent / "golden" / "rules"
@@ -73,6 +82,23 @@ def table(b: StreamsBuilder) -> None:
     kept.map_values(lambda v: v + "!").to_stream().to("out")
 
 
+def left_out(b: StreamsBuilder) -> None:
+    numbers = b.stream("in").flat_map_values(lambda v: v.split(","))
+    numbers.map_values(lambda v: str(12 // int(v))).to("out", value_serde=str)
+
+
+def branches(b: StreamsBuilder) -> None:
+    split = b.stream("in").split(name="by-").branch(lambda k, v: v.startswith("a"), name="a")
+    split.branch(lambda k, v: v.startswith("ab"), consumer=lambda stream: stream.to("out"))
+    split.branch(lambda k, v: v.startswith("b"), name="b")
+    for name, stream in split.default_branch(name="rest").items():
+        named_values(stream, name).to("out", value_serde=str)
+
+
+def named_values(stream: KStream[str, str], name: str) -> KStream[str, str]:
+    return stream.map_values(lambda k, v: f"{name}:{k}{v}")
+
+
 PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
     "punctuation": punctuation,
     "count": count,
@@ -81,6 +107,8 @@ PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
     "join": join,
     "left-join": left_join,
     "table": table,
+    "left-out": left_out,
+    "branches": branches,
 }
 
 
@@ -136,7 +164,8 @@ def told(value: str | None) -> str:
 def test_ours_are_kafkas(name: str) -> None:
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     PROGRAMS[name](builder)
-    with TopologyTestDriver(builder, start=START) as driver:
+    handlers = Handlers(processing=log_and_continue)
+    with TopologyTestDriver(builder, start=START, handlers=handlers) as driver:
         for line, wrote in steps((RULES / f"{name}.txt").read_text()):
             assert DIFFERENCES.get((name, line)) != wrote, f"{line} is no difference any more"
             assert played(driver, line) == DIFFERENCES.get((name, line), wrote), line
