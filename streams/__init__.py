@@ -25,6 +25,7 @@ from streams.dsl import (
     Grouped,
     Joined,
     KGroupedStream,
+    KGroupedTable,
     KStream,
     KTable,
     Materialized,
@@ -32,6 +33,7 @@ from streams.dsl import (
     Produced,
     Repartitioned,
     StreamsBuilder,
+    Suppressed,
     TimeWindowedKStream,
 )
 from streams.errors import StreamsError, TopologyError
@@ -55,6 +57,7 @@ __all__ = [
     "Grouped",
     "Joined",
     "KGroupedStream",
+    "KGroupedTable",
     "KStream",
     "KTable",
     "KafkaStreams",
@@ -71,6 +74,7 @@ __all__ = [
     "StreamsBuilder",
     "StreamsConfig",
     "StreamsError",
+    "Suppressed",
     "TimeWindowedKStream",
     "TimeWindows",
     "Topology",

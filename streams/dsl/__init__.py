@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from streams.dsl.builder import StreamsBuilder
-from streams.dsl.nouns import BranchedKStream, KGroupedStream, KStream, KTable, TimeWindowedKStream
+from streams.dsl.nouns import (
+    BranchedKStream,
+    KGroupedStream,
+    KGroupedTable,
+    KStream,
+    KTable,
+    TimeWindowedKStream,
+)
 from streams.dsl.options import (
     Consumed,
     Grouped,
@@ -13,6 +20,7 @@ from streams.dsl.options import (
     Produced,
     Repartitioned,
 )
+from streams.dsl.suppression import Suppressed
 
 __all__ = [
     "BranchedKStream",
@@ -20,6 +28,7 @@ __all__ = [
     "Grouped",
     "Joined",
     "KGroupedStream",
+    "KGroupedTable",
     "KStream",
     "KTable",
     "Materialized",
@@ -27,5 +36,6 @@ __all__ = [
     "Produced",
     "Repartitioned",
     "StreamsBuilder",
+    "Suppressed",
     "TimeWindowedKStream",
 ]

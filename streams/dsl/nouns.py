@@ -25,11 +25,14 @@ from streams.dsl.options import (
     options_with,
 )
 from streams.dsl.stream import Stream
+from streams.dsl.suppression import Suppressed
+from streams.dsl.suppression import suppressed as suppress_updates
 from streams.dsl.table import Table, table_of_stream
+from streams.dsl.table_grouping import TableGrouping
 from streams.errors import TopologyError
 from streams.graph import StreamPartitioner, TopicChooser
 from streams.processors import aggregate as aggregations
-from streams.processors import stateless
+from streams.processors import grouped_table, stateless
 from streams.processors.custom import (
     FixedKeyProcessor,
     Processor,
@@ -433,12 +436,87 @@ class KTable(Generic[K, V]):
         step = mapper if takes_key(mapper, "map_values") else of_value
         return KTable(self._table.derived("KTABLE-MAPVALUES-", name, step, _materialized_if(store)))
 
+    def group_by(
+        self,
+        selector: Callable[[K, V], tuple[NewK, NewV]],
+        grouped: Grouped | None = None,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KGroupedTable[NewK, NewV]:
+        """Group by the key, and with the value, of ``selector(key, value)``: through a repartition topic.
+
+        A row for which the selector gives a null key or value is in no group.
+        """
+        options = options_with(grouped, Grouped, key_serde=key_serde, value_serde=value_serde, name=name)
+        return KGroupedTable(TableGrouping(self._table, selector, options))
+
+    def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
+        """Hold updates back: ``Suppressed.until_window_closes()`` or ``Suppressed.until_time_limit(...)``."""
+        return KTable(suppress_updates(self._table, suppressed))
+
     def to_stream(
         self, key: Callable[[K, V], NewK] | None = None, *, name: str | None = None
     ) -> KStream[Any, V]:
         """The table's updates as records; ``key(key, value)`` gives them another key."""
         stream = self._table.to_stream(name)
         return KStream(stream if key is None else stream.selected(key, None))
+
+
+class KGroupedTable(Generic[K, V]):
+    """A table grouped by a key of its values; an aggregation makes a table of it.
+
+    An update of the table is first taken back from what was made of the value before, then added.
+    """
+
+    def __init__(self, grouping: TableGrouping) -> None:
+        self._grouping = grouping
+
+    def count(self, *, name: str | None = None, store: str | Materialized | None = None) -> KTable[K, int]:
+        """Count the table's rows of each key; a key that has none any more stays, with 0."""
+        return self._aggregated("KTABLE-AGGREGATE-", grouped_table.counting(), Long(), name, store)
+
+    def reduce(
+        self,
+        adder: Callable[[V, V], V],
+        subtractor: Callable[[V, V], V | None],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, V]:
+        """The first value, then ``adder(so_far, value)``; ``subtractor(so_far, value)`` takes back."""
+        aggregation = grouped_table.reducing(adder, subtractor)
+        return self._aggregated("KTABLE-REDUCE-", aggregation, self._grouping.value_serde, name, store)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        adder: Callable[[K, V, A], A],
+        subtractor: Callable[[K, V, A], A | None],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, A]:
+        """``adder(key, value, so_far)``, beginning with ``initializer()``; ``subtractor`` takes back.
+
+        Either may change ``so_far`` in place and return it; None deletes the key.
+        """
+        aggregation = grouped_table.aggregating(initializer, adder, subtractor)
+        return self._aggregated("KTABLE-AGGREGATE-", aggregation, value_serde, name, store)
+
+    def _aggregated(
+        self,
+        prefix: str,
+        aggregation: aggregations.Aggregation,
+        value_serde: SerdeLike | None,
+        name: str | None,
+        store: str | Materialized | None,
+    ) -> KTable[Any, Any]:
+        return KTable(
+            self._grouping.aggregated(prefix, aggregation, value_serde, name, as_materialized(store))
+        )
 
 
 def _materialized_if(store: str | Materialized | None) -> Materialized | None:

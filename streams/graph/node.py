@@ -49,12 +49,14 @@ class ProcessorNode(Node):
     """Runs an operator; ``stores`` are those it may use.
 
     `takes_null_keys`: it does something with records that have no key, as left joins do, so that repartition
-    topics above it carry them (KIP-962).
+    topics above it carry them (KIP-962). `grace_ms`: of an aggregation by windows, how long after its end a
+    window may still change.
     """
 
     operator: Operator
     stores: list[str] = field(default_factory=list)
     takes_null_keys: bool = False
+    grace_ms: int | None = None
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

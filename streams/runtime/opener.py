@@ -113,7 +113,7 @@ class TaskOpener:
                 cut.changelogs,
                 worker=self._worker,
                 clock=self._clock,
-                isolation_level=self._config.isolation_level,
+                exactly_once=self._config.exactly_once,
                 restores=restores,
             )
             task = await self._task(id, stores, inputs, cut, committed)

@@ -17,7 +17,8 @@ from logd.records import Record
 from streams.errors import ProcessingError, StreamsError
 from streams.graph import SourceNode
 from streams.processors.metrics import NodeMetrics
-from streams.processors.wiring import PunctuationType, TaskState
+from streams.processors.punctuation import PunctuationQueue
+from streams.processors.wiring import TaskState
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.queue import InputQueue
 from streams.state import CachedStore, Pending, WindowStore
@@ -160,13 +161,13 @@ class Task:
         ):
             queue, bound = choice
             try:
-                done += queue.run(state, bound, 1 if state.punctuations else RUN_LIMIT)
+                done += queue.run(state, bound, 1 if state.by_stream_time else RUN_LIMIT)
             except StreamsError:
                 raise
             except Exception as error:
                 raise self._blamed(error) from error
-            if state.punctuations:
-                self._punctuate("stream_time", state.stream_time)
+            if state.by_stream_time:
+                self._punctuate(state.by_stream_time, state.stream_time)
             state.wall_clock = self._clock()
             if deadline is not None and state.wall_clock >= deadline:
                 break
@@ -218,20 +219,18 @@ class Task:
     def punctuate(self) -> None:
         """Fire what is due by wall clock."""
         self._state.wall_clock = self._clock()
-        self._punctuate("wall_clock", self._state.wall_clock)
+        self._punctuate(self._state.by_wall_clock, self._state.wall_clock)
 
-    def _punctuate(self, kind: PunctuationType, now: int) -> None:
-        if now < 0:
-            return
-        for punctuation in list(self._state.punctuations):
-            if punctuation.kind == kind and punctuation.is_due(now):
-                with self._during("a schedule"):
-                    try:
-                        punctuation.callback(now)
-                    except StreamsError:
-                        raise
-                    except Exception as error:
-                        self._program.failures.processing(self._program.node_that_raised(error), error, None)
+    def _punctuate(self, punctuations: PunctuationQueue, now: int) -> None:
+        for callback in punctuations.due(now):
+            self._state.begin_punctuation(now)
+            with self._during("a schedule"):
+                try:
+                    callback(now)
+                except StreamsError:
+                    raise
+                except Exception as error:
+                    self._program.failures.processing(self._program.node_that_raised(error), error, None)
 
     def _blamed(self, error: Exception, during: str = "") -> ProcessingError:
         state, node = self._state, self._program.node_that_raised(error)

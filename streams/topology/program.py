@@ -11,7 +11,7 @@ from streams.graph import ProcessorNode, SinkNode, SourceNode
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Process, fan_out
 from streams.processors.wiring import TaskState, Wiring
-from streams.state import CachedStore
+from streams.state import CachedStore, KeyValueStore
 from streams.topology.failures import Failures, Handlers
 from streams.topology.sinks import sink
 from streams.topology.subtopology import Subtopology
@@ -79,8 +79,20 @@ def wire(
             built[node.name] = process
         else:
             built[node.name] = forward
+    _start(state, stores)
     heads = {source.name: built[source.name] for source in subtopology.sources}
     return Program(heads, written, metrics, dict(stores), state, failures)
+
+
+def _start(state: TaskState, stores: Mapping[str, CachedStore]) -> None:
+    """Let the processors of the user's begin, parents first: what one sends then is taken below."""
+    for store in stores.values():
+        if isinstance(store, KeyValueStore):
+            store.now = lambda: state.timestamp
+    state.starters.reverse()  # children were built first
+    state.closers.reverse()
+    for start in state.starters:
+        start()
 
 
 def _named(process: Process, node: str) -> Process:

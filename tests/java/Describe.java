@@ -20,6 +20,7 @@ import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
@@ -27,6 +28,7 @@ import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Printed;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
+import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.processor.RecordContext;
 import org.apache.kafka.streams.processor.TopicNameExtractor;
@@ -61,6 +63,7 @@ public class Describe {
         PROGRAMS.put("repartition", Describe::repartition);
         PROGRAMS.put("values", Describe::values);
         PROGRAMS.put("chosen-topic", Describe::chosenTopic);
+        PROGRAMS.put("tables-grouped", Describe::tablesGrouped);
     }
 
     /** All programs, each behind a line with its name. */
@@ -73,6 +76,24 @@ public class Describe {
         });
         System.out.println("== node-by-node");
         System.out.print(nodeByNode().describe());
+    }
+
+    private static void tablesGrouped(StreamsBuilder b) {
+        KTable<String, String> table = b.table("in");
+        KGroupedTable<String, String> group = table.groupBy((k, v) -> KeyValue.pair(v, k));
+        group.count().toStream().to("counts");
+        group.reduce((x, y) -> x, (x, y) -> x, Materialized.as("reduced")).toStream().to("reductions");
+        KGroupedTable<String, String> named = table.filter((k, v) -> true, Named.as("kept"))
+            .groupBy((k, v) -> KeyValue.pair(v, k), Grouped.as("by-value"));
+        named.aggregate(() -> "", (k, v, a) -> a, (k, v, a) -> a, Named.as("sum")).toStream().to("sums");
+        named.count(Named.as("number"), Materialized.as("numbers"))
+            .suppress(Suppressed.untilTimeLimit(Duration.ofMillis(5), Suppressed.BufferConfig.unbounded()))
+            .suppress(
+                Suppressed.<String>untilTimeLimit(Duration.ofMillis(5), Suppressed.BufferConfig.unbounded())
+                    .withName("held"))
+            .mapValues(v -> "" + v, Materialized.with(null, null))
+            .toStream()
+            .to("out");
     }
 
     private static void stateless(StreamsBuilder b) {

@@ -22,6 +22,7 @@ from streams import (
     Processor,
     RecordContext,
     StreamsBuilder,
+    Suppressed,
     TimeWindows,
     Topology,
 )
@@ -43,6 +44,19 @@ def program(name: str) -> Callable[[Callable[[StreamsBuilder], object]], Callabl
 
 def true(key: Any, value: Any) -> bool:
     return True
+
+
+@program("tables-grouped")
+def tables_grouped(b: StreamsBuilder) -> None:
+    table = b.table("in")
+    group = table.group_by(lambda k, v: (v, k))
+    group.count().to_stream().to("counts")
+    group.reduce(lambda x, y: x, lambda x, y: x, store="reduced").to_stream().to("reductions")
+    named = table.filter(true, name="kept").group_by(lambda k, v: (v, k), name="by-value")
+    named.aggregate(str, lambda k, v, a: a, lambda k, v, a: a, name="sum").to_stream().to("sums")
+    held = named.count(name="number", store="numbers").suppress(Suppressed.until_time_limit(5))
+    held = held.suppress(Suppressed.until_time_limit(5, name="held"))
+    held.map_values(str, store=Materialized()).to_stream().to("out")
 
 
 @program("stateless")
