@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from streams.config import StreamsConfig
 from streams.dsl import (
+    BranchedKStream,
     Consumed,
     Grouped,
     Joined,
@@ -28,7 +29,9 @@ from streams.dsl import (
     KStream,
     KTable,
     Materialized,
+    Printed,
     Produced,
+    Repartitioned,
     StreamJoined,
     StreamsBuilder,
     Suppressed,
@@ -36,9 +39,9 @@ from streams.dsl import (
 )
 from streams.errors import StreamsError, TopologyError
 from streams.handlers import DeadLetter, ErrorContext, ErrorResponse, log_and_continue, log_and_fail
-from streams.processors.custom import Processor, ProcessorContext
+from streams.processors.custom import FixedKeyProcessor, FixedKeyRecord, Processor, ProcessorContext
 from streams.processors.join_windows import JoinWindows
-from streams.processors.record import Record
+from streams.processors.record import Record, RecordContext
 from streams.processors.windows import TimeWindows
 from streams.runtime.app import KafkaStreams
 from streams.runtime.status import State
@@ -46,10 +49,13 @@ from streams.serdes import Serde, Window, Windowed
 from streams.topology import Topology
 
 __all__ = [
+    "BranchedKStream",
     "Consumed",
     "DeadLetter",
     "ErrorContext",
     "ErrorResponse",
+    "FixedKeyProcessor",
+    "FixedKeyRecord",
     "Grouped",
     "JoinWindows",
     "Joined",
@@ -59,10 +65,13 @@ __all__ = [
     "KTable",
     "KafkaStreams",
     "Materialized",
+    "Printed",
     "Processor",
     "ProcessorContext",
     "Produced",
     "Record",
+    "RecordContext",
+    "Repartitioned",
     "Serde",
     "State",
     "StreamJoined",

@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from streams.dsl.builder import StreamsBuilder
-from streams.dsl.nouns import KGroupedStream, KGroupedTable, KStream, KTable, TimeWindowedKStream
-from streams.dsl.options import Consumed, Grouped, Joined, Materialized, Produced, StreamJoined
+from streams.dsl.nouns import (
+    BranchedKStream,
+    KGroupedStream,
+    KGroupedTable,
+    KStream,
+    KTable,
+    TimeWindowedKStream,
+)
+from streams.dsl.options import (
+    Consumed,
+    Grouped,
+    Joined,
+    Materialized,
+    Printed,
+    Produced,
+    Repartitioned,
+    StreamJoined,
+)
 from streams.dsl.suppression import Suppressed
 
 __all__ = [
+    "BranchedKStream",
     "Consumed",
     "Grouped",
     "Joined",
@@ -16,7 +33,9 @@ __all__ = [
     "KStream",
     "KTable",
     "Materialized",
+    "Printed",
     "Produced",
+    "Repartitioned",
     "StreamJoined",
     "StreamsBuilder",
     "Suppressed",

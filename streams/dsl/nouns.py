@@ -601,11 +601,11 @@ class KTable(Generic[K, V]):
     ) -> KTable[K, NewV]:
         """Replace each value by ``mapper(value)``, or ``mapper(key, value)``."""
 
-        def step(key: K, value: V) -> NewV:
+        def of_value(key: K, value: V) -> NewV:
             return mapper(value)
 
-        chosen = mapper if takes_key(mapper, "map_values") else step
-        return KTable(self._table.derived("KTABLE-MAPVALUES-", name, chosen, _materialized_if(store)))
+        step = mapper if takes_key(mapper, "map_values") else of_value
+        return KTable(self._table.derived("KTABLE-MAPVALUES-", name, step, _materialized_if(store)))
 
     def group_by(
         self,

@@ -99,25 +99,6 @@ class Processor(ABC, Generic[K, V]):
         """Called when the task goes; nothing can be forwarded any more."""
 
 
-def run_processor(supplier: Callable[[], Processor[Any, Any]]) -> Operator:
-    """A node that runs what the supplier makes."""
-
-    def build(wiring: Wiring) -> Process:
-        processor, task = supplier(), wiring.task
-        task.starters.append(lambda: processor.init(ProcessorContext(wiring)))
-        task.closers.append(processor.close)
-        process_record = processor.process
-
-        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            before, task.timestamp = task.timestamp, timestamp
-            process_record(Record(key, value, timestamp, headers))
-            task.timestamp = before
-
-        return process
-
-    return build
-
-
 @dataclass(frozen=True, slots=True)
 class FixedKeyRecord(Generic[K, V]):
     """A record whose key stays: what a `FixedKeyProcessor` is given, and forwards (KIP-820)."""
@@ -170,17 +151,33 @@ class _FixedKeyContext(ProcessorContext):
         super().forward(record, child)
 
 
+def run_processor(supplier: Callable[[], Processor[Any, Any]]) -> Operator:
+    """A node that runs what the supplier makes."""
+    return _running(supplier, ProcessorContext, Record)
+
+
 def run_fixed_key_processor(supplier: Callable[[], FixedKeyProcessor[Any, Any]]) -> Operator:
     """A node that runs what the supplier makes; keys stay what they are."""
+    return _running(supplier, _FixedKeyContext, FixedKeyRecord)
 
+
+def _running(
+    supplier: Callable[[], Any],
+    make_context: Callable[[Wiring], ProcessorContext],
+    make_record: Callable[[Any, Any, int, Headers], Any],
+) -> Operator:
     def build(wiring: Wiring) -> Process:
-        processor = supplier()
-        processor.init(_FixedKeyContext(wiring))
-        wiring.task.closers.append(processor.close)
+        processor, task = supplier(), wiring.task
+        task.starters.append(lambda: processor.init(make_context(wiring)))
+        task.closers.append(processor.close)
         process_record = processor.process
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            process_record(FixedKeyRecord(key, value, timestamp, headers))
+            before, task.timestamp = task.timestamp, timestamp
+            try:
+                process_record(make_record(key, value, timestamp, headers))
+            finally:  # the node above may go on after an error
+                task.timestamp = before
 
         return process
 

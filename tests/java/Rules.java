@@ -27,12 +27,15 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.TestOutputTopic;
 import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.errors.LogAndContinueProcessingExceptionHandler;
+import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.ValueJoiner;
@@ -57,6 +60,8 @@ public class Rules {
         PROGRAMS.put("join", Rules::join);
         PROGRAMS.put("left-join", Rules::leftJoin);
         PROGRAMS.put("table", Rules::table);
+        PROGRAMS.put("left-out", Rules::leftOut);
+        PROGRAMS.put("branches", Rules::branches);
         PROGRAMS.put("table-without-a-store", Rules::tableWithoutAStore);
         PROGRAMS.put("table-kept-again", Rules::tableKeptAgain);
         PROGRAMS.put("grouped-table", Rules::groupedTable);
@@ -116,6 +121,23 @@ public class Rules {
     private static void table(StreamsBuilder b) {
         KTable<String, String> table = b.table("in");
         table.filter((k, v) -> !v.startsWith("x")).mapValues(v -> v + "!").toStream().to("out");
+    }
+
+    private static void leftOut(StreamsBuilder b) {
+        b.<String, String>stream("in")
+            .flatMapValues(v -> java.util.List.of(v.split(",")))
+            .mapValues(v -> String.valueOf(12 / Integer.parseInt(v)))
+            .to("out");
+    }
+
+    private static void branches(StreamsBuilder b) {
+        Map<String, KStream<String, String>> branches = b.<String, String>stream("in")
+            .split(Named.as("by-"))
+            .branch((k, v) -> v.startsWith("a"), Branched.as("a"))
+            .branch((k, v) -> v.startsWith("ab"), Branched.withConsumer(stream -> stream.to("out")))
+            .branch((k, v) -> v.startsWith("b"), Branched.as("b"))
+            .defaultBranch(Branched.as("rest"));
+        branches.forEach((name, stream) -> stream.mapValues((k, v) -> name + ":" + k + v).to("out"));
     }
 
     private static void tableWithoutAStore(StreamsBuilder b) {
@@ -250,6 +272,8 @@ public class Rules {
     private static Properties settings(String folder, String name) {
         Properties settings = new Properties();
         settings.put(StreamsConfig.STATE_DIR_CONFIG, folder);
+        settings.put(
+            StreamsConfig.PROCESSING_EXCEPTION_HANDLER_CLASS_CONFIG, LogAndContinueProcessingExceptionHandler.class);
         settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         if (name.endsWith("-throttled")) {

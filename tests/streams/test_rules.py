@@ -16,6 +16,7 @@ import pytest
 from streams import (
     JoinWindows,
     KGroupedTable,
+    KStream,
     Materialized,
     Processor,
     ProcessorContext,
@@ -23,8 +24,10 @@ from streams import (
     StreamsBuilder,
     Suppressed,
     TimeWindows,
+    log_and_continue,
 )
 from streams.testing import TopologyTestDriver
+from streams.topology import Handlers
 from tests.support import java
 
 RULES = Path(__file__).parent / "golden" / "rules"
@@ -81,6 +84,23 @@ def left_join(b: StreamsBuilder) -> None:
 def table(b: StreamsBuilder) -> None:
     kept = b.table("in").filter(lambda k, v: not v.startswith("x"))
     kept.map_values(lambda v: v + "!").to_stream().to("out")
+
+
+def left_out(b: StreamsBuilder) -> None:
+    numbers = b.stream("in").flat_map_values(lambda v: v.split(","))
+    numbers.map_values(lambda v: str(12 // int(v))).to("out", value_serde=str)
+
+
+def branches(b: StreamsBuilder) -> None:
+    split = b.stream("in").split(name="by-").branch(lambda k, v: v.startswith("a"), name="a")
+    split.branch(lambda k, v: v.startswith("ab"), consumer=lambda stream: stream.to("out"))
+    split.branch(lambda k, v: v.startswith("b"), name="b")
+    for name, stream in split.default_branch(name="rest").items():
+        named_values(stream, name).to("out", value_serde=str)
+
+
+def named_values(stream: KStream[str, str], name: str) -> KStream[str, str]:
+    return stream.map_values(lambda k, v: f"{name}:{k}{v}")
 
 
 def table_without_a_store(b: StreamsBuilder) -> None:
@@ -157,6 +177,8 @@ PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
     "join": join,
     "left-join": left_join,
     "table": table,
+    "left-out": left_out,
+    "branches": branches,
     "table-without-a-store": table_without_a_store,
     "table-kept-again": table_kept_again,
     "grouped-table": grouped_table,
@@ -222,7 +244,10 @@ def test_ours_are_kafkas(name: str) -> None:
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     PROGRAMS[name](builder)
     every_ms = 1000 if name.endswith("-throttled") else 0
-    with TopologyTestDriver(builder, start=START, outer_join_emit_interval_ms=every_ms) as driver:
+    handlers = Handlers(processing=log_and_continue)
+    with TopologyTestDriver(
+        builder, start=START, handlers=handlers, outer_join_emit_interval_ms=every_ms
+    ) as driver:
         for line, wrote in steps((RULES / f"{name}.txt").read_text()):
             assert played(driver, line) == wrote, line
 

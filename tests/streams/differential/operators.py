@@ -164,15 +164,26 @@ OPERATORS: dict[str, Operator] = {
         stored=True,
     ),
     "windowed_by": Operator(
-        (G,), W, lambda b, s, above, steps: above[0].windowed_by(TimeWindows(s["size"], s["grace"])), named=False
+        (G,),
+        W,
+        lambda b, s, above, steps: above[0].windowed_by(TimeWindows(s["size"], s["grace"])),
+        named=False,
     ),
     "count": Operator(
-        (G,), T, lambda b, s, above, steps: above[0].count(name=s["name"], store=store(s)), value="l", stored=True
+        (G,),
+        T,
+        lambda b, s, above, steps: above[0].count(name=s["name"], store=store(s)),
+        value="l",
+        stored=True,
     ),
     "reduce": Operator((G,), T, _kept("reduce"), f.REDUCERS, of_text="kv", stored=True),
     "aggregate": Operator((G,), T, _aggregate, f.AGGREGATORS, value="s", stored=True),
     "windowed_count": Operator(
-        (W,), T, lambda b, s, above, steps: above[0].count(name=s["name"], store=store(s)), value="l", stored=True
+        (W,),
+        T,
+        lambda b, s, above, steps: above[0].count(name=s["name"], store=store(s)),
+        value="l",
+        stored=True,
     ),
     "windowed_reduce": Operator((W,), T, _kept("reduce"), f.REDUCERS, of_text="kv", stored=True),
     "windowed_aggregate": Operator((W,), T, _aggregate, f.AGGREGATORS, value="s", stored=True),

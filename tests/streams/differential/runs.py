@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from streams import StreamsBuilder, StreamsError, Topology
-from streams.state import WindowStore
 from streams.testing import TopologyTestDriver
 from tests.streams.differential.functions import text
 from tests.streams.differential.operators import OPERATORS
@@ -65,8 +64,10 @@ def _run(plan: Plan, topology: Topology) -> Iterator[str]:
 def shown(plan: Plan, topology: Topology) -> Iterator[str]:
     """The stores whose contents are told: not windows that may be forgotten, which is by segments."""
     for step in plan.steps:
-        if (told := step["store"]) and told["name"] in topology.stores and (
-            "windowed" not in step or told["retained"]
+        if (
+            (told := step["store"])
+            and told["name"] in topology.stores
+            and ("windowed" not in step or told["retained"])
         ):
             yield told["name"]
 

@@ -21,10 +21,17 @@ timestamps = st.one_of(st.integers(0, 60), st.integers(0, 500))
 pipes = st.tuples(st.just("pipe"), st.sampled_from(INPUTS), keys, values, timestamps, headers)
 clocks = st.tuples(st.just("wall"), st.integers(1, 120))
 schedules = st.lists(
-    st.tuples(st.sampled_from([7, 10, 40]), st.sampled_from(["stream_time", "wall_clock"])), max_size=2, unique=True
+    st.tuples(st.sampled_from([7, 10, 40]), st.sampled_from(["stream_time", "wall_clock"])),
+    max_size=2,
+    unique=True,
 )
 stores = st.fixed_dictionaries(
-    {"named": st.booleans(), "caching": st.booleans(), "logging": st.sampled_from([True, True, False]), "retained": st.booleans()}
+    {
+        "named": st.booleans(),
+        "caching": st.booleans(),
+        "logging": st.sampled_from([True, True, False]),
+        "retained": st.booleans(),
+    }
 )
 
 
@@ -58,7 +65,9 @@ class Topologies:
         return name != "to" and all(self._candidates(operator, n) for n in range(len(operator.takes)))
 
     def _candidates(self, operator: Operator, n: int) -> list[Made]:
-        return [made for made in self.made if made.kind == operator.takes[n] and self._takes(operator, made.step)]
+        return [
+            made for made in self.made if made.kind == operator.takes[n] and self._takes(operator, made.step)
+        ]
 
     @staticmethod
     def _takes(operator: Operator, step: Step) -> bool:
@@ -140,6 +149,10 @@ def plans(draw: Any) -> Plan:
     for _ in range(draw(st.integers(1, STEPS_MAX))):
         topologies.add()
     topologies.end()
-    read = {topic for step in topologies.steps if step["op"] in ("stream", "table") for topic in step["topics"]}
-    events: list[Event] = draw(st.lists(st.one_of(pipes, pipes, pipes, clocks), min_size=1, max_size=EVENTS_MAX))
+    read = {
+        topic for step in topologies.steps if step["op"] in ("stream", "table") for topic in step["topics"]
+    }
+    events: list[Event] = draw(
+        st.lists(st.one_of(pipes, pipes, pipes, clocks), min_size=1, max_size=EVENTS_MAX)
+    )
     return Plan(topologies.steps, [event for event in events if event[0] == "wall" or event[1] in read])
