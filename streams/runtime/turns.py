@@ -26,9 +26,13 @@ class Turns:
         self._clock = clock
         self._first: TaskId | None = None
         self._waiting_turns = 0
+        self.paused = False
+        """Whether nothing is processed, and no schedule fires, for the time being."""
 
     def work(self, tasks: Sequence[RunningTask]) -> int:
         """A slice of time for each task; returns how many records were processed."""
+        if self.paused:
+            return 0
         share = max(1, self._turn_ms // max(1, len(tasks)))
         done = 0
         skipped: list[TaskId] = []
