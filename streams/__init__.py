@@ -44,6 +44,7 @@ from streams.processors.join_windows import JoinWindows
 from streams.processors.record import Record, RecordContext
 from streams.processors.windows import TimeWindows
 from streams.runtime.app import KafkaStreams
+from streams.runtime.restore_listener import StateRestoreListener
 from streams.runtime.status import State
 from streams.serdes import Serde, Window, Windowed
 from streams.topology import Topology
@@ -74,6 +75,7 @@ __all__ = [
     "Repartitioned",
     "Serde",
     "State",
+    "StateRestoreListener",
     "StreamJoined",
     "StreamsBuilder",
     "StreamsConfig",

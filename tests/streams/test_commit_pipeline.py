@@ -6,7 +6,8 @@ Wherever the process ends, the stores' backends have what is committed, or less,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -147,9 +148,13 @@ class Application:
     def __init__(self, *, exactly_once: bool = True) -> None:
         self.broker = Broker()
         self.producers: list[Producer] = []
-        self.now = 0
+        self.now = self.holds = 0
         self.member = SimpleNamespace(
-            confirm=self._nothing, group_metadata=lambda: WHO, commit=self._commit_offsets
+            confirm=self._nothing,
+            group_metadata=lambda: WHO,
+            commit=self._commit_offsets,
+            is_joining=False,
+            holding_generation=self._holding,
         )
         self.offset_commits: list[asyncio.Future[None]] = []
         builder = StreamsBuilder(key_serde=str, value_serde=int)
@@ -180,7 +185,7 @@ class Application:
             else AtLeastOnce(producer, member, self.output)
         )
         writer = ChangelogWriter(producer, self.worker, undoable=not exactly_once)
-        self.committer = Committer(guarantee, writer, member, self.output, self.worker)
+        self.committer = Committer(guarantee, writer, member, self.output, self.worker, hold_max_ms=60_000)
 
     def _make(self) -> Producer:
         self.producers.append(Producer(self.broker))
@@ -188,6 +193,13 @@ class Application:
 
     async def _nothing(self) -> None:
         pass
+
+    @contextmanager
+    def _holding(self) -> Iterator[None]:
+        assert not self.member.is_joining
+        self.holds += 1
+        yield
+        self.holds -= 1
 
     async def _commit_offsets(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         self.offset_commits.append(asyncio.get_running_loop().create_future())
