@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 from streams.runtime.task import TaskId
@@ -25,15 +26,19 @@ def balance(
     (``sizes`` has these).
 
     A task stays where it runs, else goes where its state is least behind, else to the member with the fewest.
+    Tasks of one sub-topology weigh alike, so each is spread, as far as that moves nothing more.
     """
     loads = _Loads(sorted(members))
     given: dict[TaskId, str] = {}
     every = sorted(set(tasks))
     for part in ([task for task in every if task in sizes], [task for task in every if task not in sizes]):
-        loads.make_room(len(part))
-        for task in part:
-            runs_at = [name for name in loads.names if task in members[name].active]
-            _give_first(task, runs_at, loads, given)
+        loads.make_room(part)
+        for even in (True, False):  # Of members that have too many, those of which they have most go.
+            for task in part:
+                if task not in given:
+                    runs_at = [name for name in loads.names if task in members[name].active]
+                    may_keep = [name for name in runs_at if not even or loads.is_below_share(name, task)]
+                    _give_first(task, may_keep, loads, given)
         for task in part:
             if task not in given:
                 has_state = [name for name in loads.names if task in members[name].lags]
@@ -59,11 +64,14 @@ class _Loads:
         self.names = names
         self._counts = dict.fromkeys(names, 0)
         self._of_subtopology: dict[tuple[str, int], int] = {}
+        self._shares: dict[int, int] = {}
         self._total = 0
 
-    def make_room(self, count: int) -> None:
-        """So many tasks are about to be given."""
-        self._total += count
+    def make_room(self, tasks: Collection[TaskId]) -> None:
+        """These tasks are about to be given."""
+        self._total += len(tasks)
+        sizes = Counter(task.subtopology for task in tasks)
+        self._shares = {subtopology: -(-size // len(self.names)) for subtopology, size in sizes.items()}
         self._least, self._extra = divmod(self._total, len(self.names))
         self._above = sum(count > self._least for count in self._counts.values())
 
@@ -71,8 +79,12 @@ class _Loads:
         held = self._counts[name]
         return held < self._least or (held == self._least and self._above < self._extra)
 
+    def is_below_share(self, name: str, task: TaskId) -> bool:
+        """Whether the member has less than its share of the task's sub-topology."""
+        return self._of_subtopology.get((name, task.subtopology), 0) < self._shares[task.subtopology]
+
     def least(self, task: TaskId) -> str:
-        """A member with room. Tasks of one sub-topology weigh alike: each is spread evenly."""
+        """A member with room that has the fewest."""
         return min(
             (name for name in self.names if self.has_room(name)),
             key=lambda name: (

@@ -200,6 +200,12 @@ def test_subtopologies_are_spread() -> None:
     assert [[task.subtopology for task in share.active] for share in plan.shares.values()] == [[0, 1], [0, 1]]
 
 
+def test_of_each_subtopology_some_move_to_a_newcomer() -> None:
+    tasks = [TaskId(sub, partition) for sub in range(2) for partition in range(4)]
+    plan = assign_tasks(tasks, {}, {"a": Member(frozenset(tasks)), "b": Member()}, Rules())
+    assert [task.subtopology for task in plan.shares["a"].active] == [0, 0, 1, 1]
+
+
 def test_a_task_stays_until_its_state_is_warmed_up() -> None:
     """KIP-441: of three that are to move two begin, as `max.warmup.replicas` says, and run where they ran."""
     members = {"a": Member(frozenset(TASKS), lags=dict.fromkeys(TASKS, 0)), "b": Member()}

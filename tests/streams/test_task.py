@@ -247,7 +247,7 @@ def test_what_cannot_be_serialized(handler: Any, caplog: pytest.LogCaptureFixtur
 
 def test_slow_functions_have_the_clock_looked_at_for_each_record() -> None:
     """A task is to change hands soon after that is asked for."""
-    builder, clocks = StreamsBuilder(key_serde=str, value_serde=int), []
+    builder, clocks = StreamsBuilder(key_serde=str, value_serde=int), list[Clock]()
 
     def slow(key: str, value: int) -> None:
         clocks[0].now += 50
