@@ -28,13 +28,20 @@ from streams.dsl import (
     KTable,
     Materialized,
     Produced,
+    SessionWindowedKStream,
     StreamsBuilder,
     TimeWindowedKStream,
 )
 from streams.errors import StreamsError, TopologyError
 from streams.processors.custom import Processor, ProcessorContext
 from streams.processors.record import Record
-from streams.processors.windows import TimeWindows
+from streams.processors.windows import (
+    EmitStrategy,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+)
 from streams.runtime.app import KafkaStreams
 from streams.runtime.status import State
 from streams.serdes import Serde, Window, Windowed
@@ -42,6 +49,7 @@ from streams.topology import Topology
 
 __all__ = [
     "Consumed",
+    "EmitStrategy",
     "Grouped",
     "Joined",
     "KGroupedStream",
@@ -54,6 +62,9 @@ __all__ = [
     "Produced",
     "Record",
     "Serde",
+    "SessionWindowedKStream",
+    "SessionWindows",
+    "SlidingWindows",
     "State",
     "StreamsBuilder",
     "StreamsConfig",
@@ -62,6 +73,7 @@ __all__ = [
     "TimeWindows",
     "Topology",
     "TopologyError",
+    "UnlimitedWindows",
     "Window",
     "Windowed",
     "log_and_continue",

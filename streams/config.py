@@ -53,6 +53,9 @@ class StreamsConfig:
     """After this long the state of a task that went to another instance is deleted here."""
     commit_interval_ms: int = 30_000
     """How often positions and state are committed; cached tables are forwarded at the same moments."""
+    emit_interval_ms_kstreams_windowed_aggregation: int = 1_000
+    """How often windows that closed are looked for, where they are emitted then. Kafka's key has underscores
+    around it: ``__emit.interval.ms.kstreams.windowed.aggregation__``."""
     statestore_cache_max_bytes: int = 64 * 1024 * 1024
     """About how much memory the stores' caches take, all tasks together; more forces an early commit."""
     auto_offset_reset: Literal["earliest", "latest", "none"] = "earliest"
@@ -137,7 +140,7 @@ class StreamsConfig:
         properties = _without_clients_and_javas(properties)
         given: dict[str, str] = {}
         for key, value in sorted(properties.items(), key=lambda item: _PREFIXES.index(_prefix(item[0]))):
-            name = _without_prefix(key).replace(".", "_").replace("-", "_")
+            name = _without_prefix(key).replace(".", "_").replace("-", "_").strip("_")
             if name not in _NAMES_OF_KEYS:
                 raise ConfigError(key, value, "one of " + ", ".join(sorted(_NAMES_OF_KEYS)).replace("_", "."))
             values[name] = _converted(key, value, hints[name])
@@ -216,6 +219,7 @@ CONSUMER_KEYS = frozenset(
 
 _LEAST = {
     "commit_interval_ms": 0,
+    "emit_interval_ms_kstreams_windowed_aggregation": 0,
     "statestore_cache_max_bytes": 0,
     "max_task_idle_ms": -1,
     "replication_factor": -1,

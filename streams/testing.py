@@ -22,7 +22,7 @@ from streams.processors.record import Headers, Record
 from streams.processors.windows import Duration, milliseconds
 from streams.runtime.task import Task, TaskId
 from streams.serdes import Serde, SerdeLike, serde_for
-from streams.state import CachedStore, KeyValueStore, WindowStore, open_store
+from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore, open_store
 from streams.topology import Row, Topology
 
 Time = datetime | int
@@ -34,11 +34,18 @@ def _ms(time: Time) -> int:
 
 
 class TopologyTestDriver:
-    """Runs a topology without a broker. Use it as a context manager, or `close` it."""
+    """Runs a topology without a broker. Use it as a context manager, or `close` it.
 
-    def __init__(self, topology: Topology | StreamsBuilder, *, start: Time = 0) -> None:
+    ``start``: the wall clock. ``emit_interval``: how often windows that closed are emitted, by the wall
+    clock; with each record unless given.
+    """
+
+    def __init__(
+        self, topology: Topology | StreamsBuilder, *, start: Time = 0, emit_interval: Duration = 0
+    ) -> None:
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
         self._now = _ms(start)
+        self._emit_interval_ms = milliseconds(emit_interval)
         self._offsets: dict[str, itertools.count[int]] = {}
         self._output: dict[str, deque[Row]] = {}
         self._tasks: list[Task] = []
@@ -49,7 +56,14 @@ class TopologyTestDriver:
     def _add_task(self, number: int) -> None:
         subtopology = self.topology.subtopologies[number]
         stores = {name: open_store(self.topology.stores[name], None) for name in subtopology.stores}
-        task = Task(TaskId(number, 0), subtopology, stores, clock=lambda: self._now, max_idle_ms=-1)
+        task = Task(
+            TaskId(number, 0),
+            subtopology,
+            stores,
+            clock=lambda: self._now,
+            max_idle_ms=-1,
+            emit_interval_ms=self._emit_interval_ms,
+        )
         for source in subtopology.sources:
             for topic in source.topics:
                 task.add_input(TopicPartition(topic, 0), source, position=0, end=0)
@@ -150,6 +164,12 @@ class TopologyTestDriver:
         """A window store by name."""
         store = self.store(name)
         assert isinstance(store, WindowStore)
+        return store
+
+    def session_store(self, name: str) -> SessionStore[Any, Any]:
+        """A session store by name."""
+        store = self.store(name)
+        assert isinstance(store, SessionStore)
         return store
 
     def metrics(self) -> Mapping[str, NodeMetrics]:

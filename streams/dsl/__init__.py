@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streams.dsl.builder import StreamsBuilder
-from streams.dsl.nouns import KGroupedStream, KStream, KTable, TimeWindowedKStream
+from streams.dsl.nouns import KGroupedStream, KStream, KTable, SessionWindowedKStream, TimeWindowedKStream
 from streams.dsl.options import Consumed, Grouped, Joined, Materialized, Produced
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "KTable",
     "Materialized",
     "Produced",
+    "SessionWindowedKStream",
     "StreamsBuilder",
     "TimeWindowedKStream",
 ]

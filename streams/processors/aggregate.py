@@ -1,4 +1,5 @@
-"""Aggregations of grouped streams, plain and windowed: one operator shape, three ways to add a record.
+"""Aggregations of grouped streams by key: one operator shape, three ways to add a record. Those by window
+stand on it (`aggregate_windows`, `aggregate_sliding`, `aggregate_sessions`).
 
 The new value of a key is `adder(key, value, old)`, where `old` is None for the first record. The result's
 timestamp is the highest of its records. Null keys and values are dropped (Kafka's KStreamAggregate).
@@ -15,11 +16,9 @@ from typing import Any, TypeAlias
 
 from streams.processors.record import Headers, Process
 from streams.processors.table import forward_changes
-from streams.processors.windows import TimeWindows
 from streams.processors.wiring import Operator, Wiring
-from streams.serdes import Window, Windowed, is_immutable
+from streams.serdes import is_immutable
 from streams.state import CachedStore
-from streams.state.window_key import window_key
 
 Adder: TypeAlias = Callable[[Any, Any, Any], Any]
 
@@ -39,7 +38,7 @@ def aggregating(initializer: Callable[[], Any], aggregator: Callable[[Any, Any, 
     return lambda key, value, old: aggregator(key, value, initializer() if old is None else old)
 
 
-def _addition(store: CachedStore, adder: Adder) -> Callable[[bytes, Any, Any, int], tuple[Any, int]]:
+def addition(store: CachedStore, adder: Adder) -> Callable[[bytes, Any, Any, int], tuple[Any, int]]:
     """From stored key and the record's key, value and timestamp to the result, which is put in the store."""
     borrow, update, give_back, cached = store.borrow, store.update, store.give_back, store.spec.cached
     known: dict[type, bool] = {}
@@ -54,7 +53,7 @@ def _addition(store: CachedStore, adder: Adder) -> Callable[[bytes, Any, Any, in
         new = adder(key, value, old)
         if newest > timestamp:
             timestamp = newest
-        if new is old and cached and _cannot_change(value, known):
+        if new is old and cached and cannot_change(value, known):
             give_back(stored_key, new, timestamp)
         else:
             update(stored_key, new, timestamp)
@@ -63,11 +62,11 @@ def _addition(store: CachedStore, adder: Adder) -> Callable[[bytes, Any, Any, in
     return add
 
 
-def _cannot_change(value: Any, known: dict[type, bool]) -> bool:
+def cannot_change(value: Any, known: dict[type, bool]) -> bool:
     """Whether a value is immutable; a tuple, as joiners like to return, if its parts are."""
     kind = type(value)
     if kind is tuple:
-        return all(_cannot_change(part, known) for part in value)
+        return all(cannot_change(part, known) for part in value)
     immutable = known.get(kind)
     if immutable is None:
         immutable = known[kind] = is_immutable(kind)
@@ -80,7 +79,7 @@ def aggregate(store_name: str, adder: Adder) -> Operator:
     def build(wiring: Wiring) -> Process:
         store = wiring.key_value_store(store_name)
         forward, dropped = wiring.forward, wiring.metrics.dropped
-        add, serialize, cached = _addition(store, adder), store.spec.key_serde.serialize, store.spec.cached
+        add, serialize, cached = addition(store, adder), store.spec.key_serde.serialize, store.spec.cached
         forward_changes(wiring, store)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
@@ -90,35 +89,6 @@ def aggregate(store_name: str, adder: Adder) -> Operator:
             new, timestamp = add(serialize(key), key, value, timestamp)
             if not cached:
                 forward(key, new, timestamp, headers)
-
-        return process
-
-    return build
-
-
-def aggregate_windows(store_name: str, windows: TimeWindows, adder: Adder) -> Operator:
-    """One value per key and window. A record is taken iff ``window end > stream time − grace``."""
-    size, grace = windows.size_ms, windows.grace_ms
-
-    def build(wiring: Wiring) -> Process:
-        store = wiring.window_store(store_name)
-        forward, dropped, late = wiring.forward, wiring.metrics.dropped, wiring.metrics.late
-        add, serialize, cached = _addition(store, adder), store.spec.key_serde.serialize, store.spec.cached
-        forward_changes(wiring, store)
-
-        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            if key is None or value is None:
-                dropped()
-                return
-            if timestamp > store.stream_time:
-                store.stream_time = timestamp
-            start = timestamp - timestamp % size
-            if start + size <= store.stream_time - grace:
-                late()
-                return
-            new, timestamp = add(window_key(serialize(key), start), key, value, timestamp)
-            if not cached:
-                forward(Windowed(key, Window(start, start + size)), new, timestamp, headers)
 
         return process
 

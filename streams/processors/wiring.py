@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from streams.errors import TopologyError
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Process
-from streams.state import CachedStore, KeyValueStore, WindowStore
+from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore
 
 PunctuationType = Literal["stream_time", "wall_clock"]
 
@@ -48,6 +48,7 @@ class TaskState:
     task_id: str = ""
     stream_time: int = -1
     wall_clock: int = 0
+    emit_interval_ms: int = 0
     topic: str = ""
     partition: int = -1
     offset: int = -1
@@ -82,6 +83,12 @@ class Wiring:
         """The store, which must be a window store."""
         store = self.store(name)
         assert isinstance(store, WindowStore), f"{name} is not a window store"
+        return store
+
+    def session_store(self, name: str) -> SessionStore[object, object]:
+        """The store, which must be a session store."""
+        store = self.store(name)
+        assert isinstance(store, SessionStore), f"{name} is not a session store"
         return store
 
 

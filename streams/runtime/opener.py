@@ -143,6 +143,7 @@ class TaskOpener:
             on_bad_output=self._config.production_exception_handler,
             times=cut.times,
             buffer=self._buffer,
+            emit_interval_ms=self._config.emit_interval_ms_kstreams_windowed_aggregation,
         )
         ends = await self._ends(inputs)
         positions = {tp: committed[tp] for tp in cut.positions if _may_be_there(committed[tp], ends[tp])}

@@ -91,6 +91,10 @@ class Entries(ABC):
         """Have a key deleted without making it dirty."""
 
     @abstractmethod
+    def forget(self, key: bytes) -> None:
+        """Undo all that was done to a key, which the backend does not have, since the last flush."""
+
+    @abstractmethod
     def clear(self) -> None:
         """Forget all entries."""
 
@@ -129,6 +133,10 @@ class ValueEntries(Entries):
 
     def set_absent(self, key: bytes) -> None:
         self._entries[key] = None
+
+    def forget(self, key: bytes) -> None:
+        self._entries.pop(key, None)
+        self.dirty.pop(key, None)
 
     def clear(self) -> None:
         self._entries.clear()
@@ -183,6 +191,11 @@ class SerializedEntries(Entries):
     def set_absent(self, key: bytes) -> None:
         self._given_back.pop(key, None)
         self._entries[key] = None
+
+    def forget(self, key: bytes) -> None:
+        self._given_back.pop(key, None)
+        self._entries.pop(key, None)
+        self.dirty.pop(key, None)
 
     def clear(self) -> None:
         self._entries.clear()

@@ -1,0 +1,119 @@
+"""Aggregation by key and time window: tumbling, hopping and unlimited windows.
+
+A record counts in each of its windows whose end lies behind stream time less grace (Kafka's
+KStreamWindowAggregate). One without a key is left out; one without a value is a record like others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streams.processors.aggregate import Adder, addition
+from streams.processors.emit import emit_closed, spans_of_time_windows
+from streams.processors.record import Headers, Process
+from streams.processors.table import forward_changes
+from streams.processors.windows import EmitStrategy, TimeWindows, UnlimitedWindows
+from streams.processors.wiring import Operator, Wiring
+from streams.serdes import Window, Windowed
+from streams.serdes.windowed import FOREVER
+from streams.state.window_key import window_key
+
+
+def aggregate_windows(
+    store_name: str, windows: TimeWindows | UnlimitedWindows, adder: Adder, emit: EmitStrategy
+) -> Operator:
+    """One value per key and window."""
+
+    def build(wiring: Wiring) -> Process:
+        if isinstance(windows, TimeWindows):
+            if emit == "on_window_close":
+                return _on_close(wiring, store_name, windows, adder)
+            if windows.advance_ms == windows.size_ms:
+                return _tumbling(wiring, store_name, windows, adder)
+        return _on_update(wiring, store_name, windows, adder)
+
+    return build
+
+
+def _tumbling(wiring: Wiring, store_name: str, windows: TimeWindows, adder: Adder) -> Process:
+    """As `_on_update`, of one window per record."""
+    size, grace = windows.size_ms, windows.grace_ms
+    store = wiring.window_store(store_name)
+    forward, dropped, late = wiring.forward, wiring.metrics.dropped, wiring.metrics.late
+    add, serialize, cached = addition(store, adder), store.spec.key_serde.serialize, store.spec.cached
+    forward_changes(wiring, store)
+
+    def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            dropped()
+            return
+        start = timestamp - timestamp % size
+        if timestamp > store.stream_time:
+            store.stream_time = timestamp
+            store.newest = start
+        elif start + size <= store.stream_time - grace:
+            late()
+            return
+        new, timestamp = add(window_key(serialize(key), start), key, value, timestamp)
+        if not cached:
+            forward(Windowed(key, Window(start, start + size)), new, timestamp, headers)
+
+    return process
+
+
+def _on_update(
+    wiring: Wiring, store_name: str, windows: TimeWindows | UnlimitedWindows, adder: Adder
+) -> Process:
+    size, grace, starts = windows.size_ms, windows.grace_ms, windows.starts
+    store = wiring.window_store(store_name)
+    forward, dropped, late = wiring.forward, wiring.metrics.dropped, wiring.metrics.late
+    add, serialize, cached = addition(store, adder), store.spec.key_serde.serialize, store.spec.cached
+    forward_changes(wiring, store)
+
+    def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            dropped()
+            return
+        if timestamp > store.stream_time:
+            store.stream_time = timestamp
+        close, raw = store.stream_time - grace, serialize(key)
+        for start in starts(timestamp):
+            if start + size <= close:
+                late()
+                continue
+            if start > store.newest:
+                store.newest = start
+            new, newest = add(window_key(raw, start), key, value, timestamp)
+            if not cached:
+                window = Window(start, min(start + size, FOREVER))
+                forward(Windowed(key, window), new, newest, headers)
+
+    return process
+
+
+def _on_close(wiring: Wiring, store_name: str, windows: TimeWindows, adder: Adder) -> Process:
+    size, grace, starts = windows.size_ms, windows.grace_ms, windows.starts
+    store = wiring.window_store(store_name)
+    dropped, late = wiring.metrics.dropped, wiring.metrics.late
+    add, serialize = addition(store, adder), store.spec.key_serde.serialize
+    emit = emit_closed(wiring, store, spans_of_time_windows(windows))
+
+    def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            dropped()
+            return
+        if timestamp > store.stream_time:
+            store.stream_time = timestamp
+        close, raw = store.stream_time - grace, serialize(key)
+        for start in starts(timestamp):
+            if start + size <= close:
+                late()
+                continue
+            if start > store.newest:
+                store.newest = start
+            stored_key = window_key(raw, start)
+            add(stored_key, key, value, timestamp)
+            store.recent.setdefault(start, {})[stored_key] = None
+        emit(close, headers)
+
+    return process

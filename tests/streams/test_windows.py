@@ -1,0 +1,120 @@
+"""The rules of windows held to Kafka's own: scripts in golden/windows, with what its test driver wrote.
+
+tests/java/Windows.java plays them and says how they read; with REWRITE=1 in the environment they are written
+anew. Scripts of random records are played by both, too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams import (
+    KGroupedStream,
+    KTable,
+    Materialized,
+    SessionWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    TimeWindows,
+    UnlimitedWindows,
+    Windowed,
+)
+from streams.testing import TopologyTestDriver
+from tests.support import java
+
+GOLDEN = Path(__file__).parent / "golden" / "windows"
+START = 3
+"""Where the wall clock begins."""
+
+
+def wanted(script: str) -> dict[str, str]:
+    """What the line says that begins with `windows`."""
+    line = next(line for line in script.splitlines() if line.startswith("windows "))
+    _, kind, *values = line.split(" ")
+    return {"kind": kind, **dict(value.split("=") for value in values)}
+
+
+def windows_of(want: dict[str, str]) -> Any:
+    times = {name: int(value) for name, value in want.items() if value.isdigit()}
+    grace = times.get("grace", 0)
+    match want["kind"]:
+        case "tumbling":
+            return TimeWindows(times["size"], grace=grace)
+        case "hopping":
+            return TimeWindows(times["size"], advance=times["advance"], grace=grace)
+        case "sliding":
+            return SlidingWindows(times["diff"], grace=grace)
+        case "session":
+            return SessionWindows(times["gap"], grace=grace)
+        case kind:
+            assert kind == "unlimited"
+            return UnlimitedWindows(times["start"])
+
+
+def text(value: str | None) -> str:
+    """As Java puts strings together."""
+    return "null" if value is None else value
+
+
+def aggregated(grouped: KGroupedStream[str, str], want: dict[str, str]) -> KTable[Any, Any]:
+    windows: Any = grouped.windowed_by(windows_of(want))
+    windows = windows.emit_strategy(f"on_window_{want.get('emit', 'update')}")
+    retention = int(want["retention"]) if "retention" in want else None
+    kept = Materialized(name="store", caching=want.get("cached") != "false", retention=retention)
+    table: KTable[Any, Any]
+    match want.get("op", "aggregate"):
+        case "count":
+            table = windows.count(store=kept).map_values(str)
+        case "reduce":
+            table = windows.reduce(lambda x, y: text(x) + text(y), store=kept)
+        case _:
+            merger = [lambda k, x, y: f"{x}|{y}"] if want["kind"] == "session" else []
+            table = windows.aggregate(str, lambda k, v, a: a + text(v), *merger, value_serde=str, store=kept)
+    return table
+
+
+def named(key: Windowed[str]) -> str:
+    return f"{key.key}@{key.window.start}-{key.window.end}"
+
+
+def played(script: str) -> Iterator[str]:
+    """The script with the records ours writes."""
+    want = wanted(script)
+    builder = StreamsBuilder(key_serde=str, value_serde=str)
+    table = aggregated(builder.stream("in").group_by_key(), want)
+    table.to_stream().map(lambda k, v: (named(k), v)).to("out", key_serde=str, value_serde=str)
+    with TopologyTestDriver(builder, start=START, emit_interval=int(want.get("interval", 0))) as driver:
+        for line in script.splitlines():
+            if line.startswith("->"):
+                continue
+            yield line
+            match line.split(" "):
+                case ["pipe", key, value, timestamp]:
+                    key, value = (None if word == "-" else word for word in (key, value))
+                    driver.input_topic("in").pipe_input(key, value, int(timestamp))
+                case ["wall", by]:
+                    driver.advance_wall_clock(int(by))
+            for record in driver.output_topic("out").read_all():
+                value = "-" if record.value is None else record.value or "''"
+                yield f"-> {record.key} {value} {record.timestamp}"
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.txt")), ids=lambda path: path.stem)
+def test_ours_are_kafkas(path: Path) -> None:
+    script = path.read_text()
+    assert list(played(script)) == script.splitlines()
+
+
+@java.needs_jar("kafka-streams-test-utils")
+def test_kafkas_are_these(tmp_path: Path) -> None:
+    paths = sorted(GOLDEN.glob("*.txt"))
+    wrote = java.run_sections("Windows", str(tmp_path), *map(str, paths))
+    if os.environ.get("REWRITE"):
+        for name, script in wrote.items():
+            (GOLDEN / f"{name}.txt").write_text(script)
+    assert wrote == {path.stem: path.read_text() for path in paths}
