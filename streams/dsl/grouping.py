@@ -7,12 +7,13 @@ from typing import Any, TypeAlias, get_args
 
 from streams.dsl.options import Grouped, Materialized
 from streams.dsl.stream import Stream
-from streams.dsl.table import Table, put_in_store
+from streams.dsl.table import Table, always_told, put_in_store
 from streams.errors import TopologyError
-from streams.processors.aggregate import Adder, aggregate
-from streams.processors.aggregate_sessions import Merging, aggregate_sessions
+from streams.processors.aggregate import Aggregation, aggregate
+from streams.processors.aggregate_sessions import aggregate_sessions
 from streams.processors.aggregate_sliding import aggregate_sliding
 from streams.processors.aggregate_windows import aggregate_windows
+from streams.processors.table import OldValues
 from streams.processors.windows import (
     EmitStrategy,
     SessionWindows,
@@ -37,12 +38,14 @@ class Grouping:
         name: str | None,
         windows: Windows | None = None,
         emit: EmitStrategy = "on_window_update",
+        behind_topic: list[Stream] | None = None,
     ) -> None:
         self.stream = stream
         self._name = name
         self._windows = windows
         self._emit: EmitStrategy = emit
-        self._behind_topic: Stream | None = None
+        self._behind_topic = [] if behind_topic is None else behind_topic
+        """The stream read back from the topic that the user named: all aggregations share it."""
 
     @classmethod
     def of(cls, stream: Stream, options: Grouped) -> Grouping:
@@ -56,7 +59,8 @@ class Grouping:
         if not isinstance(windows, get_args(Windows)):
             kinds = ", ".join(each.__name__ for each in get_args(Windows))
             raise TopologyError(f"windowed_by() takes one of {kinds}, not {windows!r}")
-        return Grouping(self.stream, self._name, windows).emitting(emit or "on_window_update")
+        grouping = Grouping(self.stream, self._name, windows, behind_topic=self._behind_topic)
+        return grouping.emitting(emit or "on_window_update")
 
     def emitting(self, emit: EmitStrategy) -> Grouping:
         """The same grouping, whose results go on at other times."""
@@ -65,18 +69,17 @@ class Grouping:
             raise TopologyError(f"emit_strategy is {emit!r}, it may be {kinds}")
         if emit == "on_window_close" and isinstance(self._windows, UnlimitedWindows):
             raise TopologyError("emit_strategy is on_window_close, but UnlimitedWindows never close")
-        return Grouping(self.stream, self._name, self._windows, emit)
+        return Grouping(self.stream, self._name, self._windows, emit, self._behind_topic)
 
     def aggregated(
         self,
         prefix: str,
-        adder: Adder,
+        aggregation: Aggregation,
         value_serde: SerdeLike | None,
         name: str | None,
         materialized: Materialized,
-        merging: Merging | None = None,
     ) -> Table:
-        """The table of ``adder``'s results; sessions need ``merging``."""
+        """The table of an aggregation's results."""
         builder = self.stream.builder
         store_name = materialized.name or builder.names.store(prefix)
         node = builder.names.node(prefix, name)
@@ -88,25 +91,23 @@ class Grouping:
             node=node,
             **self._span(store_name, materialized),
         )
-        operator = self._operator(store_name, adder, merging)
-        table = put_in_store(
-            self._repartitioned(spec, materialized, node), node, self._kept(spec), lambda store: operator
-        )
-        table.store.materialize()
+        old_values = always_told()
+        operator = self._operator(store_name, aggregation, old_values)
+        parent, spec = self._repartitioned(spec), self._kept(spec)
+        table = put_in_store(parent, node, spec, lambda store: operator, old_values=old_values)
         key_serde = self._windowed_serde(spec.key_serde)
         return replace(table, stream=replace(table.stream, key_serde=key_serde))
 
-    def _operator(self, store_name: str, adder: Adder, merging: Merging | None) -> Operator:
+    def _operator(self, store_name: str, aggregation: Aggregation, old_values: OldValues) -> Operator:
         match self._windows:
             case None:
-                return aggregate(store_name, adder)
+                return aggregate(store_name, aggregation, old_values)
             case SessionWindows():
-                assert merging is not None, "sessions merge"
-                return aggregate_sessions(store_name, self._windows, adder, merging, self._emit)
+                return aggregate_sessions(store_name, self._windows, aggregation, self._emit, old_values)
             case SlidingWindows():
-                return aggregate_sliding(store_name, self._windows, adder, self._emit)
+                return aggregate_sliding(store_name, self._windows, aggregation, self._emit, old_values)
             case _:
-                return aggregate_windows(store_name, self._windows, adder, self._emit)
+                return aggregate_windows(store_name, self._windows, aggregation, self._emit, old_values)
 
     def _windowed_serde(self, key_serde: Serde[Any]) -> Serde[Any]:
         match self._windows:
@@ -119,21 +120,20 @@ class Grouping:
             case _:
                 return TimeWindowed(key_serde, self._windows.size_ms)
 
-    def _repartitioned(self, spec: StoreSpec, materialized: Materialized, node: str) -> Stream:
+    def _repartitioned(self, spec: StoreSpec) -> Stream:
         """The stream to aggregate, behind a repartition topic if the key may have changed."""
-        if self._behind_topic is not None:
-            return self._behind_topic
-        if not self.stream.rekeyed:
-            return self.stream
-        stream = self.stream.repartitioned(
-            self._name or spec.name,
-            spec.key_serde,
-            self.stream.builder.value_serde(node, self.stream.value_serde),
-            named=self._name is not None or materialized.name is not None,
-        )
+        stream, builder = self.stream, self.stream.builder
+        if not stream.rekeyed:
+            return stream
+        names = builder.names.repartition(self._name or spec.name)
+        if self._behind_topic:
+            builder.graph.move_to_end(names.filter, names.sink, names.source)
+            return self._behind_topic[0]
+        value_serde = builder.value_serde(names.source, stream.value_serde)
+        found = stream.read_back(names, spec.key_serde, value_serde)
         if self._name is not None:
-            self._behind_topic = stream  # several aggregations share a topic the user named
-        return stream
+            self._behind_topic.append(found)
+        return found
 
     def _span(self, name: str, materialized: Materialized) -> dict[str, Any]:
         """What of the store's spec has to do with time."""

@@ -17,9 +17,7 @@ from streams.dsl.table import Table, table_of_stream
 from streams.errors import TopologyError
 from streams.processors import aggregate as aggregations
 from streams.processors import stateless
-from streams.processors.aggregate_sessions import Merging, merging_counts, merging_reduced
 from streams.processors.custom import Processor, run_processor
-from streams.processors.table import filter_table, map_table_values
 from streams.processors.windows import (
     EmitStrategy,
     SessionWindows,
@@ -112,7 +110,9 @@ class KStream(Generic[K, V]):
             raise TopologyError(
                 f"process() makes a processor per task: give it the class or a function, not {supplier!r}"
             )
-        stream = self._stream.then("KSTREAM-PROCESSOR-", name, run_processor(supplier), tuple(stores))
+        # Of all nodes these alone get their given name for nothing.
+        node = self._stream.builder.names.node("KSTREAM-PROCESSOR-") if name is None else name
+        stream = self._stream.then_named(node, run_processor(supplier), tuple(stores))
         return KStream(stream.with_new_keys().with_new_values())
 
     # -- out
@@ -204,47 +204,72 @@ def _table(table: KTable[K, V]) -> Table:
 
 
 class KTable(Generic[K, V]):
-    """A table under construction. Derived tables (filter, map_values) have no store of their own."""
+    """A table under construction. Derived tables (filter, map_values) have a store of their own if ``store``
+    names one.
+    """
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
     @property
     def queryable_store_name(self) -> str | None:
-        """The store this very table can be read from, None for derived tables and those without a store."""
+        """The store this very table can be read from, None for those without a store."""
         return self._table.queryable_store_name
 
-    def filter(self, predicate: Callable[[K, V], bool], *, name: str | None = None) -> KTable[K, V]:
+    def filter(
+        self,
+        predicate: Callable[[K, V], bool],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, V]:
         """Keep keys whose value passes; one that no longer does is deleted."""
 
         def step(key: K, value: V) -> V | None:
             return value if predicate(key, value) else None
 
-        return KTable(self._table.derived("KTABLE-FILTER-", name, filter_table(predicate), step))
+        return KTable(
+            self._table.derived("KTABLE-FILTER-", name, step, _materialized_if(store), is_filter=True)
+        )
 
-    def filter_not(self, predicate: Callable[[K, V], bool], *, name: str | None = None) -> KTable[K, V]:
+    def filter_not(
+        self,
+        predicate: Callable[[K, V], bool],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, V]:
         """Keep keys whose value does not pass."""
 
         def inverse(key: K, value: V) -> bool:
             return not predicate(key, value)
 
-        return self.filter(inverse, name=name)
+        return self.filter(inverse, name=name, store=store)
 
-    def map_values(self, mapper: Callable[[V], NewV], *, name: str | None = None) -> KTable[K, NewV]:
+    def map_values(
+        self,
+        mapper: Callable[[V], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
         """Replace each value by ``mapper(value)``."""
 
         def step(key: K, value: V) -> NewV:
             return mapper(value)
 
-        operator = map_table_values(mapper)
-        return KTable(self._table.derived("KTABLE-MAPVALUES-", name, operator, step, new_values=True))
+        return KTable(self._table.derived("KTABLE-MAPVALUES-", name, step, _materialized_if(store)))
 
     def to_stream(
         self, key: Callable[[K, V], NewK] | None = None, *, name: str | None = None
     ) -> KStream[Any, V]:
         """The table's updates as records; ``key(key, value)`` gives them another key."""
-        stream = self._table.stream.then("KTABLE-TOSTREAM-", name, stateless.pass_through())
+        stream = self._table.to_stream(name)
         return KStream(stream if key is None else stream.selected(key, None))
+
+
+def _materialized_if(store: str | Materialized | None) -> Materialized | None:
+    return None if store is None else as_materialized(store)
 
 
 class KGroupedStream(Generic[K, V]):
@@ -394,22 +419,21 @@ class SessionWindowedKStream(Generic[K, V]):
 
         Both may change ``so_far``, which is ``one``, in place and return it.
         """
-        merging = Merging(initializer, merger)
-        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store, merging))
+        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store, merger))
 
 
 def _counted(grouping: Grouping, name: str | None, store: str | Materialized | None) -> Table:
-    adder, merging = aggregations.counting(), merging_counts()
+    if isinstance(store, Materialized) and store.name is None:
+        grouping.stream.builder.names.take()  # Kafka names a store here that it then does not use
     kept = as_materialized(store)
-    return grouping.aggregated("KSTREAM-AGGREGATE-", adder, Long(), name, kept, merging)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, kept)
 
 
 def _reduced(
     grouping: Grouping, reducer: Callable[[V, V], V], name: str | None, store: str | Materialized | None
 ) -> Table:
-    adder, merging = aggregations.reducing(reducer), merging_reduced(reducer)
     serde, kept = grouping.stream.value_serde, as_materialized(store)
-    return grouping.aggregated("KSTREAM-REDUCE-", adder, serde, name, kept, merging)
+    return grouping.aggregated("KSTREAM-REDUCE-", aggregations.reducing(reducer), serde, name, kept)
 
 
 def _aggregated(
@@ -419,8 +443,7 @@ def _aggregated(
     value_serde: SerdeLike | None,
     name: str | None,
     store: str | Materialized | None,
-    merging: Merging | None = None,
+    merger: Callable[[K, A, A], A] | None = None,
 ) -> Table:
-    adder = aggregations.aggregating(initializer, aggregator)
-    kept = as_materialized(store)
-    return grouping.aggregated("KSTREAM-AGGREGATE-", adder, value_serde, name, kept, merging)
+    aggregation, kept = aggregations.aggregating(initializer, aggregator, merger), as_materialized(store)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregation, value_serde, name, kept)

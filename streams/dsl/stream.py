@@ -6,12 +6,12 @@ A `KStream` (`nouns`) holds one; it is the signatures, this adds the nodes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streams.dsl.internal_builder import InternalStreamsBuilder
 from streams.dsl.options import Produced
-from streams.graph import SinkNode
+from streams.graph import RepartitionNames, SinkNode
 from streams.processors import stateless
 from streams.processors.wiring import Operator
 from streams.serdes import Serde
@@ -31,11 +31,29 @@ class Stream:
     key_serde: Serde[Any] | None = None
     value_serde: Serde[Any] | None = None
     rekeyed: bool = False
+    _behind_topic: list[Stream] = field(default_factory=list, init=False, repr=False)
+    """What was last read back for a join of this very stream; streams derived from it begin without."""
 
-    def then(self, prefix: str, name: str | None, operator: Operator, stores: tuple[str, ...] = ()) -> Stream:
+    def then(
+        self,
+        prefix: str,
+        name: str | None,
+        operator: Operator,
+        stores: tuple[str, ...] = (),
+        *,
+        takes_null_keys: bool = False,
+    ) -> Stream:
         """Add a node below this one that changes neither keys nor values; the stream that leaves it."""
-        node = self.builder.names.node(prefix, name)
-        return replace(self, node=self.builder.add_processor(node, (self.node,), operator, stores))
+        return self.then_named(
+            self.builder.names.node(prefix, name), operator, stores, takes_null_keys=takes_null_keys
+        )
+
+    def then_named(
+        self, node: str, operator: Operator, stores: tuple[str, ...] = (), *, takes_null_keys: bool = False
+    ) -> Stream:
+        """As `then`, of a node that has its name."""
+        self.builder.add_processor(node, (self.node,), operator, stores, takes_null_keys=takes_null_keys)
+        return replace(self, node=node)
 
     def with_new_keys(self) -> Stream:
         """The same stream, marked as having other keys than its sources."""
@@ -48,7 +66,8 @@ class Stream:
     def merged(self, other: Stream, name: str | None) -> Stream:
         """Add a node that passes on the records of both."""
         node = self.builder.names.node("KSTREAM-MERGE-", name)
-        self.builder.add_processor(node, (self.node, other.node), stateless.pass_through())
+        parents = tuple(dict.fromkeys((self.node, other.node)))  # merged with itself it is read once
+        self.builder.add_processor(node, parents, stateless.pass_through())
         sources, rekeyed = self.sources | other.sources, self.rekeyed or other.rekeyed
         return replace(self, node=node, sources=sources, rekeyed=rekeyed)
 
@@ -56,22 +75,28 @@ class Stream:
         """Add a node that replaces keys by ``selector(key, value)``."""
         return self.then("KSTREAM-KEY-SELECT-", name, stateless.select_key(selector)).with_new_keys()
 
-    def repartitioned(
-        self,
-        name: str,
-        key_serde: Serde[Any],
-        value_serde: Serde[Any],
-        *,
-        named: bool,
-        keep_null_keys: bool = False,
-    ) -> Stream:
+    def repartitioned(self, name: str, key_serde: Serde[Any], value_serde: Serde[Any]) -> Stream:
         """The stream, read back from a topic ``<name>-repartition`` if keys may have changed."""
         if not self.rekeyed:
             return self
+        return self.read_back(self.builder.names.repartition(name), key_serde, value_serde)
+
+    def repartitioned_for_join(
+        self, name: str | None, key_serde: Serde[Any], value_serde: Serde[Any]
+    ) -> Stream:
+        """As `repartitioned`; joins without a name of their own share the topic of the stream's last join."""
+        if not self.rekeyed:
+            return self
+        names = self.builder.names.repartition(name or self.node)
+        if name is None and self._behind_topic:
+            return self._behind_topic[-1]
+        self._behind_topic.append(self.read_back(names, key_serde, value_serde))
+        return self._behind_topic[-1]
+
+    def read_back(self, names: RepartitionNames, key_serde: Serde[Any], value_serde: Serde[Any]) -> Stream:
+        """The stream, read back from a topic of these names."""
         serdes: dict[str, Any] = {"key_serde": key_serde, "value_serde": value_serde}
-        source = self.builder.repartition(
-            self.node, f"{name}-repartition", named=named, keep_null_keys=keep_null_keys, **serdes
-        )
+        source = self.builder.repartition(self.node, names, **serdes)
         return Stream(builder=self.builder, node=source, sources=frozenset({source}), **serdes)
 
     def end_in(self, topic: str, options: Produced) -> None:

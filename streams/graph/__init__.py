@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streams.graph.graph import Graph
-from streams.graph.names import Names, checked
+from streams.graph.names import Names, RepartitionNames, checked
 from streams.graph.node import Node, OffsetReset, ProcessorNode, SinkNode, SourceNode, TimestampExtractor
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Node",
     "OffsetReset",
     "ProcessorNode",
+    "RepartitionNames",
     "SinkNode",
     "SourceNode",
     "TimestampExtractor",

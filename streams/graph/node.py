@@ -37,10 +37,15 @@ class SourceNode(Node):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ProcessorNode(Node):
-    """Runs an operator; ``stores`` are those it may use."""
+    """Runs an operator; ``stores`` are those it may use.
+
+    `takes_null_keys`: it does something with records that have no key, as left joins do, so that repartition
+    topics above it carry them (KIP-962).
+    """
 
     operator: Operator
     stores: list[str] = field(default_factory=list)
+    takes_null_keys: bool = False
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

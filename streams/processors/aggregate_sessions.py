@@ -7,14 +7,12 @@ Records without a key are left out; one without a value is a record like others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from streams.processors.aggregate import Adder, cannot_change
+from streams.processors.aggregate import Aggregation, cannot_change
 from streams.processors.emit import emit_closed, spans_of_sessions
 from streams.processors.record import Headers, Process
-from streams.processors.table import forward_changes
+from streams.processors.table import OldValues, forward_changes
 from streams.processors.windows import EmitStrategy, SessionWindows
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import Window, Windowed
@@ -33,40 +31,29 @@ def _leave_out_expired(store: SessionStore[Any, Any]) -> None:
         return
     flushed = store.newest
 
-    def changed(stored_key: bytes, value: Any, timestamp: int) -> None:
+    def changed(stored_key: bytes, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
         nonlocal flushed
         end = session_end(stored_key)
-        if value is not None or end > flushed - store.spec.retention_ms:
-            listener(stored_key, value, timestamp)
+        if end > flushed - store.spec.retention_ms:
+            listener(stored_key, new, old, timestamp, headers)
+        elif new is not None:
+            listener(stored_key, new, None, timestamp, headers)
         flushed = max(flushed, end)
 
     store.listener = changed
 
 
-@dataclass(frozen=True, slots=True)
-class Merging:
-    """How sessions are put together: ``merger(key, so_far, session)``, beginning with ``initializer()``."""
-
-    initializer: Callable[[], Any]
-    merger: Callable[[Any, Any, Any], Any]
-
-
-def merging_counts() -> Merging:
-    """Of counts."""
-    return Merging(int, lambda key, one, other: one + other)
-
-
-def merging_reduced(reducer: Callable[[Any, Any], Any]) -> Merging:
-    """Of reduced values."""
-    return Merging(lambda: None, lambda key, one, other: other if one is None else reducer(one, other))
-
-
 def aggregate_sessions(
-    store_name: str, windows: SessionWindows, adder: Adder, merging: Merging, emit: EmitStrategy
+    store_name: str,
+    windows: SessionWindows,
+    aggregation: Aggregation,
+    emit: EmitStrategy,
+    old_values: OldValues,
 ) -> Operator:
     """One value per key and session."""
     gap, grace = windows.inactivity_gap_ms, windows.grace_ms
-    initializer, merger = merging.initializer, merging.merger
+    initial, add, merge = aggregation.initial, aggregation.add, aggregation.merge
+    assert merge is not None, "sessions merge"
 
     def build(wiring: Wiring) -> Process:
         store = wiring.session_store(store_name)
@@ -77,8 +64,9 @@ def aggregate_sessions(
         on_close = emit_closed(wiring, store, spans_of_sessions(windows))
         forward = None if emits or cached else wiring.forward
         known: dict[type, bool] = {}
+        tells_old = old_values.are_told
         if not emits:
-            forward_changes(wiring, store)
+            forward_changes(wiring, store, old_values)
             _leave_out_expired(store)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
@@ -95,28 +83,30 @@ def aggregate_sessions(
             if end < close:
                 late()
             else:
-                so_far = initializer()
+                so_far = initial()
                 for old_end, old_start in found:
-                    old = lookup(session_key(raw, old_start, old_end))
-                    so_far = merger(key, so_far, None if old is None else old[0])
+                    entry = lookup(session_key(raw, old_start, old_end))
+                    so_far = merge(key, so_far, None if entry is None else entry[0])
                 if start != end or start != timestamp:
                     for old_end, old_start in found:
-                        if old_start != start or old_end != end:
-                            take_out(raw, old_start, old_end)
                         if forward is not None:
-                            forward(Windowed(key, Window(old_start, old_end)), None, old_end, ())
-                so_far = adder(key, value, so_far)
+                            entry = lookup(session_key(raw, old_start, old_end)) if tells_old else None
+                            old = None if entry is None else entry[0]
+                            forward(Windowed(key, Window(old_start, old_end)), (None, old), old_end, ())
+                        if old_start != start or old_end != end:
+                            take_out(raw, old_start, old_end, headers)
+                so_far = add(key, value, so_far)
                 stored_key = session_key(raw, start, end)
                 if so_far is None:
-                    take_out(raw, start, end)
+                    take_out(raw, start, end, headers)
                 else:
                     put_in(raw, start, end)
                     if cached and cannot_change(value, known):
-                        give_back(stored_key, so_far, end)
+                        give_back(stored_key, so_far, end, headers)
                     else:
-                        update(stored_key, so_far, end)
+                        update(stored_key, so_far, end, headers)
                 if forward is not None:
-                    forward(Windowed(key, Window(start, end)), so_far, end, ())
+                    forward(Windowed(key, Window(start, end)), (so_far, None), end, ())
             if emits:
                 on_close(close, headers)
 

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
-from streams.processors.aggregate import Adder
+from streams.processors.aggregate import Aggregation
 from streams.processors.emit import emit_closed, spans_of_sliding_windows
 from streams.processors.record import Headers, Process
-from streams.processors.table import forward_changes
+from streams.processors.table import OldValues, forward_changes
 from streams.processors.windows import EmitStrategy, SlidingWindows
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import Window, Windowed
@@ -29,7 +30,13 @@ from streams.state import Entry, WindowStore
 from streams.state.window_key import window_key
 
 
-def aggregate_sliding(store_name: str, windows: SlidingWindows, adder: Adder, emit: EmitStrategy) -> Operator:
+def aggregate_sliding(
+    store_name: str,
+    windows: SlidingWindows,
+    aggregation: Aggregation,
+    emit: EmitStrategy,
+    old_values: OldValues,
+) -> Operator:
     """One value per key and window."""
     difference, grace = windows.time_difference_ms, windows.grace_ms
 
@@ -39,7 +46,7 @@ def aggregate_sliding(store_name: str, windows: SlidingWindows, adder: Adder, em
         on_close = emit_closed(wiring, store, spans_of_sliding_windows(windows))
         forward = wiring.forward if emit == "on_window_update" and not store.spec.cached else None
         if emit == "on_window_update":
-            forward_changes(wiring, store)
+            forward_changes(wiring, store, old_values)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if key is None or value is None:
@@ -51,8 +58,8 @@ def aggregate_sliding(store_name: str, windows: SlidingWindows, adder: Adder, em
             if timestamp + difference < close:
                 late()
                 return
-            addition = _Addition(store, adder, forward, late, difference, close)
-            addition.begin(serialize(key), key, value, timestamp, headers)
+            addition = _Addition(store, aggregation, forward, late, difference, close)
+            addition.begin(serialize(key), key, value, timestamp, headers, old_values.are_told)
             if timestamp < difference:
                 addition.add_early()
                 return
@@ -69,7 +76,7 @@ class _Addition:
     """One record on its way into its windows. ``forward`` None: updates do not go on at once."""
 
     __slots__ = (
-        "_adder",
+        "_aggregation",
         "_close",
         "_difference",
         "_forward",
@@ -79,6 +86,7 @@ class _Addition:
         "_raw",
         "_starts",
         "_store",
+        "_tells_old",
         "_timestamp",
         "_value",
     )
@@ -86,23 +94,26 @@ class _Addition:
     def __init__(
         self,
         store: WindowStore[Any, Any],
-        adder: Adder,
+        aggregation: Aggregation,
         forward: Process | None,
         late: Callable[[], None],
         difference: int,
         close: int,
     ) -> None:
         self._store = store
-        self._adder = adder
+        self._aggregation = aggregation
         self._forward = forward
         self._late = late
         self._difference = difference
         self._close = close
 
-    def begin(self, raw: bytes, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+    def begin(
+        self, raw: bytes, key: Any, value: Any, timestamp: int, headers: Headers, tells_old: bool
+    ) -> None:
         """Take the record, and look which windows there are from which its own could be made."""
         self._raw, self._key, self._value = raw, key, value
         self._timestamp, self._headers = timestamp, headers
+        self._tells_old = tells_old and self._forward is not None
         store = self._store
         starts = store.key_times.of(raw)
         lowest = max(timestamp - 2 * self._difference, store.found_from)
@@ -172,10 +183,13 @@ class _Addition:
             self._late()
             return
         timestamp = self._timestamp
+        add, initial = self._aggregation.add, self._aggregation.initial
         if entry is None:
-            self._put(start, self._adder(self._key, self._value, None), timestamp)
+            old = initial() if self._tells_old else None
+            self._put(start, add(self._key, self._value, None), timestamp, old)
         else:
-            self._put(start, self._adder(self._key, self._value, entry[0]), max(timestamp, entry[1]))
+            old = deepcopy(entry[0]) if self._tells_old else None
+            self._put(start, add(self._key, self._value, entry[0]), max(timestamp, entry[1]), old)
 
     def _add_right(self, right: Entry | None) -> None:
         """Make the right window, if it is not there and has records: those of a window around the record."""
@@ -183,11 +197,11 @@ class _Addition:
         if right is not None and right[1] > timestamp and not (starts and starts[-1] == timestamp + 1):
             self._put(timestamp + 1, *right)
 
-    def _put(self, start: int, value: Any, timestamp: int) -> None:
+    def _put(self, start: int, value: Any, timestamp: int, old: Any = None) -> None:
         store, raw = self._store, self._raw
         store.newest = max(store.newest, start)
         stored_key = window_key(raw, start)
-        store.update(stored_key, value, timestamp)
+        store.update(stored_key, value, timestamp, self._headers)
         if value is None:
             store.key_times.remove(raw, start)
         else:
@@ -196,4 +210,4 @@ class _Addition:
                 store.recent.setdefault(start, {})[stored_key] = None
         if self._forward is not None:
             window = Window(start, start + self._difference)
-            self._forward(Windowed(self._key, window), value, timestamp, self._headers)
+            self._forward(Windowed(self._key, window), (value, old), timestamp, self._headers)

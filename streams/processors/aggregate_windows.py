@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from streams.processors.aggregate import Adder, addition
+from streams.processors.aggregate import Aggregation, addition, addition_unheard
 from streams.processors.emit import emit_closed, spans_of_time_windows
 from streams.processors.record import Headers, Process
-from streams.processors.table import forward_changes
+from streams.processors.table import OldValues
 from streams.processors.windows import EmitStrategy, TimeWindows, UnlimitedWindows
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import Window, Windowed
@@ -20,28 +20,34 @@ from streams.state.window_key import window_key
 
 
 def aggregate_windows(
-    store_name: str, windows: TimeWindows | UnlimitedWindows, adder: Adder, emit: EmitStrategy
+    store_name: str,
+    windows: TimeWindows | UnlimitedWindows,
+    aggregation: Aggregation,
+    emit: EmitStrategy,
+    old_values: OldValues,
 ) -> Operator:
     """One value per key and window."""
 
     def build(wiring: Wiring) -> Process:
         if isinstance(windows, TimeWindows):
             if emit == "on_window_close":
-                return _on_close(wiring, store_name, windows, adder)
+                return _on_close(wiring, store_name, windows, aggregation)
             if windows.advance_ms == windows.size_ms:
-                return _tumbling(wiring, store_name, windows, adder)
-        return _on_update(wiring, store_name, windows, adder)
+                return _tumbling(wiring, store_name, windows, aggregation, old_values)
+        return _on_update(wiring, store_name, windows, aggregation, old_values)
 
     return build
 
 
-def _tumbling(wiring: Wiring, store_name: str, windows: TimeWindows, adder: Adder) -> Process:
+def _tumbling(
+    wiring: Wiring, store_name: str, windows: TimeWindows, aggregation: Aggregation, old_values: OldValues
+) -> Process:
     """As `_on_update`, of one window per record."""
     size, grace = windows.size_ms, windows.grace_ms
     store = wiring.window_store(store_name)
-    forward, dropped, late = wiring.forward, wiring.metrics.dropped, wiring.metrics.late
-    add, serialize, cached = addition(store, adder), store.spec.key_serde.serialize, store.spec.cached
-    forward_changes(wiring, store)
+    dropped, late = wiring.metrics.dropped, wiring.metrics.late
+    add, serialize = addition(wiring, store, aggregation, old_values), store.spec.key_serde.serialize
+    cached = store.spec.cached
 
     def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if key is None:
@@ -54,21 +60,24 @@ def _tumbling(wiring: Wiring, store_name: str, windows: TimeWindows, adder: Adde
         elif start + size <= store.stream_time - grace:
             late()
             return
-        new, timestamp = add(window_key(serialize(key), start), key, value, timestamp)
-        if not cached:
-            forward(Windowed(key, Window(start, start + size)), new, timestamp, headers)
+        windowed = None if cached else Windowed(key, Window(start, start + size))
+        add(window_key(serialize(key), start), windowed, key, value, timestamp, headers)
 
     return process
 
 
 def _on_update(
-    wiring: Wiring, store_name: str, windows: TimeWindows | UnlimitedWindows, adder: Adder
+    wiring: Wiring,
+    store_name: str,
+    windows: TimeWindows | UnlimitedWindows,
+    aggregation: Aggregation,
+    old_values: OldValues,
 ) -> Process:
     size, grace, starts = windows.size_ms, windows.grace_ms, windows.starts
     store = wiring.window_store(store_name)
-    forward, dropped, late = wiring.forward, wiring.metrics.dropped, wiring.metrics.late
-    add, serialize, cached = addition(store, adder), store.spec.key_serde.serialize, store.spec.cached
-    forward_changes(wiring, store)
+    dropped, late = wiring.metrics.dropped, wiring.metrics.late
+    add, serialize = addition(wiring, store, aggregation, old_values), store.spec.key_serde.serialize
+    cached = store.spec.cached
 
     def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if key is None:
@@ -83,19 +92,17 @@ def _on_update(
                 continue
             if start > store.newest:
                 store.newest = start
-            new, newest = add(window_key(raw, start), key, value, timestamp)
-            if not cached:
-                window = Window(start, min(start + size, FOREVER))
-                forward(Windowed(key, window), new, newest, headers)
+            windowed = None if cached else Windowed(key, Window(start, min(start + size, FOREVER)))
+            add(window_key(raw, start), windowed, key, value, timestamp, headers)
 
     return process
 
 
-def _on_close(wiring: Wiring, store_name: str, windows: TimeWindows, adder: Adder) -> Process:
+def _on_close(wiring: Wiring, store_name: str, windows: TimeWindows, aggregation: Aggregation) -> Process:
     size, grace, starts = windows.size_ms, windows.grace_ms, windows.starts
     store = wiring.window_store(store_name)
     dropped, late = wiring.metrics.dropped, wiring.metrics.late
-    add, serialize = addition(store, adder), store.spec.key_serde.serialize
+    add, serialize = addition_unheard(store, aggregation), store.spec.key_serde.serialize
     emit = emit_closed(wiring, store, spans_of_time_windows(windows))
 
     def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
@@ -112,7 +119,7 @@ def _on_close(wiring: Wiring, store_name: str, windows: TimeWindows, adder: Adde
             if start > store.newest:
                 store.newest = start
             stored_key = window_key(raw, start)
-            add(stored_key, key, value, timestamp)
+            add(stored_key, None, key, value, timestamp, headers)
             store.recent.setdefault(start, {})[stored_key] = None
         emit(close, headers)
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from streams.errors import TopologyError
+from streams.processors.punctuation import PunctuationType
 from streams.processors.record import Headers, Process, Record
 from streams.processors.windows import Duration, milliseconds
-from streams.processors.wiring import Operator, Punctuation, PunctuationType, Wiring
+from streams.processors.wiring import Operator, Wiring
 from streams.state import CachedStore
 
 K = TypeVar("K")
@@ -49,9 +50,10 @@ class ProcessorContext:
         return self._task.wall_clock
 
     @property
-    def record_metadata(self) -> RecordMetadata:
-        """Topic, partition and offset of the record being processed."""
-        return RecordMetadata(self._task.topic, self._task.partition, self._task.offset)
+    def record_metadata(self) -> RecordMetadata | None:
+        """Topic, partition and offset of the record being processed; None in schedules and in `init`."""
+        task = self._task
+        return RecordMetadata(task.topic, task.partition, task.offset) if task.topic else None
 
     def store(self, name: str) -> CachedStore:
         """A store named in ``stores=`` where this node was made."""
@@ -70,21 +72,14 @@ class ProcessorContext:
     def schedule(
         self, interval: Duration, callback: Callable[[int], None], *, on: PunctuationType = "stream_time"
     ) -> Callable[[], None]:
-        """Call ``callback(now)`` every interval of stream time or wall clock; returns what cancels it."""
+        """Call ``callback(now)`` every interval of stream time or wall clock; returns what cancels it.
+
+        Stream time counts from 0, so the first record fires; wall clock from now. A jump fires once.
+        """
         interval_ms = milliseconds(interval)
         if interval_ms <= 0:
             raise ValueError("the interval must be longer than 0")
-        punctuation = Punctuation(interval_ms, on, callback)
-        if on == "wall_clock":
-            punctuation.next_at = self._task.wall_clock + interval_ms
-        punctuations = self._task.punctuations
-        punctuations.append(punctuation)
-
-        def cancel() -> None:
-            if punctuation in punctuations:
-                punctuations.remove(punctuation)
-
-        return cancel
+        return self._task.schedule(interval_ms, callback, on).cancel
 
 
 class Processor(ABC, Generic[K, V]):
@@ -108,13 +103,15 @@ def run_processor(supplier: Callable[[], Processor[Any, Any]]) -> Operator:
     """A node that runs what the supplier makes."""
 
     def build(wiring: Wiring) -> Process:
-        processor = supplier()
-        processor.init(ProcessorContext(wiring))
-        wiring.task.closers.append(processor.close)
+        processor, task = supplier(), wiring.task
+        task.starters.append(lambda: processor.init(ProcessorContext(wiring)))
+        task.closers.append(processor.close)
         process_record = processor.process
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            before, task.timestamp = task.timestamp, timestamp
             process_record(Record(key, value, timestamp, headers))
+            task.timestamp = before
 
         return process
 

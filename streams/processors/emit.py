@@ -40,7 +40,7 @@ def emit_closed(wiring: Wiring, store: TimedStore, spans: Spans) -> Emit:
         for key in store.closed(max(span[0], store.emitted_from), span[1]):
             entry = lookup(key)
             if entry is not None:
-                forward(decode(key), entry[0], entry[1], headers)
+                forward(decode(key), (entry[0], None), entry[1], headers)
 
     return emit
 

@@ -133,11 +133,13 @@ def pass_through() -> Operator:
     return lambda wiring: wiring.forward
 
 
-def drop_null_keys() -> Operator:
-    """Drop null keys before a repartition topic: of what may follow only a left join takes them."""
+def drop_null_keys(*, unless: Callable[[], bool]) -> Operator:
+    """Drop null keys before a repartition topic, ``unless`` something behind it takes them."""
 
     def build(wiring: Wiring) -> Process:
         forward, dropped = wiring.forward, wiring.metrics.dropped
+        if unless():
+            return forward
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if key is None:

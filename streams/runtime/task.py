@@ -18,7 +18,8 @@ from streams.config import ExceptionHandler, log_and_fail
 from streams.errors import ProcessingError, StreamsError
 from streams.graph import SourceNode
 from streams.processors.metrics import NodeMetrics
-from streams.processors.wiring import PunctuationType, TaskState
+from streams.processors.punctuation import PunctuationQueue
+from streams.processors.wiring import TaskState
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.queue import InputQueue
 from streams.state import CachedStore, Pending, TimedStore
@@ -168,13 +169,13 @@ class Task:
         ):
             queue, bound = choice
             try:
-                done += queue.run(state, bound, 1 if state.punctuations else RUN_LIMIT)
+                done += queue.run(state, bound, 1 if state.by_stream_time else RUN_LIMIT)
             except StreamsError:
                 raise
             except Exception as error:
                 raise self._blamed(error) from error
-            if state.punctuations:
-                self._punctuate("stream_time", state.stream_time)
+            if state.by_stream_time:
+                self._punctuate(state.by_stream_time, state.stream_time)
             state.wall_clock = self._clock()
             if deadline is not None and state.wall_clock >= deadline:
                 break
@@ -226,15 +227,13 @@ class Task:
     def punctuate(self) -> None:
         """Fire what is due by wall clock."""
         self._state.wall_clock = self._clock()
-        self._punctuate("wall_clock", self._state.wall_clock)
+        self._punctuate(self._state.by_wall_clock, self._state.wall_clock)
 
-    def _punctuate(self, kind: PunctuationType, now: int) -> None:
-        if now < 0:
-            return
-        for punctuation in list(self._state.punctuations):
-            if punctuation.kind == kind and punctuation.is_due(now):
-                with self._during("a schedule"):
-                    punctuation.callback(now)
+    def _punctuate(self, punctuations: PunctuationQueue, now: int) -> None:
+        for callback in punctuations.due(now):
+            self._state.begin_punctuation(now)
+            with self._during("a schedule"):
+                callback(now)
 
     def _blamed(self, error: Exception, during: str = "") -> ProcessingError:
         state, node = self._state, self._program.node_that_raised(error)

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+from logd.records import Headers
 from streams.errors import SerializationError
 from streams.state.spec import StoreSpec
 
@@ -24,6 +25,9 @@ Serialized = tuple[bytes | None, int]
 """A value's bytes (None: deleted) and its timestamp."""
 Load = Callable[[bytes], Serialized | None]
 """From a key to what the backend has of it."""
+
+FORGOTTEN_MAX = 1000
+"""So many keys that were forgotten, and as many as there are others, stay among those that changed."""
 
 _UNKNOWN: Any = object()
 
@@ -59,12 +63,28 @@ class Codec:
 
 
 class Entries(ABC):
-    """Entries by key; `dirty` has the keys changed since the last flush, in the order of the changes."""
+    """Entries by key.
+
+    `dirty`: the keys changed since the last flush, in the order of their last changes, each with the headers
+    of the record that it came by. `first_changed`: the same keys in the order of their first changes.
+    """
 
     def __init__(self, codec: Codec, load: Load) -> None:
         self.codec = codec
-        self.dirty: dict[bytes, None] = {}
+        self.dirty: dict[bytes, Headers] = {}
+        self.first_changed: list[bytes] = []
         self._load = load
+
+    def take_dirty(self) -> dict[bytes, Headers]:
+        """The dirty keys, which are none from now on; `flush` each."""
+        dirty, self.dirty, self.first_changed = self.dirty, {}, []
+        return dirty
+
+    def _mark(self, key: bytes, headers: Headers) -> None:
+        """Note a change. The last one decides a key's place in the order, as in Kafka's cache."""
+        if self.dirty.pop(key, None) is None:
+            self.first_changed.append(key)
+        self.dirty[key] = headers
 
     @abstractmethod
     def lookup(self, key: bytes) -> Entry | None:
@@ -75,11 +95,11 @@ class Entries(ABC):
         """As `lookup`, for a caller who may `give_back` the value."""
 
     @abstractmethod
-    def put(self, key: bytes, value: Any, timestamp: int) -> None:
+    def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         """Set a key (value None deletes it). Changing the value in place afterwards changes nothing here."""
 
     @abstractmethod
-    def give_back(self, key: bytes, value: Any, timestamp: int) -> None:
+    def give_back(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         """Set a key to the object borrowed, changed in place; nobody else may hold it or a part of it."""
 
     @abstractmethod
@@ -90,9 +110,11 @@ class Entries(ABC):
     def set_absent(self, key: bytes) -> None:
         """Have a key deleted without making it dirty."""
 
-    @abstractmethod
     def forget(self, key: bytes) -> None:
-        """Undo all that was done to a key, which the backend does not have, since the last flush."""
+        """Undo all that was done since the last flush to a key that was absent then."""
+        self.dirty.pop(key, None)
+        if len(self.first_changed) > 2 * len(self.dirty) + FORGOTTEN_MAX:
+            self.first_changed = list(self.dirty)
 
     @abstractmethod
     def clear(self) -> None:
@@ -121,9 +143,12 @@ class ValueEntries(Entries):
 
     borrow = lookup
 
-    def put(self, key: bytes, value: Any, timestamp: int) -> None:
+    def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         self._entries[key] = (value, timestamp)
-        self.dirty[key] = None
+        dirty = self.dirty  # as `_mark`, without the call: this is once per record
+        if dirty.pop(key, None) is None:
+            self.first_changed.append(key)
+        dirty[key] = headers
 
     give_back = put
 
@@ -136,7 +161,7 @@ class ValueEntries(Entries):
 
     def forget(self, key: bytes) -> None:
         self._entries.pop(key, None)
-        self.dirty.pop(key, None)
+        super().forget(key)
 
     def clear(self) -> None:
         self._entries.clear()
@@ -166,14 +191,14 @@ class SerializedEntries(Entries):
     def borrow(self, key: bytes) -> Entry | None:
         return self._given_back.get(key) or self.lookup(key)
 
-    def put(self, key: bytes, value: Any, timestamp: int) -> None:
+    def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         self._entries[key] = (None if value is None else self.codec.encode(key, value), timestamp)
         self._given_back.pop(key, None)
-        self.dirty[key] = None
+        self._mark(key, headers)
 
-    def give_back(self, key: bytes, value: Any, timestamp: int) -> None:
+    def give_back(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         self._given_back[key] = (value, timestamp)
-        self.dirty[key] = None
+        self._mark(key, headers)
 
     def _serialize(self, key: bytes) -> Any:
         """Keep the bytes of a value that was given back instead of it; returns the value."""
@@ -195,7 +220,7 @@ class SerializedEntries(Entries):
     def forget(self, key: bytes) -> None:
         self._given_back.pop(key, None)
         self._entries.pop(key, None)
-        self.dirty.pop(key, None)
+        super().forget(key)
 
     def clear(self) -> None:
         self._entries.clear()

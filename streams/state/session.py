@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
+from logd.records import Headers
 from streams.serdes import Window, Windowed
 from streams.serdes.windowed import FOREVER
 from streams.state.backend import Backend
@@ -43,7 +44,7 @@ class SessionStore(TimedStore, Generic[K, V]):
         return value
 
     def find_sessions(self, key: K, earliest_end: int, latest_start: int) -> Iterator[tuple[Window, V]]:
-        """A key's sessions that end at ``earliest_end`` ms or later and start at ``latest_start`` or before."""
+        """A key's sessions that end at ``earliest_end`` ms or later and start at ``latest_start`` at most."""
         raw = self.spec.key_serde.serialize(key)
         for end, start in self.find(raw, earliest_end, latest_start):
             entry = self.lookup(session_key(raw, start, end))
@@ -98,7 +99,7 @@ class SessionStore(TimedStore, Generic[K, V]):
             if self.spec.by_time:
                 self.recent.setdefault(end, {})[key] = None
 
-    def take_out(self, raw: bytes, start: int, end: int) -> None:
+    def take_out(self, raw: bytes, start: int, end: int, headers: Headers = ()) -> None:
         """Delete a session."""
         self.newest = max(self.newest, end)
         self.key_times.of(raw)
@@ -109,7 +110,7 @@ class SessionStore(TimedStore, Generic[K, V]):
             self._entries.forget(key)
             self._changed = None
         else:
-            self.update(key, None, end)
+            self.update(key, None, end, headers)
 
     def drain(self) -> None:
         self._undrained.clear()

@@ -15,7 +15,7 @@ from streams.graph import ProcessorNode, SinkNode, SourceNode
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Headers, Process, fan_out
 from streams.processors.wiring import TaskState, Wiring
-from streams.state import CachedStore
+from streams.state import CachedStore, KeyValueStore
 from streams.topology.subtopology import Subtopology
 
 log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ def wire(
     built: dict[str, Process] = {}
     for node in reversed(subtopology.nodes):
         children = {name: built[name] for name in node.children}
-        forward = fan_out([built[name] for name in node.children])  # a stream merged with itself: twice
+        forward = fan_out([built[name] for name in node.children])
         if isinstance(node, SinkNode):
             built[node.name] = _sink(node, output[node.topic], metrics[node.name], on_bad_record)
         elif isinstance(node, ProcessorNode):
@@ -81,8 +81,20 @@ def wire(
             built[node.name] = process if process is forward else _named(process, node.name)
         else:
             built[node.name] = forward
+    _start(state, stores)
     heads = {source.name: built[source.name] for source in subtopology.sources}
     return Program(heads, output, metrics, dict(stores), state)
+
+
+def _start(state: TaskState, stores: Mapping[str, CachedStore]) -> None:
+    """Let the processors of the user's begin, parents first: what one sends then is taken below."""
+    for store in stores.values():
+        if isinstance(store, KeyValueStore):
+            store.now = lambda: state.timestamp
+    state.starters.reverse()  # children were built first
+    state.closers.reverse()
+    for start in state.starters:
+        start()
 
 
 def _named(process: Process, node: str) -> Process:

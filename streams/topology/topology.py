@@ -15,9 +15,9 @@ class Topology:
     """Nodes, stores and sub-topologies; nothing in it changes any more."""
 
     def __init__(self, graph: Graph) -> None:
-        self.nodes: Mapping[str, Node] = dict(graph.nodes)
+        self.nodes: Mapping[str, Node] = graph.in_build_order()
         self.copartitions: tuple[frozenset[str], ...] = tuple(graph.copartitions)
-        self.subtopologies: tuple[Subtopology, ...] = subtopologies_of(graph)
+        self.subtopologies: tuple[Subtopology, ...] = subtopologies_of(self.nodes)
         used = {name for subtopology in self.subtopologies for name in subtopology.stores}
         self.stores: Mapping[str, StoreSpec] = {name: s for name, s in graph.stores.items() if name in used}
         self._check(graph)

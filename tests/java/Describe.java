@@ -16,6 +16,7 @@ import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
@@ -23,6 +24,9 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.WindowStore;
 
 public class Describe {
@@ -40,6 +44,9 @@ public class Describe {
         PROGRAMS.put("join-repartition", Describe::joinRepartition);
         PROGRAMS.put("shared-group", Describe::sharedGroup);
         PROGRAMS.put("named", Describe::named);
+        PROGRAMS.put("names-cost-numbers", Describe::namesCostNumbers);
+        PROGRAMS.put("shared-joins", Describe::sharedJoins);
+        PROGRAMS.put("shared-windows", Describe::sharedWindows);
     }
 
     /** All programs, each behind a line with its name. */
@@ -132,5 +139,44 @@ public class Describe {
             .count(Named.as("counter"), Materialized.as("counts"))
             .toStream(Named.as("back"))
             .to("out", Produced.as("sink"));
+    }
+
+    private static void namesCostNumbers(StreamsBuilder b) {
+        KStream<String, String> stream = b.<String, String>stream("in", Consumed.as("S"))
+            .filter((k, v) -> true, Named.as("F"))
+            .<String, String>process(Nothing::new, Named.as("P"));
+        stream.mapValues(v -> v, Named.as("V"))
+            .groupByKey()
+            .count(Materialized.<String, Long, KeyValueStore<Bytes, byte[]>>with(null, null).withCachingDisabled());
+        KTable<String, String> table = b.<String, String>table("t", Consumed.as("T"))
+            .filter((k, v) -> true, Named.as("TF"))
+            .toStream((k, v) -> k, Named.as("TS"))
+            .toTable();
+        stream.merge(stream, Named.as("M"))
+            .join(table, (x, y) -> x, Joined.as("J"))
+            .to("out", Produced.as("O"));
+        stream.toTable(Named.as("TT")).toStream().to("end");
+    }
+
+    private static void sharedJoins(StreamsBuilder b) {
+        KTable<String, String> table = b.table("t");
+        KStream<String, String> stream = b.<String, String>stream("in").selectKey((k, v) -> v, Named.as("N"));
+        stream.join(table, (x, y) -> x).to("a");
+        stream.leftJoin(table, (x, y) -> x).to("b");
+        stream.join(table, (x, y) -> x, Joined.as("J")).to("c");
+        stream.join(table, (x, y) -> x).to("d");
+    }
+
+    private static void sharedWindows(StreamsBuilder b) {
+        KGroupedStream<String, String> grouped = b.<String, String>stream("in").groupBy((k, v) -> v, Grouped.as("G"));
+        grouped.windowedBy(TimeWindows.ofSizeWithNoGrace(Duration.ofMillis(10))).count().toStream().to("a");
+        b.<String, String>stream("other").groupByKey().count().toStream().to("b");
+        grouped.windowedBy(TimeWindows.ofSizeWithNoGrace(Duration.ofMillis(20))).count().toStream().to("c");
+        grouped.count(Materialized.as("S")).toStream().to("d");
+    }
+
+    private static class Nothing implements Processor<String, String, String, String> {
+        @Override
+        public void process(Record<String, String> record) { }
     }
 }

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from streams import Grouped, Materialized, StreamsBuilder, TimeWindows
+from streams import Grouped, Materialized, Processor, StreamsBuilder, TimeWindows
 from streams.serdes import TimeWindowed
 from tests.support import java
 
@@ -100,6 +100,33 @@ def named(b: StreamsBuilder) -> None:
     kept = b.stream("in", name="source").filter(true, name="keep")
     counts = kept.group_by(lambda k, v: v, Grouped(name="by-value")).count(name="counter", store="counts")
     counts.to_stream(name="back").to("out", name="sink")
+
+
+@program("names-cost-numbers")
+def names_cost_numbers(b: StreamsBuilder) -> None:
+    stream = b.stream("in", name="S").filter(true, name="F").process(Processor, name="P")
+    stream.map_values(str, name="V").group_by_key().count(store=Materialized(caching=False))
+    table = b.table("t", name="T").filter(true, name="TF").to_stream(lambda k, v: k, name="TS").to_table()
+    stream.merge(stream, name="M").join(table, lambda x, y: x, name="J").to("out", name="O")
+    stream.to_table(name="TT").to_stream().to("end")
+
+
+@program("shared-joins")
+def shared_joins(b: StreamsBuilder) -> None:
+    table, stream = b.table("t"), b.stream("in").select_key(lambda k, v: v, name="N")
+    stream.join(table, lambda x, y: x).to("a")
+    stream.left_join(table, lambda x, y: x).to("b")
+    stream.join(table, lambda x, y: x, name="J").to("c")
+    stream.join(table, lambda x, y: x).to("d")
+
+
+@program("shared-windows")
+def shared_windows(b: StreamsBuilder) -> None:
+    grouped = b.stream("in").group_by(lambda k, v: v, name="G")
+    grouped.windowed_by(TimeWindows(10)).count().to_stream().to("a")
+    b.stream("other").group_by_key().count().to_stream().to("b")
+    grouped.windowed_by(TimeWindows(20)).count().to_stream().to("c")
+    grouped.count(store="S").to_stream().to("d")
 
 
 @java.needs_jar("kafka-streams")

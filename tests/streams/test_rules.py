@@ -1,7 +1,7 @@
 """The rules of streams held to Kafka's own: scripts in golden/rules, with what its TopologyTestDriver wrote.
 
 tests/java/Rules.java plays them and says how they read; with REWRITE=1 in the environment they are written
-anew. Where ours differs, `DIFFERENCES` names it.
+anew.
 """
 
 from __future__ import annotations
@@ -101,16 +101,6 @@ def steps(script: str) -> Iterator[Step]:
     return iter(found)
 
 
-DIFFERENCES: dict[tuple[str, str], list[str]] = {
-    # Kafka's schedule by stream time fires by the first record; ours only begins with it.
-    ("punctuation", "pipe in a 1 4"): [],
-    # Kafka's schedule by wall clock goes on from its own times; ours from when it fired last.
-    ("punctuation", "wall 50"): [],
-    ("punctuation", "wall 1"): ["-> wall 7 1153"],
-}
-"""By program and step, the records ours writes where Kafka writes others."""
-
-
 def played(driver: TopologyTestDriver, line: str) -> list[str]:
     """The records ours writes by a step."""
     match line.split(" "):
@@ -135,8 +125,7 @@ def test_ours_are_kafkas(name: str) -> None:
     PROGRAMS[name](builder)
     with TopologyTestDriver(builder, start=START) as driver:
         for line, wrote in steps((RULES / f"{name}.txt").read_text()):
-            assert DIFFERENCES.get((name, line)) != wrote, f"{line} is no difference any more"
-            assert played(driver, line) == DIFFERENCES.get((name, line), wrote), line
+            assert played(driver, line) == wrote, line
 
 
 @java.needs_jar("kafka-streams-test-utils")

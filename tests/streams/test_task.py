@@ -202,13 +202,11 @@ def test_an_error_in_a_schedule_or_a_processor_names_the_node() -> None:
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream("a").process(Failing, name="failing").map_values(lambda v: 1 // 0, name="below")
     task, _ = make(builder)
-    give(task, A, 3)
-    task.process()
-    give(task, A, 7, first=1)
-    with pytest.raises(ProcessingError, match="record a-0 offset 1, node failing: ValueError: seven"):
+    give(task, A, 7)
+    with pytest.raises(ProcessingError, match="record a-0 offset 0, node failing: ValueError: seven"):
         task.process()
     task, _ = make(builder)
-    give(task, A, 3, 15)
+    give(task, A, 3)
     with pytest.raises(ProcessingError, match="a schedule, node below: ZeroDivisionError"):
         task.process()
 

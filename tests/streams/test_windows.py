@@ -7,7 +7,9 @@ anew. Scripts of random records are played by both, too.
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from streams import (
     Windowed,
 )
 from streams.testing import TopologyTestDriver
-from tests.support import java
+from tests.support import depth, java
 
 GOLDEN = Path(__file__).parent / "golden" / "windows"
 START = 3
@@ -118,3 +120,59 @@ def test_kafkas_are_these(tmp_path: Path) -> None:
         for name, script in wrote.items():
             (GOLDEN / f"{name}.txt").write_text(script)
     assert wrote == {path.stem: path.read_text() for path in paths}
+
+
+def random_script(number: int) -> str:
+    """One kind of windows, and records whose times go up and down, now and then far up."""
+    dice = random.Random(number)
+    size = dice.choice([1, 5, 10, 30])
+    kind, span = dice.choice(
+        [
+            ("tumbling", f"size={size}"),
+            ("hopping", f"size={size} advance={dice.randint(1, size)}"),
+            ("sliding", f"diff={size}"),
+            ("session", f"gap={dice.choice([0, size])}"),
+            ("session", f"gap={dice.choice([0, size])}"),
+            ("unlimited", f"start={dice.choice([0, 50])}"),
+        ]
+    )
+    grace = dice.choice([0, 0, size // 2, 3 * size])
+    emit = "update" if kind == "unlimited" else dice.choice(["update", "update", "close"])
+    lines = [
+        f"windows {kind} {span} grace={grace} op={dice.choice(['count', 'reduce', 'aggregate'])} "
+        f"cached={dice.choice(['true', 'false'])} emit={emit} interval={dice.choice([0, 0, 20])}"
+    ]
+    time = dice.choice([0, 0, 1000])
+    for step in range(dice.randint(5, 60)):
+        time += dice.choice([0, 1, 1, size // 2, size, size, 2 * size, 5 * size])
+        if dice.random() < 0.03:
+            time += dice.choice([100, 70_000, 200_000])
+        at = max(0, time - dice.choice([0, 0, 0, 1, size // 2, size, dice.randint(0, 4 * size + grace)]))
+        key, value = dice.choice(["a", "a", "b", "-" if dice.random() < 0.2 else "c"]), f"v{step}"
+        lines.append(f"pipe {key} {'-' if dice.random() < 0.04 else value} {at}")
+        if dice.random() < 0.1:
+            lines.append(f"wall {dice.choice([1, 10, 25])}")
+    return "\n".join(lines) + "\n"
+
+
+RANDOM_SCRIPTS = 120
+
+
+@java.needs_jar("kafka-streams-test-utils")
+def test_ours_do_with_random_records_what_kafkas_do(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    paths = [tmp_path / "scripts" / f"{number}.txt" for number in range(depth.times(RANDOM_SCRIPTS))]
+    for number, path in enumerate(paths):
+        path.write_text(random_script(number))
+    theirs = java.run_sections("Windows", str(tmp_path / "state"), *map(str, paths))
+    differ = [path.stem for path in paths if list(played(path.read_text())) != theirs[path.stem].splitlines()]
+    assert not differ, "\n".join(told_apart(theirs[differ[0]]))
+
+
+def told_apart(theirs: str) -> Iterator[str]:
+    """Kafka's script up to the first step in which ours writes something else, and what that is."""
+    for ours, line in zip_longest(played(theirs), theirs.splitlines()):
+        yield line or ""
+        if ours != line:
+            yield f"ours: {ours}"
+            return
