@@ -80,6 +80,10 @@ def aggregated(grouped: KGroupedStream[str, str], want: dict[str, str]) -> KTabl
     return table
 
 
+def read(word: str) -> str | None:
+    return None if word == "-" else word
+
+
 def named(key: Windowed[str]) -> str:
     return f"{key.key}@{key.window.start}-{key.window.end}"
 
@@ -97,8 +101,8 @@ def played(script: str) -> Iterator[str]:
             yield line
             match line.split(" "):
                 case ["pipe", key, value, timestamp]:
-                    key, value = (None if word == "-" else word for word in (key, value))
-                    driver.input_topic("in").pipe_input(key, value, int(timestamp))
+                    records = driver.input_topic("in")
+                    records.pipe_input(read(key), read(value), int(timestamp))
                 case ["wall", by]:
                     driver.advance_wall_clock(int(by))
             for record in driver.output_topic("out").read_all():
