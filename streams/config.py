@@ -50,6 +50,9 @@ class StreamsConfig:
     given, every 30 s, and with ``exactly_once_v2`` every 100 ms."""
     transaction_timeout_ms: int = 10_000
     """After this long the coordinator aborts a transaction; one that is open for half of it is committed."""
+    emit_interval_ms_kstreams_windowed_aggregation: int = 1_000
+    """How often windows that closed are looked for, where they are emitted then. Kafka's key has underscores
+    around it: ``__emit.interval.ms.kstreams.windowed.aggregation__``."""
     statestore_cache_max_bytes: int = 64 * 1024 * 1024
     """About how much memory the stores' caches take, all tasks together; more forces an early commit."""
     auto_offset_reset: Literal["earliest", "latest", "none"] = "earliest"
@@ -250,6 +253,7 @@ PRODUCER_KEYS = frozenset(("compression.type", "max.request.size", "transaction.
 _LEAST = {
     "commit_interval_ms": 0,
     "emit_interval_ms_kstreams_outer_join_spurious_results_fix": 0,
+    "emit_interval_ms_kstreams_windowed_aggregation": 0,
     "statestore_cache_max_bytes": 0,
     "max_task_idle_ms": -1,
     "replication_factor": -1,

@@ -24,7 +24,7 @@ from streams.processors.record import Headers, Record
 from streams.processors.windows import Duration, milliseconds
 from streams.runtime.task import Task, TaskId
 from streams.serdes import Serde, SerdeLike, serde_for
-from streams.state import CachedStore, KeyValueStore, WindowStore, open_store
+from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore, open_store
 from streams.topology import Handlers, Row, Subtopology, Topology
 
 Time = datetime | int
@@ -36,7 +36,12 @@ def _ms(time: Time) -> int:
 
 
 class TopologyTestDriver:
-    """Runs a topology without a broker. Use it as a context manager, or `close` it."""
+    """Runs a topology without a broker. Use it as a context manager, or `close` it.
+
+    ``start``: the wall clock. ``emit_interval``: how often windows that closed are emitted, by the wall
+    clock, and ``outer_join_emit_interval_ms`` what met nothing in joins of streams; with each record unless
+    given.
+    """
 
     def __init__(
         self,
@@ -44,6 +49,7 @@ class TopologyTestDriver:
         *,
         start: Time = 0,
         handlers: Handlers | None = None,
+        emit_interval: Duration = 0,
         outer_join_emit_interval_ms: int = 0,
     ) -> None:
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
@@ -63,6 +69,7 @@ class TopologyTestDriver:
             max_idle_ms=-1,
             handlers=handlers,
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
+            emit_interval_ms=milliseconds(emit_interval),
         )
         for source in everything.sources:
             for topic in source.topics:
@@ -183,6 +190,12 @@ class TopologyTestDriver:
         """A window store by name."""
         store = self.store(name)
         assert isinstance(store, WindowStore)
+        return store
+
+    def session_store(self, name: str) -> SessionStore[Any, Any]:
+        """A session store by name."""
+        store = self.store(name)
+        assert isinstance(store, SessionStore)
         return store
 
     def metrics(self) -> Mapping[str, NodeMetrics]:

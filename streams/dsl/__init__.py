@@ -9,6 +9,7 @@ from streams.dsl.nouns import (
     KGroupedTable,
     KStream,
     KTable,
+    SessionWindowedKStream,
     TimeWindowedKStream,
 )
 from streams.dsl.options import (
@@ -36,6 +37,7 @@ __all__ = [
     "Printed",
     "Produced",
     "Repartitioned",
+    "SessionWindowedKStream",
     "StreamJoined",
     "StreamsBuilder",
     "Suppressed",

@@ -155,6 +155,7 @@ class TaskOpener:
             outer_join_emit_interval_ms=(
                 self._config.emit_interval_ms_kstreams_outer_join_spurious_results_fix
             ),
+            emit_interval_ms=self._config.emit_interval_ms_kstreams_windowed_aggregation,
         )
         ends = await self._ends(inputs)
         positions = {tp: committed[tp] for tp in cut.positions if _may_be_there(committed[tp], ends[tp])}
