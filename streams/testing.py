@@ -25,7 +25,7 @@ from streams.processors.windows import Duration, milliseconds
 from streams.runtime.task import Task, TaskId
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore, open_store
-from streams.topology import Row, Subtopology, Topology
+from streams.topology import Handlers, Row, Subtopology, Topology
 
 Time = datetime | int
 """An aware datetime, or ms since the epoch."""
@@ -38,12 +38,18 @@ def _ms(time: Time) -> int:
 class TopologyTestDriver:
     """Runs a topology without a broker. Use it as a context manager, or `close` it.
 
-    ``start``: the wall clock. ``emit_interval``: how often windows that closed are emitted, by the wall
-    clock; with each record unless given.
+    ``start``: the wall clock. ``windowed_emit_interval_ms``: how often windows that closed are emitted, by
+    the wall clock; with each record unless given.
     """
 
     def __init__(
-        self, topology: Topology | StreamsBuilder, *, start: Time = 0, emit_interval: Duration = 0
+        self,
+        topology: Topology | StreamsBuilder,
+        *,
+        start: Time = 0,
+        handlers: Handlers | None = None,
+        outer_join_emit_interval_ms: int = 0,
+        windowed_emit_interval_ms: int = 0,
     ) -> None:
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
         self._now = _ms(start)
@@ -60,7 +66,9 @@ class TopologyTestDriver:
             stores,
             clock=lambda: self._now,
             max_idle_ms=-1,
-            emit_interval_ms=milliseconds(emit_interval),
+            windowed_emit_interval_ms=windowed_emit_interval_ms,
+            handlers=handlers,
+            outer_join_emit_interval_ms=outer_join_emit_interval_ms,
         )
         for source in everything.sources:
             for topic in source.topics:
@@ -89,7 +97,11 @@ class TopologyTestDriver:
             if isinstance(node, SinkNode) and node.topic == topic:
                 key = serde_for(key_serde) or node.key_serde
                 return TestOutputTopic(self, topic, key, serde_for(value_serde) or node.value_serde)
-        raise KeyError(topic)
+        # A topic that a sink chooses, or of dead letters: nothing in the topology names its serdes.
+        keys, values = serde_for(key_serde), serde_for(value_serde)
+        if keys is None or values is None:
+            raise KeyError(f"no sink names topic {topic!r}: give key_serde= and value_serde=")
+        return TestOutputTopic(self, topic, keys, values)
 
     def pipe(
         self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers = ()
@@ -133,7 +145,8 @@ class TopologyTestDriver:
         self._task.written(flush, {})
 
     def _pass_on(self) -> None:
-        for topic, rows in self._task.take_output().items():
+        placed = ((topic, rows) for (topic, _), rows in self._task.take_placed_output().items())
+        for topic, rows in [*self._task.take_output().items(), *placed]:
             self._output.setdefault(topic, deque()).extend(rows)
             if topic in self._waiting:
                 for row in rows:

@@ -94,7 +94,14 @@ class Grouping:
         old_values = always_told()
         operator = self._operator(store_name, aggregation, old_values)
         parent, spec = self._repartitioned(spec), self._kept(spec)
-        table = put_in_store(parent, node, spec, lambda store: operator, old_values=old_values)
+        table = put_in_store(
+            parent,
+            node,
+            spec,
+            lambda store: operator,
+            old_values=old_values,
+            grace_ms=None if self._windows is None else self._windows.closing_ms,
+        )
         key_serde = self._windowed_serde(spec.key_serde)
         return replace(table, stream=replace(table.stream, key_serde=key_serde))
 

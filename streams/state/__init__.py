@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from streams.errors import StateError
 from streams.state.backend import Backend, MemoryBackend
 from streams.state.cache import CachedStore, Pending
 from streams.state.entries import Entry
+from streams.state.join_window import JoinWindowStore
 from streams.state.key_value import KeyValueStore
+from streams.state.outer_join import OuterJoinStore
 from streams.state.segments import layout_of, segment_ms_for
 from streams.state.session import SessionStore
 from streams.state.spec import StoreKind, StoreSpec
 from streams.state.timed import TimedStore
 from streams.state.window import WindowStore
+
+_STORES: dict[StoreKind, Callable[[StoreSpec, Backend], CachedStore]] = {
+    "key_value": KeyValueStore,
+    "window": WindowStore,
+    "session": SessionStore,
+    "join_window": JoinWindowStore,
+    "outer_join": OuterJoinStore,
+}
+_SEGMENTED = ("window", "session", "join_window")
 
 
 def check_installed(specs: Iterable[StoreSpec]) -> None:
@@ -42,18 +53,11 @@ def open_store(spec: StoreSpec, folder: Path | None) -> CachedStore:
         backend = RocksBackend(folder / spec.name, layout=layout)
     else:
         backend = MemoryBackend()
-    return _KINDS[spec.kind](spec, backend)
-
-
-_KINDS: Mapping[StoreKind, Callable[[StoreSpec, Backend], CachedStore]] = {
-    "key_value": KeyValueStore,
-    "window": WindowStore,
-    "session": SessionStore,
-}
+    return _STORES[spec.kind](spec, backend)
 
 
 def _layout(spec: StoreSpec) -> bytes:
-    if spec.kind == "key_value":
+    if spec.kind not in _SEGMENTED:
         return b""
     segment_ms = segment_ms_for(spec.retention_ms)
     return layout_of(segment_ms, sessions=spec.kind == "session", by_time=spec.by_time)
@@ -63,8 +67,10 @@ __all__ = [
     "Backend",
     "CachedStore",
     "Entry",
+    "JoinWindowStore",
     "KeyValueStore",
     "MemoryBackend",
+    "OuterJoinStore",
     "Pending",
     "SessionStore",
     "StoreKind",

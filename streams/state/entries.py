@@ -117,8 +117,8 @@ class Entries(ABC):
             self.first_changed = list(self.dirty)
 
     @abstractmethod
-    def clear(self) -> None:
-        """Forget all entries."""
+    def keep_dirty(self) -> None:
+        """Forget all entries but those that are dirty."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -163,8 +163,9 @@ class ValueEntries(Entries):
         self._entries.pop(key, None)
         super().forget(key)
 
-    def clear(self) -> None:
-        self._entries.clear()
+    def keep_dirty(self) -> None:
+        entries = self._entries
+        self._entries = {key: entries[key] for key in self.dirty}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -222,9 +223,10 @@ class SerializedEntries(Entries):
         self._entries.pop(key, None)
         super().forget(key)
 
-    def clear(self) -> None:
-        self._entries.clear()
-        self._given_back.clear()
+    def keep_dirty(self) -> None:
+        # What was given back is dirty, and was borrowed before, so its key is among the entries.
+        entries = self._entries
+        self._entries = {key: entries[key] for key in self.dirty}
 
     def __len__(self) -> int:
         return len(self._entries)  # it was borrowed before, so its key is there
