@@ -252,8 +252,8 @@ PRODUCER_KEYS = frozenset(("compression.type", "max.request.size", "transaction.
 
 _LEAST = {
     "commit_interval_ms": 0,
-    "emit_interval_ms_kstreams_outer_join_spurious_results_fix": 0,
     "emit_interval_ms_kstreams_windowed_aggregation": 0,
+    "emit_interval_ms_kstreams_outer_join_spurious_results_fix": 0,
     "statestore_cache_max_bytes": 0,
     "max_task_idle_ms": -1,
     "replication_factor": -1,

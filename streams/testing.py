@@ -38,9 +38,8 @@ def _ms(time: Time) -> int:
 class TopologyTestDriver:
     """Runs a topology without a broker. Use it as a context manager, or `close` it.
 
-    ``start``: the wall clock. ``emit_interval``: how often windows that closed are emitted, by the wall
-    clock, and ``outer_join_emit_interval_ms`` what met nothing in joins of streams; with each record unless
-    given.
+    ``start``: the wall clock. ``windowed_emit_interval_ms``: how often windows that closed are emitted, by
+    the wall clock; with each record unless given.
     """
 
     def __init__(
@@ -49,8 +48,8 @@ class TopologyTestDriver:
         *,
         start: Time = 0,
         handlers: Handlers | None = None,
-        emit_interval: Duration = 0,
         outer_join_emit_interval_ms: int = 0,
+        windowed_emit_interval_ms: int = 0,
     ) -> None:
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
         self._now = _ms(start)
@@ -67,9 +66,9 @@ class TopologyTestDriver:
             stores,
             clock=lambda: self._now,
             max_idle_ms=-1,
+            windowed_emit_interval_ms=windowed_emit_interval_ms,
             handlers=handlers,
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
-            emit_interval_ms=milliseconds(emit_interval),
         )
         for source in everything.sources:
             for topic in source.topics:

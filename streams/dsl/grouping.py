@@ -100,7 +100,7 @@ class Grouping:
             spec,
             lambda store: operator,
             old_values=old_values,
-            grace_ms=self._closed_after_ms,
+            grace_ms=None if self._windows is None else self._windows.closing_ms,
         )
         key_serde = self._windowed_serde(spec.key_serde)
         return replace(table, stream=replace(table.stream, key_serde=key_serde))
@@ -115,19 +115,6 @@ class Grouping:
                 return aggregate_sliding(store_name, self._windows, aggregation, self._emit, old_values)
             case _:
                 return aggregate_windows(store_name, self._windows, aggregation, self._emit, old_values)
-
-    @property
-    def _closed_after_ms(self) -> int | None:
-        """How long after its end a window may still change, ms; None without windows."""
-        match self._windows:
-            case None:
-                return None
-            case SessionWindows():
-                return self._windows.retention_ms
-            case UnlimitedWindows():
-                return 0
-            case _:
-                return self._windows.grace_ms
 
     def _windowed_serde(self, key_serde: Serde[Any]) -> Serde[Any]:
         match self._windows:

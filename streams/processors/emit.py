@@ -1,7 +1,8 @@
 """Emission on window close (KIP-825): forwarding each window once, when no record can change it any more.
 
-It is tried behind each record, at most every `emit_interval_ms` of wall clock, and forwards the windows that
-closed since it was done last, by time and key. How far it came is kept with the store's stream time.
+It is tried behind each record, at most every `windowed_emit_interval_ms` of wall clock, and forwards the
+windows that closed since it was done last, by time and key. How far it came is kept with the store's stream
+time.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def emit_closed(wiring: Wiring, store: TimedStore, spans: Spans) -> Emit:
         nonlocal next_at
         if task.wall_clock < next_at:
             return
-        next_at = task.wall_clock + task.emit_interval_ms
+        next_at = task.wall_clock + task.windowed_emit_interval_ms
         if close <= store.emitted_to or (span := spans(store.emitted_to, close)) is None:
             return
         store.emitted_to = close

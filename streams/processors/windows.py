@@ -58,6 +58,11 @@ class TimeWindows:
         return milliseconds(self.grace)
 
     @property
+    def closing_ms(self) -> int:
+        """How long after its end a window is final, ms of stream time."""
+        return self.grace_ms
+
+    @property
     def retention_ms(self) -> int:
         """How long a window is needed at least, ms from its start."""
         return self.size_ms + self.grace_ms
@@ -98,6 +103,11 @@ class SlidingWindows:
         return milliseconds(self.grace)
 
     @property
+    def closing_ms(self) -> int:
+        """How long after its end a window is final, ms of stream time."""
+        return self.grace_ms
+
+    @property
     def retention_ms(self) -> int:
         """How long a window is needed at least, ms from its start: its neighbours are made of it."""
         return 2 * self.time_difference_ms + self.grace_ms
@@ -132,6 +142,11 @@ class SessionWindows:
         return milliseconds(self.grace)
 
     @property
+    def closing_ms(self) -> int:
+        """How long after its end a session is final, ms of stream time."""
+        return self.inactivity_gap_ms + self.grace_ms
+
+    @property
     def retention_ms(self) -> int:
         """How long a session is needed at least, ms from its end."""
         return self.inactivity_gap_ms + self.grace_ms
@@ -163,6 +178,8 @@ class UnlimitedWindows:
     def grace_ms(self) -> int:
         """Nothing is late."""
         return 0
+
+    closing_ms = grace_ms
 
     @property
     def retention_ms(self) -> int:

@@ -27,7 +27,7 @@ class TaskState:
     task_id: str = ""
     stream_time: int = -1
     wall_clock: int = 0
-    emit_interval_ms: int = 0
+    windowed_emit_interval_ms: int = 0
     topic: str = ""
     partition: int = -1
     offset: int = -1

@@ -152,10 +152,10 @@ class TaskOpener:
             partition_count=self._sink_topics.count,
             times=cut.times,
             buffer=self._buffer,
+            windowed_emit_interval_ms=self._config.emit_interval_ms_kstreams_windowed_aggregation,
             outer_join_emit_interval_ms=(
                 self._config.emit_interval_ms_kstreams_outer_join_spurious_results_fix
             ),
-            emit_interval_ms=self._config.emit_interval_ms_kstreams_windowed_aggregation,
         )
         ends = await self._ends(inputs)
         positions = {tp: committed[tp] for tp in cut.positions if _may_be_there(committed[tp], ends[tp])}

@@ -86,8 +86,8 @@ class Task:
         partition_count: Callable[[str], int] = lambda topic: 1,
         times: StreamTimes | None = None,
         buffer: InputBuffer | None = None,
+        windowed_emit_interval_ms: int = 0,
         outer_join_emit_interval_ms: int = 1000,
-        emit_interval_ms: int = 0,
     ) -> None:
         self.id = id
         self.subtopology = subtopology
@@ -101,9 +101,9 @@ class Task:
             task_id=str(id),
             stream_time=times.task,
             wall_clock=clock(),
+            windowed_emit_interval_ms=windowed_emit_interval_ms,
             partition_count=partition_count,
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
-            emit_interval_ms=emit_interval_ms,
         )
         for store in self.stores.values():
             if isinstance(store, TimedStore):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from streams.errors import StateError
@@ -18,14 +18,14 @@ from streams.state.spec import StoreKind, StoreSpec
 from streams.state.timed import TimedStore
 from streams.state.window import WindowStore
 
-_STORES: Mapping[StoreKind, Callable[[StoreSpec, Backend], CachedStore]] = {
+_STORES: dict[StoreKind, Callable[[StoreSpec, Backend], CachedStore]] = {
     "key_value": KeyValueStore,
     "window": WindowStore,
     "session": SessionStore,
     "join_window": JoinWindowStore,
     "outer_join": OuterJoinStore,
 }
-_SEGMENTED = ("window", "join_window", "session")
+_SEGMENTED = ("window", "session", "join_window")
 
 
 def check_installed(specs: Iterable[StoreSpec]) -> None:

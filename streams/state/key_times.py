@@ -7,7 +7,7 @@ disk once, and kept here, in order of time, while the store's entries are in mem
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 KEY_BYTES = 200
@@ -49,9 +49,10 @@ class KeyTimes:
         if at < len(times) and times[at] == time:
             del times[at]
 
-    def clear(self) -> None:
-        """Forget all keys; only when everything is on disk."""
-        self._times.clear()
+    def keep(self, keys: Iterable[bytes]) -> None:
+        """Forget all keys but these; of the others everything must be on disk."""
+        times = self._times
+        self._times = {key: times[key] for key in keys if key in times}
 
     @property
     def bytes(self) -> int:

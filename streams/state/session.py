@@ -131,11 +131,8 @@ class SessionStore(TimedStore, Generic[K, V]):
     def _order(self, stored_key: bytes) -> Any:
         return session_bounds(stored_key), stored_key
 
-    def _is_of(self, stored_key: bytes, key: bytes) -> bool:
-        return len(stored_key) == len(key) + SUFFIX.size and stored_key.startswith(key)
+    def key_of(self, stored_key: bytes) -> bytes:
+        return stored_key[: -SUFFIX.size]
 
     def _place(self, stored_key: bytes) -> Bounds:
         return session_bounds(stored_key)
-
-    def _forget_time(self, stored_key: bytes) -> None:
-        self.key_times.remove(stored_key[: -SUFFIX.size], session_bounds(stored_key))

@@ -17,11 +17,11 @@ class StoreSpec:
 
     `persistent`: RocksDB, otherwise memory. `logged`: has a changelog topic, otherwise a restart loses it.
     `cached`: downstream hears of the last value per key at each commit, otherwise of every update.
-    `window_size_ms`: window stores only, those of joins too. `retention_ms`: window and session stores, those
-    of joins too; a window is forgotten once one is put that starts `retention_ms` later, a session once one
-    is put that ends so much later. `lookback_ms`: a cached store goes on to find so much of what is past its
-    retention. `by_time`: what there is can be looked up by time alone, as aggregations need that tell of
-    windows when they close.
+    `window_size_ms`: window stores only. `retention_ms`: window and session stores, those of joins too; a
+    window is forgotten once one is put that starts `retention_ms` later, a session once one is put that ends
+    so much later. `lookback_ms`: a cached store goes on to find so much of what is past its retention.
+    `by_time`: what there is can be looked up by time alone, as aggregations need that tell of windows when
+    they close.
     """
 
     name: str

@@ -113,11 +113,12 @@ class TimedStore(CachedStore):
     def _times_on_disk(self, key: bytes) -> list[Any]:
         """The times of a key that has nothing in the cache."""
         found = self._segments.scan(key, key + b"\x80")  # times are not negative
-        return sorted(self._place(stored) for stored, _ in found if self._is_of(stored, key))
+        # A longer key may sort in between.
+        return sorted(self._place(stored) for stored, _ in found if self.key_of(stored) == key)
 
     @abstractmethod
-    def _is_of(self, stored_key: bytes, key: bytes) -> bool:
-        """Whether a stored key that begins with a key is of that very key."""
+    def key_of(self, stored_key: bytes) -> bytes:
+        """The key's bytes in a stored key."""
 
     @abstractmethod
     def _place(self, stored_key: bytes) -> Any:
@@ -137,8 +138,7 @@ class TimedStore(CachedStore):
 
     def shrink(self) -> None:
         super().shrink()
-        if not self._entries.dirty and not self.pending:
-            self.key_times.clear()
+        self.key_times.keep({self.key_of(stored_key) for stored_key in self._entries.dirty})
 
     def _expire(self, limit: int) -> None:
         """Tombstones for up to ``limit`` windows of segments that are wholly past retention."""
@@ -160,9 +160,5 @@ class TimedStore(CachedStore):
         for key in stored_keys:
             self.pending[key] = (None, self.stream_time)
             self._entries.set_absent(key)
-            self._forget_time(key)
+            self.key_times.remove(self.key_of(key), self._place(key))
         self._changed = None
-
-    @abstractmethod
-    def _forget_time(self, stored_key: bytes) -> None:
-        """Take what is deleted out of `key_times`."""

@@ -52,7 +52,7 @@ class WindowStore(TimedStore, Generic[K, V]):
         raw = self.spec.key_serde.serialize(key)
         first = max(start_from, self.oldest, 0)
         for stored_key, value, _ in self.scan(window_key(raw, first), window_key(raw, start_to + 1)):
-            if self._is_of(stored_key, raw):  # a longer key may sort in between
+            if self.key_of(stored_key) == raw:  # a longer key may sort in between
                 yield self._window(window_start(stored_key)), value
 
     def all(self) -> Iterator[tuple[Windowed[K], V]]:
@@ -84,11 +84,8 @@ class WindowStore(TimedStore, Generic[K, V]):
     def _order(self, stored_key: bytes) -> Any:
         return window_start(stored_key), stored_key
 
-    def _is_of(self, stored_key: bytes, key: bytes) -> bool:
-        return len(stored_key) == len(key) + SUFFIX.size and stored_key.startswith(key)
+    def key_of(self, stored_key: bytes) -> bytes:
+        return stored_key[: -SUFFIX.size]
 
     def _place(self, stored_key: bytes) -> int:
         return window_start(stored_key)
-
-    def _forget_time(self, stored_key: bytes) -> None:
-        self.key_times.remove(stored_key[: -SUFFIX.size], window_start(stored_key))

@@ -94,7 +94,9 @@ def played(script: str) -> Iterator[str]:
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     table = aggregated(builder.stream("in").group_by_key(), want)
     table.to_stream().map(lambda k, v: (named(k), v)).to("out", key_serde=str, value_serde=str)
-    with TopologyTestDriver(builder, start=START, emit_interval=int(want.get("interval", 0))) as driver:
+    with TopologyTestDriver(
+        builder, start=START, windowed_emit_interval_ms=int(want.get("interval", 0))
+    ) as driver:
         for line in script.splitlines():
             if line.startswith("->"):
                 continue
