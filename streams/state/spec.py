@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from streams.serdes import Serde
+from streams.serdes import serde_for
 
 StoreKind = Literal["key_value", "window"]
 
@@ -15,6 +15,7 @@ StoreKind = Literal["key_value", "window"]
 class StoreSpec:
     """A store's name, types and keeping.
 
+    `key_serde`, `value_serde`: serdes, or types that stand for some (`SerdeLike`); serdes once it is made.
     `persistent`: RocksDB, otherwise memory. `logged`: has a changelog topic, otherwise a restart loses it.
     `cached`: downstream hears of the last value per key at each commit, otherwise of every update.
     `window_size_ms`, `retention_ms`: window stores only; a window is forgotten once stream time is
@@ -23,14 +24,18 @@ class StoreSpec:
 
     name: str
     kind: StoreKind
-    key_serde: Serde[Any]
-    value_serde: Serde[Any]
+    key_serde: Any
+    value_serde: Any
     persistent: bool = True
     logged: bool = True
     cached: bool = True
     window_size_ms: int = 0
     retention_ms: int = 0
     changelog_config: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("key_serde", "value_serde"):  # a type stands for its serde here too
+            object.__setattr__(self, name, serde_for(getattr(self, name)))
 
     @property
     def changelog(self) -> str:
