@@ -19,6 +19,7 @@ import json
 import logging
 import signal
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -44,11 +45,35 @@ GC_THRESHOLD = 50_000
 TopologyName = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="where the topology is")]
 
 
+class Form(StrEnum):
+    """How a topology is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    MERMAID = "mermaid"
+    SVG = "svg"
+
+
 @app.command()
-def describe(topology: TopologyName) -> None:
-    """Print a topology, as Kafka's Topology.describe() does."""
+def describe(
+    topology: TopologyName,
+    form: Annotated[
+        Form, typer.Option("--format", help="text as Kafka's Topology.describe(), or a picture")
+    ] = Form.TEXT,
+) -> None:
+    """Print a topology: as Kafka's Topology.describe() does, as JSON, or as a picture."""
     try:
-        typer.echo(_load(topology).describe(), nl=False)
+        loaded = _load(topology)
+        match form:
+            case Form.TEXT:
+                text = loaded.describe()
+            case Form.JSON:
+                text = json.dumps(loaded.outline(), indent=2) + "\n"
+            case Form.MERMAID:
+                text = loaded.mermaid()
+            case Form.SVG:
+                text = loaded.svg()
+        typer.echo(text, nl=False)
     except MillstreamError as error:
         _end(error)
 
