@@ -52,8 +52,8 @@ class Operator:
 
     `build(builder, step, above, steps)`: ours; ``above`` is made already, of ``steps``. `functions`: those it
     picks from. `key`, `value`: the types of what it makes, those of the first step it takes if not given.
-    `of_text`: it takes string keys (`k`), or keys and values (`kv`), only. `stored`: it takes a store; so does
-    one that gives a table from `windows`, whose keys are windowed. `named`: it takes a name.
+    `of_text`: it takes string keys (`k`), or keys and values (`kv`), only. `stored`: it takes a store, unless
+    keys are windowed and it did not window them. `named`: it takes a name.
     """
 
     takes: tuple[str, ...]
@@ -164,15 +164,26 @@ OPERATORS: dict[str, Operator] = {
         stored=True,
     ),
     "windowed_by": Operator(
-        (G,), W, lambda b, s, above, steps: above[0].windowed_by(TimeWindows(s["size"], s["grace"])), named=False
+        (G,),
+        W,
+        lambda b, s, above, steps: above[0].windowed_by(TimeWindows(s["size"], s["grace"])),
+        named=False,
     ),
     "count": Operator(
-        (G,), T, lambda b, s, above, steps: above[0].count(name=s["name"], store=store(s)), value="l", stored=True
+        (G,),
+        T,
+        lambda b, s, above, steps: above[0].count(name=s["name"], store=store(s)),
+        value="l",
+        stored=True,
     ),
     "reduce": Operator((G,), T, _kept("reduce"), f.REDUCERS, of_text="kv", stored=True),
     "aggregate": Operator((G,), T, _aggregate, f.AGGREGATORS, value="s", stored=True),
     "windowed_count": Operator(
-        (W,), T, lambda b, s, above, steps: above[0].count(name=s["name"], store=store(s)), value="l", stored=True
+        (W,),
+        T,
+        lambda b, s, above, steps: above[0].count(name=s["name"], store=store(s)),
+        value="l",
+        stored=True,
     ),
     "windowed_reduce": Operator((W,), T, _kept("reduce"), f.REDUCERS, of_text="kv", stored=True),
     "windowed_aggregate": Operator((W,), T, _aggregate, f.AGGREGATORS, value="s", stored=True),

@@ -22,7 +22,9 @@ class Teller(Processor[Any, Any]):
         super().init(context)
         self.store: Any = None if self.step["store"] is None else context.store(self.step["store"]["name"])
         for interval, clock in self.step["schedules"]:
-            context.schedule(interval, lambda now, told=f"{clock[0]}{interval}": self.fire(told, now), on=clock)
+            context.schedule(
+                interval, lambda now, told=f"{clock[0]}{interval}": self.fire(told, now), on=clock
+            )
 
     def process(self, record: Record[Any, Any]) -> None:
         self.seen += 1

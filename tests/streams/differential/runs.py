@@ -1,8 +1,8 @@
 """A plan, run by ours and by Kafka's TopologyTestDriver, told in the same text.
 
-First the topology's description, then each event with the records written by it, by topic: key, value, timestamp
-and headers. Of a changelog it is the last record of each key, by key: ours writes no others. Last come the
-stores' contents.
+First the topology's description, then each event with the records written by it, by topic: key, value,
+timestamp and headers. Of a changelog it is the last record of each key, by key: ours writes no others. Last
+come the stores' contents.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from streams import StreamsBuilder, StreamsError, Topology
-from streams.state import WindowStore
 from streams.testing import TopologyTestDriver
 from tests.streams.differential.functions import text
 from tests.streams.differential.operators import OPERATORS
@@ -20,6 +19,7 @@ from tests.streams.differential.plan import START, Event, Plan
 from tests.support import java
 
 END = "."
+REFUSED = "refused"
 
 
 def ours(plan: Plan) -> str:
@@ -27,7 +27,7 @@ def ours(plan: Plan) -> str:
     try:
         topology = built(plan)
     except StreamsError:
-        return "refused\n"
+        return f"{REFUSED}\n"
     return "".join(f"{line}\n" for line in _run(plan, topology))
 
 
@@ -65,8 +65,10 @@ def _run(plan: Plan, topology: Topology) -> Iterator[str]:
 def shown(plan: Plan, topology: Topology) -> Iterator[str]:
     """The stores whose contents are told: not windows that may be forgotten, which is by segments."""
     for step in plan.steps:
-        if (told := step["store"]) and told["name"] in topology.stores and (
-            "windowed" not in step or told["retained"]
+        if (
+            (told := step["store"])
+            and told["name"] in topology.stores
+            and ("windowed" not in step or told["retained"])
         ):
             yield told["name"]
 
