@@ -25,7 +25,7 @@ from streams.processors.windows import Duration, milliseconds
 from streams.runtime.task import Task, TaskId
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import CachedStore, KeyValueStore, WindowStore, open_store
-from streams.topology import Row, Subtopology, Topology
+from streams.topology import Handlers, Row, Subtopology, Topology
 
 Time = datetime | int
 """An aware datetime, or ms since the epoch."""
@@ -38,7 +38,14 @@ def _ms(time: Time) -> int:
 class TopologyTestDriver:
     """Runs a topology without a broker. Use it as a context manager, or `close` it."""
 
-    def __init__(self, topology: Topology | StreamsBuilder, *, start: Time = 0) -> None:
+    def __init__(
+        self,
+        topology: Topology | StreamsBuilder,
+        *,
+        start: Time = 0,
+        handlers: Handlers | None = None,
+        outer_join_emit_interval_ms: int = 0,
+    ) -> None:
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
         self._now = _ms(start)
         self._offsets: dict[str, itertools.count[int]] = {}
@@ -48,7 +55,15 @@ class TopologyTestDriver:
         self._turns = itertools.count()
         stores = {name: open_store(spec, None) for name, spec in self.topology.stores.items()}
         everything = Subtopology(0, tuple(self.topology.nodes.values()))
-        self._task = Task(TaskId(0, 0), everything, stores, clock=lambda: self._now, max_idle_ms=-1)
+        self._task = Task(
+            TaskId(0, 0),
+            everything,
+            stores,
+            clock=lambda: self._now,
+            max_idle_ms=-1,
+            handlers=handlers,
+            outer_join_emit_interval_ms=outer_join_emit_interval_ms,
+        )
         for source in everything.sources:
             for topic in source.topics:
                 self._task.add_input(TopicPartition(topic, 0), source, position=0, end=0)
@@ -76,7 +91,11 @@ class TopologyTestDriver:
             if isinstance(node, SinkNode) and node.topic == topic:
                 key = serde_for(key_serde) or node.key_serde
                 return TestOutputTopic(self, topic, key, serde_for(value_serde) or node.value_serde)
-        raise KeyError(topic)
+        # A topic that a sink chooses, or of dead letters: nothing in the topology names its serdes.
+        keys, values = serde_for(key_serde), serde_for(value_serde)
+        if keys is None or values is None:
+            raise KeyError(f"no sink names topic {topic!r}: give key_serde= and value_serde=")
+        return TestOutputTopic(self, topic, keys, values)
 
     def pipe(
         self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers = ()
@@ -120,7 +139,8 @@ class TopologyTestDriver:
         self._task.written(flush, {})
 
     def _pass_on(self) -> None:
-        for topic, rows in self._task.take_output().items():
+        placed = ((topic, rows) for (topic, _), rows in self._task.take_placed_output().items())
+        for topic, rows in [*self._task.take_output().items(), *placed]:
             self._output.setdefault(topic, deque()).extend(rows)
             if topic in self._waiting:
                 for row in rows:

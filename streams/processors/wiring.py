@@ -13,8 +13,11 @@ from typing import TypeAlias
 from streams.errors import TopologyError
 from streams.processors.metrics import NodeMetrics
 from streams.processors.punctuation import Punctuation, PunctuationQueue, PunctuationType
-from streams.processors.record import Process
+from streams.processors.record import Headers, Process
 from streams.state import CachedStore, KeyValueStore, WindowStore
+
+RawRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
+"""Timestamp (ms), key, value and headers of an input's record, as they were read."""
 
 
 @dataclass(slots=True)
@@ -35,6 +38,14 @@ class TaskState:
     starters: list[Callable[[], None]] = field(default_factory=list)
     """Called once all nodes are built, in their order."""
     closers: list[Callable[[], None]] = field(default_factory=list)
+    during: str = ""
+    """What is done that is no record: a schedule, or a commit."""
+    raw_record: Callable[[int], RawRecord | None] = lambda offset: None
+    """The input's record at an offset, if it is still at hand: for those over which a task fails."""
+    partition_count: Callable[[str], int] = lambda topic: 1
+    """How many partitions a topic has that is written; raises StreamsError for one that does not exist."""
+    outer_join_emit_interval_ms: int = 1000
+    """How often, by wall clock, left and outer joins look for records whose windows are closed."""
 
     def schedule(self, interval_ms: int, callback: Callable[[int], None], on: PunctuationType) -> Punctuation:
         """Call ``callback(now)`` at whole intervals of stream time, or of the wall clock from now on."""

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from logd.client import TopicPartition
 from logd.records import Record
-from streams.config import ExceptionHandler, log_and_fail
 from streams.errors import ProcessingError, StreamsError
 from streams.graph import SourceNode
 from streams.processors.metrics import NodeMetrics
@@ -23,7 +22,7 @@ from streams.processors.wiring import TaskState
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.queue import InputQueue
 from streams.state import CachedStore, Pending, WindowStore
-from streams.topology import Rows, Subtopology, wire
+from streams.topology import Handlers, Rows, Subtopology, wire
 
 RUN_LIMIT = 200
 """Records of one input processed before the choice between inputs is made again."""
@@ -80,10 +79,11 @@ class Task:
         *,
         clock: Clock,
         max_idle_ms: int = 0,
-        on_bad_input: ExceptionHandler = log_and_fail,
-        on_bad_output: ExceptionHandler = log_and_fail,
+        handlers: Handlers | None = None,
+        partition_count: Callable[[str], int] = lambda topic: 1,
         times: StreamTimes | None = None,
         buffer: InputBuffer | None = None,
+        outer_join_emit_interval_ms: int = 1000,
     ) -> None:
         self.id = id
         self.subtopology = subtopology
@@ -92,14 +92,19 @@ class Task:
         self._clock = clock
         self._max_idle_ms = max_idle_ms
         self._buffer = buffer or InputBuffer()
-        self._on_bad_input = on_bad_input
         times = times or StreamTimes()
-        self._state = TaskState(task_id=str(id), stream_time=times.task, wall_clock=clock())
+        self._state = TaskState(
+            task_id=str(id),
+            stream_time=times.task,
+            wall_clock=clock(),
+            partition_count=partition_count,
+            outer_join_emit_interval_ms=outer_join_emit_interval_ms,
+        )
         for name, stream_time in times.stores.items():
             store = self.stores.get(name)
             if isinstance(store, WindowStore):
                 store.stream_time = stream_time
-        self._program = wire(subtopology, self.stores, state=self._state, on_bad_record=on_bad_output)
+        self._program = wire(subtopology, self.stores, state=self._state, handlers=handlers or Handlers())
         self._committed: dict[TopicPartition, int] = {}
 
     @property
@@ -135,7 +140,7 @@ class Task:
             position=position,
             end=end,
             task_id=str(self.id),
-            on_bad_record=self._on_bad_input,
+            on_bad_record=program.failures.input,
             buffer=self._buffer,
             leader_epoch=leader_epoch,
         )
@@ -225,7 +230,12 @@ class Task:
         for callback in punctuations.due(now):
             self._state.begin_punctuation(now)
             with self._during("a schedule"):
-                callback(now)
+                try:
+                    callback(now)
+                except StreamsError:
+                    raise
+                except Exception as error:
+                    self._program.failures.processing(self._program.node_that_raised(error), error, None)
 
     def _blamed(self, error: Exception, during: str = "") -> ProcessingError:
         state, node = self._state, self._program.node_that_raised(error)
@@ -240,23 +250,25 @@ class Task:
 
     @contextmanager
     def _during(self, what: str) -> Iterator[None]:
+        self._state.during = what
         try:
             yield
         except StreamsError:
             raise
         except Exception as error:
             raise self._blamed(error, what) from error
+        finally:
+            self._state.during = ""
 
     # -- output and commit
 
     def take_output(self) -> dict[str, Rows]:
         """What was written to topics since the last call, by the topology's topic names."""
-        taken: dict[str, Rows] = {}
-        for topic, rows in self._program.output.items():
-            if rows:
-                taken[topic] = rows.copy()
-                rows.clear()
-        return taken
+        return self._program.written.take()
+
+    def take_placed_output(self) -> dict[tuple[str, int], Rows]:
+        """As `take_output`, of rows whose partition was chosen: by topic and partition."""
+        return self._program.written.take_placed()
 
     @property
     def cache_bytes(self) -> int:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from streams.errors import StateError
 from streams.state.backend import Backend, MemoryBackend
 from streams.state.cache import CachedStore, Pending
 from streams.state.entries import Entry
+from streams.state.join_window import JoinWindowStore
 from streams.state.key_value import KeyValueStore
+from streams.state.outer_join import OuterJoinStore
 from streams.state.segments import layout_of, segment_ms_for
 from streams.state.spec import StoreKind, StoreSpec
 from streams.state.window import WindowStore
+
+_STORES: dict[StoreKind, Callable[[StoreSpec, Backend], CachedStore]] = {
+    "key_value": KeyValueStore,
+    "window": WindowStore,
+    "join_window": JoinWindowStore,
+    "outer_join": OuterJoinStore,
+}
+_SEGMENTED = ("window", "join_window")
 
 
 def check_installed(specs: Iterable[StoreSpec]) -> None:
@@ -31,7 +41,7 @@ def check_installed(specs: Iterable[StoreSpec]) -> None:
 
 def open_store(spec: StoreSpec, folder: Path | None) -> CachedStore:
     """Make one task's store of a spec, in memory when the spec or the caller (no folder) says so."""
-    layout = layout_of(segment_ms_for(spec.retention_ms)) if spec.kind == "window" else b""
+    layout = layout_of(segment_ms_for(spec.retention_ms)) if spec.kind in _SEGMENTED else b""
     backend: Backend
     if spec.persistent and folder is not None:
         # Here, since topologies are described and tested in memory where RocksDB is not installed.
@@ -40,15 +50,17 @@ def open_store(spec: StoreSpec, folder: Path | None) -> CachedStore:
         backend = RocksBackend(folder / spec.name, layout=layout)
     else:
         backend = MemoryBackend()
-    return WindowStore(spec, backend) if spec.kind == "window" else KeyValueStore(spec, backend)
+    return _STORES[spec.kind](spec, backend)
 
 
 __all__ = [
     "Backend",
     "CachedStore",
     "Entry",
+    "JoinWindowStore",
     "KeyValueStore",
     "MemoryBackend",
+    "OuterJoinStore",
     "Pending",
     "StoreKind",
     "StoreSpec",

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from streams.serdes import Serde
 
-StoreKind = Literal["key_value", "window"]
+StoreKind = Literal["key_value", "window", "join_window", "outer_join"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +17,8 @@ class StoreSpec:
 
     `persistent`: RocksDB, otherwise memory. `logged`: has a changelog topic, otherwise a restart loses it.
     `cached`: downstream hears of the last value per key at each commit, otherwise of every update.
-    `window_size_ms`, `retention_ms`: window stores only; a window is forgotten once stream time is
-    `retention_ms` past its start.
+    `window_size_ms`, `retention_ms`: window stores only, those of joins too; a window is forgotten once
+    stream time is `retention_ms` past its start.
     """
 
     name: str

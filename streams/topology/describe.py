@@ -52,9 +52,17 @@ def _describe_one(subtopology: Subtopology) -> str:
             lines.append(f"      --> {children}")
             lines.append(f"      <-- {parents}")
         elif isinstance(node, SinkNode):
-            lines.append(f"    Sink: {node.name} (topic: {node.topic})")
+            lines.append(f"    Sink: {node.name} ({target_of(node)})")
             lines.append(f"      <-- {parents}")
     return "\n".join(lines) + "\n\n"
+
+
+def target_of(sink: SinkNode) -> str:
+    """Where a sink writes. What chooses the topic is told by its name, or its text if it is no function."""
+    if sink.choose_topic is None:
+        return f"topic: {sink.topic}"
+    chooser = sink.choose_topic
+    return f"extractor class: {getattr(chooser, '__qualname__', chooser)}"
 
 
 def _names(entries: Iterable[_Entry]) -> str:
