@@ -21,6 +21,7 @@ from __future__ import annotations
 from streams.config import StreamsConfig, log_and_continue, log_and_fail
 from streams.dsl import (
     Consumed,
+    GlobalKTable,
     Grouped,
     Joined,
     KGroupedStream,
@@ -44,6 +45,7 @@ from streams.topology import Topology
 
 __all__ = [
     "Consumed",
+    "GlobalKTable",
     "Grouped",
     "JoinWindows",
     "Joined",

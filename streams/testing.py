@@ -14,12 +14,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from logd.client import TopicPartition
+from streams.config import StreamsConfig
 from streams.dsl import StreamsBuilder
 from streams.errors import StreamsError
 from streams.graph import SinkNode
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Headers, Record
 from streams.processors.windows import Duration, milliseconds
+from streams.runtime.global_stores import GlobalStore
 from streams.runtime.task import Task, TaskId
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import CachedStore, KeyValueStore, WindowStore, open_store
@@ -50,7 +52,12 @@ class TopologyTestDriver:
         self._output: dict[str, deque[Row]] = {}
         self._tasks: list[Task] = []
         self._readers: dict[str, Task] = {}
-        for subtopology in self.topology.subtopologies:
+        config = StreamsConfig(application_id="test", bootstrap_servers="none:0")
+        self._globals = {
+            source.topics[0]: GlobalStore(open_store(self.topology.stores[name], None), source, config)
+            for name, source in self.topology.global_stores.items()
+        }
+        for subtopology in self.topology.with_tasks:
             self._add_task(subtopology.id)
 
     def _add_task(self, number: int) -> None:
@@ -62,6 +69,7 @@ class TopologyTestDriver:
             stores,
             clock=lambda: self._now,
             max_idle_ms=-1,
+            global_stores={each.store.name: each.store for each in self._globals.values()},
             outer_join_emit_interval_ms=self._outer_join_emit_interval_ms,
         )
         for source in subtopology.sources:
@@ -102,10 +110,13 @@ class TopologyTestDriver:
         self._run_until_idle()
 
     def _accept(self, topic: str, row: Row) -> None:
-        task = self._readers[topic]
         offset = next(self._offsets.setdefault(topic, itertools.count()))
         timestamp, key, value, headers = row
         record = (offset, timestamp, key, value, headers)
+        if topic in self._globals:
+            self._globals[topic].apply([record])
+            return
+        task = self._readers[topic]
         task.add(TopicPartition(topic, 0), [record], offset + 1, offset + 1)
 
     def _run_until_idle(self) -> None:
@@ -121,7 +132,7 @@ class TopologyTestDriver:
 
     def _pass_on(self, task: Task) -> None:
         for topic, rows in task.take_output().items():
-            if topic in self._readers:
+            if topic in self._readers or topic in self._globals:
                 for row in rows:
                     self._accept(topic, row)
             if topic in self.topology.sink_topics:
@@ -152,6 +163,9 @@ class TopologyTestDriver:
         for task in self._tasks:
             if name in task.stores:
                 return task.stores[name]
+        for each in self._globals.values():
+            if name == each.store.name:
+                return each.store
         raise KeyError(name)
 
     def key_value_store(self, name: str) -> KeyValueStore[Any, Any]:

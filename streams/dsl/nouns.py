@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar, overload
 
+from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouping import Grouping
 from streams.dsl.options import (
     Grouped,
@@ -177,11 +178,12 @@ class KStream(Generic[K, V]):
     @overload
     def join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[V, T], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -191,11 +193,12 @@ class KStream(Generic[K, V]):
     @overload
     def join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[K, V, T], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -204,11 +207,12 @@ class KStream(Generic[K, V]):
     ) -> KStream[K, NewV]: ...
     def join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[..., NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -218,20 +222,22 @@ class KStream(Generic[K, V]):
         """Join each record with what ``other`` has for its key: ``joiner(value, other)``, or with the key in
         front.
 
-        A table is looked up as it is now. Of a stream it meets every record whose time is within ``windows``,
-        which are needed then; ``other_value_serde`` and ``store`` (the stores' name) are for that too.
+        A table is looked up as it is now, a global one by ``key_selector(key, value)``. Of a stream it meets
+        every record whose time is within ``windows``, which are needed then; ``other_value_serde`` and
+        ``store`` (the stores' name) are for that too.
         """
         options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
-        return KStream(self._joined(other, joiner, windows, options, left=False))
+        return KStream(self._joined(other, joiner, windows, options, key_selector, left=False))
 
     @overload
     def left_join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[V, T | None], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -241,11 +247,12 @@ class KStream(Generic[K, V]):
     @overload
     def left_join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[K, V, T | None], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -254,11 +261,12 @@ class KStream(Generic[K, V]):
     ) -> KStream[K, NewV]: ...
     def left_join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[..., NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -270,7 +278,7 @@ class KStream(Generic[K, V]):
         With another stream that comes out once the record's window and its grace are over.
         """
         options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
-        return KStream(self._joined(other, joiner, windows, options, left=True))
+        return KStream(self._joined(other, joiner, windows, options, key_selector, left=True))
 
     @overload
     def outer_join(
@@ -323,14 +331,21 @@ class KStream(Generic[K, V]):
 
     def _joined(
         self,
-        other: KStream[Any, Any] | KTable[Any, Any],
+        other: KStream[Any, Any] | KTable[Any, Any] | GlobalKTable[Any, Any],
         joiner: Callable[..., Any],
         windows: JoinWindows | None,
         options: Joined | StreamJoined,
+        key_selector: Callable[[Any, Any], Any] | None = None,
         *,
         left: bool,
         right: bool = False,
     ) -> Stream:
+        if isinstance(other, GlobalKTable) and isinstance(options, Joined):
+            return other._table.joined(self._stream, key_selector, joiner, options.name, left=left)
+        if key_selector is not None:
+            raise TopologyError(
+                "key_selector= is for the join with a global table; see select_key() for others"
+            )
         if isinstance(other, KTable) and isinstance(options, Joined):
             return other._table.joined(self._stream, joiner, options, left=left)
         if isinstance(other, KStream) and isinstance(options, StreamJoined) and windows is not None:
@@ -372,7 +387,9 @@ def _cannot_join(other: object, windows: JoinWindows | None) -> TopologyError:
         return TopologyError(
             "a stream is joined with a table as it is then: without windows and StreamJoined"
         )
-    return TopologyError(f"a stream is joined with a KStream or a KTable, not with a {type(other).__name__}")
+    return TopologyError(
+        f"a stream is joined with a KStream, a KTable or a GlobalKTable, not with a {type(other).__name__}"
+    )
 
 
 class KTable(Generic[K, V]):
@@ -442,6 +459,20 @@ class KTable(Generic[K, V]):
 
 def _materialized_if(store: str | Materialized | None) -> Materialized | None:
     return None if store is None else as_materialized(store)
+
+
+class GlobalKTable(Generic[K, V]):
+    """A table that every instance holds whole: what streams of any partitions, and by any key, are joined
+    with.
+    """
+
+    def __init__(self, table: GlobalTable) -> None:
+        self._table = table
+
+    @property
+    def queryable_store_name(self) -> str:
+        """The store it can be read from."""
+        return self._table.store.name
 
 
 class KGroupedStream(Generic[K, V]):

@@ -53,6 +53,8 @@ class TaskState:
     offset: int = -1
     punctuations: list[Punctuation] = field(default_factory=list)
     closers: list[Callable[[], None]] = field(default_factory=list)
+    global_stores: Mapping[str, CachedStore] = field(default_factory=dict)
+    """The stores of global tables, which any node may read."""
     outer_join_emit_interval_ms: int = 1000
     """How often, by wall clock, left and outer joins look for records whose windows are closed."""
 
@@ -69,7 +71,9 @@ class Wiring:
     task: TaskState
 
     def store(self, name: str) -> CachedStore:
-        """The node's store of that name."""
+        """The node's store of that name, or a global table's."""
+        if name in self.task.global_stores:
+            return self.task.global_stores[name]
         if name not in self.stores:
             raise TopologyError(f"{self.node} has no store {name!r}; name it in its stores=")
         return self.stores[name]

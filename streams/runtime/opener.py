@@ -50,6 +50,7 @@ class TaskOpener:
         clock: Clock,
         worker: Worker,
         buffer: InputBuffer,
+        global_stores: Mapping[str, CachedStore],
     ) -> None:
         self._client = client
         self._member = member
@@ -60,6 +61,7 @@ class TaskOpener:
         self._clock = clock
         self._worker = worker
         self._buffer = buffer
+        self._global_stores = global_stores
         self.restoring: dict[TaskId, Mapping[TopicPartition, StoreRestore]] = {}
         """How far the stores of tasks are that are being opened."""
 
@@ -143,6 +145,7 @@ class TaskOpener:
             on_bad_output=self._config.production_exception_handler,
             times=cut.times,
             buffer=self._buffer,
+            global_stores=self._global_stores,
             outer_join_emit_interval_ms=(
                 self._config.emit_interval_ms_kstreams_outer_join_spurious_results_fix
             ),

@@ -83,6 +83,7 @@ class Task:
         on_bad_output: ExceptionHandler = log_and_fail,
         times: StreamTimes | None = None,
         buffer: InputBuffer | None = None,
+        global_stores: Mapping[str, CachedStore] | None = None,
         outer_join_emit_interval_ms: int = 1000,
     ) -> None:
         self.id = id
@@ -98,6 +99,7 @@ class Task:
             task_id=str(id),
             stream_time=times.task,
             wall_clock=clock(),
+            global_stores=global_stores or {},
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
         )
         for name, stream_time in times.stores.items():

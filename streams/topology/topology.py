@@ -23,7 +23,7 @@ class Topology:
         self._check(graph)
 
     def _check(self, graph: Graph) -> None:
-        if not self.subtopologies:
+        if not self.with_tasks:
             raise TopologyError("the topology reads no topic: begin with builder.stream() or builder.table()")
         for node in self.nodes.values():
             for store in node.stores if isinstance(node, ProcessorNode) else ():
@@ -31,9 +31,25 @@ class Topology:
                     raise TopologyError(f"{node.name} names a store {store!r} that was not added")
 
     @property
+    def with_tasks(self) -> list[Subtopology]:
+        """The sub-topologies that tasks run: all but those of global tables."""
+        return [subtopology for subtopology in self.subtopologies if not subtopology.is_global]
+
+    @property
     def external_topics(self) -> list[str]:
-        """Source topics that must exist, sorted."""
-        return sorted({topic for source in self._sources() if not source.internal for topic in source.topics})
+        """Source topics of tasks that must exist, sorted."""
+        external = (source for source in self._sources() if not source.internal and not source.is_global)
+        return sorted({topic for source in external for topic in source.topics})
+
+    @property
+    def global_stores(self) -> dict[str, SourceNode]:
+        """The stores of global tables, and the nodes that read their topics."""
+        return {
+            store: subtopology.sources[0]
+            for subtopology in self.subtopologies
+            if subtopology.is_global
+            for store in subtopology.stores
+        }
 
     @property
     def repartition_topics(self) -> list[str]:

@@ -15,6 +15,7 @@ import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.JoinWindows;
@@ -52,6 +53,7 @@ public class Describe {
         PROGRAMS.put("names-cost-numbers", Describe::namesCostNumbers);
         PROGRAMS.put("shared-joins", Describe::sharedJoins);
         PROGRAMS.put("shared-windows", Describe::sharedWindows);
+        PROGRAMS.put("global-table", Describe::globalTable);
         PROGRAMS.put("stream-join", Describe::streamJoin);
         PROGRAMS.put("stream-left-join", Describe::streamLeftJoin);
         PROGRAMS.put("stream-outer-join", Describe::streamOuterJoin);
@@ -189,6 +191,20 @@ public class Describe {
     private static class Nothing implements Processor<String, String, String, String> {
         @Override
         public void process(Record<String, String> record) { }
+    }
+
+    private static void globalTable(StreamsBuilder b) {
+        KStream<String, String> stream = b.stream("in");
+        GlobalKTable<String, String> first = b.globalTable("g");
+        GlobalKTable<String, String> second =
+            b.globalTable("h", Consumed.as("named"), Materialized.as("kept"));
+        stream.selectKey((k, v) -> v)
+            .join(first, (k, v) -> v, (x, y) -> x)
+            .leftJoin(second, (k, v) -> v, (x, y) -> x, Named.as("by-value"))
+            .groupByKey()
+            .count()
+            .toStream()
+            .to("out");
     }
 
     private static void streamJoin(StreamsBuilder b) {

@@ -26,9 +26,11 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.TestOutputTopic;
 import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.KeyValueMapper;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.kstream.ValueJoinerWithKey;
@@ -62,6 +64,9 @@ public class Rules {
         PROGRAMS.put("stream-outer-join-same-time",
             b -> streams(b, "outer", JoinWindows.ofTimeDifferenceWithNoGrace(Duration.ZERO)));
         PROGRAMS.put("stream-self-join", Rules::selfJoin);
+        PROGRAMS.put("global-join", b -> global(b, false));
+        PROGRAMS.put("global-left-join", b -> global(b, true));
+        PROGRAMS.put("join-with-key", Rules::joinWithKey);
         for (String kind : List.of("inner", "left", "outer")) {
             PROGRAMS.put("stream-" + kind + "-random",
                 b -> streams(b, kind, JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE).after(FIVE)));
@@ -110,6 +115,20 @@ public class Rules {
             case "left" -> left.leftJoin(right, joiner, windows).to("out");
             default -> left.outerJoin(right, joiner, windows).to("out");
         }
+    }
+
+    private static void global(StreamsBuilder b, boolean left) {
+        GlobalKTable<String, String> table = b.globalTable("t");
+        KStream<String, String> stream = b.stream("in");
+        KeyValueMapper<String, String, String> selector = (k, v) -> v == null || v.equals("none") ? null : v;
+        ValueJoinerWithKey<String, String, String, String> joiner = (k, x, y) -> k + ":" + x + "+" + y;
+        (left ? stream.leftJoin(table, selector, joiner) : stream.join(table, selector, joiner)).to("out");
+    }
+
+    private static void joinWithKey(StreamsBuilder b) {
+        KTable<String, String> table = b.table("t");
+        ValueJoinerWithKey<String, String, String, String> joiner = (k, x, y) -> k + ":" + x + "+" + y;
+        b.<String, String>stream("in").leftJoin(table, joiner).to("out");
     }
 
     private static void selfJoin(StreamsBuilder b) {

@@ -132,6 +132,15 @@ def shared_windows(b: StreamsBuilder) -> None:
 WINDOWS = JoinWindows.of(timedelta(minutes=1), grace=timedelta(hours=1))
 
 
+@program("global-table")
+def global_table(b: StreamsBuilder) -> None:
+    stream, first = b.stream("in"), b.global_table("g")
+    second = b.global_table("h", name="named", store="kept")
+    by_value = stream.select_key(lambda k, v: v).join(first, lambda x, y: x, key_selector=lambda k, v: v)
+    joined = by_value.left_join(second, lambda x, y: x, key_selector=lambda k, v: v, name="by-value")
+    joined.group_by_key().count().to_stream().to("out")
+
+
 @program("stream-join")
 def stream_join(b: StreamsBuilder) -> None:
     joined = b.stream("l").join(b.stream("r"), lambda x, y: x, windows=WINDOWS)

@@ -82,10 +82,32 @@ def streams(kind: str, windows: JoinWindows) -> Callable[[StreamsBuilder], None]
     return build
 
 
+def selected(key: str, value: str | None) -> str | None:
+    return None if value == "none" else value
+
+
+def with_key(key: str | None, value: str, other: str | None) -> str:
+    return f"{'null' if key is None else key}:{joined(value, other)}"
+
+
+def global_join(b: StreamsBuilder) -> None:
+    table = b.global_table("t")
+    b.stream("in").join(table, with_key, key_selector=selected).to("out")
+
+
+def global_left_join(b: StreamsBuilder) -> None:
+    table = b.global_table("t")
+    b.stream("in").left_join(table, with_key, key_selector=selected).to("out")
+
+
+def join_with_key(b: StreamsBuilder) -> None:
+    table = b.table("t")
+    b.stream("in").left_join(table, with_key).to("out")
+
+
 def self_join(b: StreamsBuilder) -> None:
     stream = b.stream("in")
-    told = lambda k, x, y: f"{'null' if k is None else k}:{joined(x, y)}"  # noqa: E731
-    stream.left_join(stream, told, windows=JoinWindows.of(10, grace=5)).to("out")
+    stream.left_join(stream, with_key, windows=JoinWindows.of(10, grace=5)).to("out")
 
 
 PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
@@ -96,6 +118,9 @@ PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
     "join": join,
     "left-join": left_join,
     "table": table,
+    "global-join": global_join,
+    "global-left-join": global_left_join,
+    "join-with-key": join_with_key,
     "stream-join": streams("join", JoinWindows.of(10, grace=5)),
     "stream-left-join": streams("left_join", JoinWindows.of(10, grace=5)),
     "stream-outer-join": streams("outer_join", JoinWindows.of(10, grace=5)),
