@@ -24,6 +24,7 @@ from streams.dsl.options import (
 from streams.dsl.stream import Stream
 from streams.dsl.stream_join import join_streams
 from streams.dsl.table import Table, table_of_stream
+from streams.dsl.table_join import join_tables
 from streams.errors import TopologyError
 from streams.processors import aggregate as aggregations
 from streams.processors import stateless
@@ -455,6 +456,56 @@ class KTable(Generic[K, V]):
         """The table's updates as records; ``key(key, value)`` gives them another key."""
         stream = self._table.to_stream(name)
         return KStream(stream if key is None else stream.selected(key, None))
+
+    # -- joins
+
+    def join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V, T], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """The keys that both tables have, with ``joiner(value, other)``; in a store if ``store`` says so."""
+        return self._joined(other, joiner, name, store)
+
+    def left_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V, T | None], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """The keys of this table, joined with None where the other does not have them."""
+        return self._joined(other, joiner, name, store, keep_left=True)
+
+    def outer_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V | None, T | None], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """The keys of either table, joined with None where one does not have them."""
+        return self._joined(other, joiner, name, store, keep_left=True, keep_right=True)
+
+    def _joined(
+        self,
+        other: KTable[Any, Any],
+        joiner: Callable[..., Any],
+        name: str | None,
+        store: str | Materialized | None,
+        *,
+        keep_left: bool = False,
+        keep_right: bool = False,
+    ) -> KTable[Any, Any]:
+        if not isinstance(other, KTable):
+            raise TopologyError(f"a table is joined with a KTable, not with a {type(other).__name__}")
+        materialized, sides = _materialized_if(store), {"keep_left": keep_left, "keep_right": keep_right}
+        return KTable(join_tables(self._table, other._table, joiner, name, materialized, **sides))
 
 
 def _materialized_if(store: str | Materialized | None) -> Materialized | None:

@@ -53,6 +53,8 @@ public class Describe {
         PROGRAMS.put("names-cost-numbers", Describe::namesCostNumbers);
         PROGRAMS.put("shared-joins", Describe::sharedJoins);
         PROGRAMS.put("shared-windows", Describe::sharedWindows);
+        PROGRAMS.put("table-joins", Describe::tableJoins);
+        PROGRAMS.put("table-joins-named", Describe::tableJoinsNamed);
         PROGRAMS.put("global-table", Describe::globalTable);
         PROGRAMS.put("stream-join", Describe::streamJoin);
         PROGRAMS.put("stream-left-join", Describe::streamLeftJoin);
@@ -191,6 +193,24 @@ public class Describe {
     private static class Nothing implements Processor<String, String, String, String> {
         @Override
         public void process(Record<String, String> record) { }
+    }
+
+    private static void tableJoins(StreamsBuilder b) {
+        KTable<String, String> left = b.table("l");
+        KTable<String, String> right = b.<String, String>table("r").filter((k, v) -> true);
+        left.join(right, (x, y) -> x)
+            .leftJoin(b.<String, String>table("t").mapValues(v -> v), (x, y) -> x)
+            .outerJoin(left, (x, y) -> x, Materialized.with(null, null))
+            .toStream()
+            .to("out");
+        b.<String, String>stream("s").join(left.join(right, (x, y) -> x), (x, y) -> x).to("read");
+    }
+
+    private static void tableJoinsNamed(StreamsBuilder b) {
+        KTable<String, String> left = b.table("l");
+        left.outerJoin(b.<String, String>table("r"), (x, y) -> x, Named.as("both"), Materialized.as("kept"))
+            .toStream()
+            .to("out");
     }
 
     private static void globalTable(StreamsBuilder b) {

@@ -21,6 +21,7 @@ import java.util.function.Consumer;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
@@ -31,6 +32,7 @@ import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.KeyValueMapper;
+import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.kstream.ValueJoinerWithKey;
@@ -38,6 +40,7 @@ import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.test.TestRecord;
 
 public class Rules {
@@ -67,6 +70,11 @@ public class Rules {
         PROGRAMS.put("global-join", b -> global(b, false));
         PROGRAMS.put("global-left-join", b -> global(b, true));
         PROGRAMS.put("join-with-key", Rules::joinWithKey);
+        for (String kind : List.of("inner", "left", "outer")) {
+            PROGRAMS.put("table-" + kind + "-join", b -> tables(b, kind, null));
+            PROGRAMS.put("table-" + kind + "-join-stored", b -> tables(b, kind, Materialized.as("joined")));
+            PROGRAMS.put("table-" + kind + "-join-read", b -> joinedTwice(b, kind));
+        }
         for (String kind : List.of("inner", "left", "outer")) {
             PROGRAMS.put("stream-" + kind + "-random",
                 b -> streams(b, kind, JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE).after(FIVE)));
@@ -129,6 +137,32 @@ public class Rules {
         KTable<String, String> table = b.table("t");
         ValueJoinerWithKey<String, String, String, String> joiner = (k, x, y) -> k + ":" + x + "+" + y;
         b.<String, String>stream("in").leftJoin(table, joiner).to("out");
+    }
+
+    private static KTable<String, String> joined(
+            KTable<String, String> left, KTable<String, String> right, String kind,
+            Materialized<String, String, KeyValueStore<Bytes, byte[]>> kept) {
+        ValueJoiner<String, String, String> joiner = (x, y) -> x + "+" + y;
+        return switch (kind) {
+            case "inner" -> kept == null ? left.join(right, joiner) : left.join(right, joiner, kept);
+            case "left" -> kept == null ? left.leftJoin(right, joiner) : left.leftJoin(right, joiner, kept);
+            default -> kept == null ? left.outerJoin(right, joiner) : left.outerJoin(right, joiner, kept);
+        };
+    }
+
+    private static void tables(
+            StreamsBuilder b, String kind, Materialized<String, String, KeyValueStore<Bytes, byte[]>> kept) {
+        joined(b.table("l"), b.table("r"), kind, kept).toStream().to("out");
+    }
+
+    /** A join of a filtered table, read by another join, filtered: with old values and without a store. */
+    private static void joinedTwice(StreamsBuilder b, String kind) {
+        KTable<String, String> left = b.<String, String>table("l").filter((k, v) -> !v.startsWith("x"));
+        KTable<String, String> joined = joined(left, b.table("r"), kind, null);
+        joined(joined, b.<String, String>table("t").mapValues(v -> v + "!"), kind, null)
+            .filter((k, v) -> !v.contains("7"))
+            .toStream()
+            .to("out");
     }
 
     private static void selfJoin(StreamsBuilder b) {

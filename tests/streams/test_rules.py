@@ -105,6 +105,27 @@ def join_with_key(b: StreamsBuilder) -> None:
     b.stream("in").left_join(table, with_key).to("out")
 
 
+def either(value: str | None, other: str | None) -> str:
+    return joined("null" if value is None else value, other)
+
+
+def tables(kind: str, store: str | None) -> Callable[[StreamsBuilder], None]:
+    def build(b: StreamsBuilder) -> None:
+        getattr(b.table("l"), kind)(b.table("r"), either, store=store).to_stream().to("out", value_serde=str)
+
+    return build
+
+
+def joined_twice(kind: str) -> Callable[[StreamsBuilder], None]:
+    def build(b: StreamsBuilder) -> None:
+        left = b.table("l").filter(lambda k, v: not v.startswith("x"))
+        first = getattr(left, kind)(b.table("r"), either)
+        both = getattr(first, kind)(b.table("t").map_values(lambda v: v + "!"), either)
+        both.filter(lambda k, v: "7" not in v).to_stream().to("out", value_serde=str)
+
+    return build
+
+
 def self_join(b: StreamsBuilder) -> None:
     stream = b.stream("in")
     stream.left_join(stream, with_key, windows=JoinWindows.of(10, grace=5)).to("out")
@@ -118,6 +139,15 @@ PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
     "join": join,
     "left-join": left_join,
     "table": table,
+    "table-inner-join": tables("join", None),
+    "table-left-join": tables("left_join", None),
+    "table-outer-join": tables("outer_join", None),
+    "table-inner-join-stored": tables("join", "joined"),
+    "table-left-join-stored": tables("left_join", "joined"),
+    "table-outer-join-stored": tables("outer_join", "joined"),
+    "table-inner-join-read": joined_twice("join"),
+    "table-left-join-read": joined_twice("left_join"),
+    "table-outer-join-read": joined_twice("outer_join"),
     "global-join": global_join,
     "global-left-join": global_left_join,
     "join-with-key": join_with_key,
