@@ -18,25 +18,31 @@
 
 from __future__ import annotations
 
-from streams.config import StreamsConfig, log_and_continue, log_and_fail
+from streams.config import StreamsConfig
 from streams.dsl import (
+    BranchedKStream,
     Consumed,
     GlobalKTable,
     Grouped,
     Joined,
     KGroupedStream,
+    KGroupedTable,
     KStream,
     KTable,
     Materialized,
+    Printed,
     Produced,
+    Repartitioned,
     StreamJoined,
     StreamsBuilder,
+    Suppressed,
     TimeWindowedKStream,
 )
 from streams.errors import StreamsError, TopologyError
-from streams.processors.custom import Processor, ProcessorContext
+from streams.handlers import DeadLetter, ErrorContext, ErrorResponse, log_and_continue, log_and_fail
+from streams.processors.custom import FixedKeyProcessor, FixedKeyRecord, Processor, ProcessorContext
 from streams.processors.join_windows import JoinWindows
-from streams.processors.record import Record
+from streams.processors.record import Record, RecordContext
 from streams.processors.windows import TimeWindows
 from streams.runtime.app import KafkaStreams
 from streams.runtime.status import State
@@ -44,26 +50,37 @@ from streams.serdes import Serde, Window, Windowed
 from streams.topology import Topology
 
 __all__ = [
+    "BranchedKStream",
     "Consumed",
+    "DeadLetter",
+    "ErrorContext",
+    "ErrorResponse",
+    "FixedKeyProcessor",
+    "FixedKeyRecord",
     "GlobalKTable",
     "Grouped",
     "JoinWindows",
     "Joined",
     "KGroupedStream",
+    "KGroupedTable",
     "KStream",
     "KTable",
     "KafkaStreams",
     "Materialized",
+    "Printed",
     "Processor",
     "ProcessorContext",
     "Produced",
     "Record",
+    "RecordContext",
+    "Repartitioned",
     "Serde",
     "State",
     "StreamJoined",
     "StreamsBuilder",
     "StreamsConfig",
     "StreamsError",
+    "Suppressed",
     "TimeWindowedKStream",
     "TimeWindows",
     "Topology",

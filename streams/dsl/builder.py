@@ -115,7 +115,7 @@ class StreamsBuilder:
 
     def build(self) -> Topology:
         """The finished topology; raises TopologyError for what cannot work."""
-        return Topology(self._internal.graph)
+        return Topology(self._internal.graph).finished()
 
     def _source(self, topics: tuple[str, ...], options: Consumed, suffix: str = "") -> Stream:
         name = self._internal.names.node("KSTREAM-SOURCE-", options.name, suffix)

@@ -71,7 +71,14 @@ class Grouping:
             else operators.aggregate_windows(store_name, self._windows, aggregation, old_values)
         )
         parent = self._repartitioned(spec)
-        table = put_in_store(parent, node, spec, lambda store: operator, old_values=old_values)
+        table = put_in_store(
+            parent,
+            node,
+            spec,
+            lambda store: operator,
+            old_values=old_values,
+            grace_ms=None if self._windows is None else self._windows.grace_ms,
+        )
         if self._windows is None:
             return table
         key_serde = TimeWindowed(spec.key_serde, self._windows.size_ms)

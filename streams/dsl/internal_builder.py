@@ -9,7 +9,15 @@ from typing import Any
 
 from streams.dsl.options import Materialized
 from streams.errors import TopologyError
-from streams.graph import Graph, Names, ProcessorNode, RepartitionNames, SinkNode, SourceNode
+from streams.graph import (
+    Graph,
+    Names,
+    ProcessorNode,
+    RepartitionNames,
+    SinkNode,
+    SourceNode,
+    StreamPartitioner,
+)
 from streams.processors.stateless import drop_null_keys
 from streams.processors.wiring import Operator
 from streams.serdes import Serde, SerdeLike, serde_for
@@ -85,7 +93,14 @@ class InternalStreamsBuilder:
         )
 
     def repartition(
-        self, parent: str, names: RepartitionNames, *, key_serde: Serde[Any], value_serde: Serde[Any]
+        self,
+        parent: str,
+        names: RepartitionNames,
+        *,
+        key_serde: Serde[Any],
+        value_serde: Serde[Any],
+        partitions: int | None = None,
+        partitioner: StreamPartitioner | None = None,
     ) -> str:
         """Send a stream through a topic by its new key; returns the source it comes back from.
 
@@ -96,11 +111,25 @@ class InternalStreamsBuilder:
         self.add_processor(names.filter, (parent,), keep)
         serdes: dict[str, Any] = {"key_serde": key_serde, "value_serde": value_serde}
         graph.add(
-            SinkNode(name=names.sink, parents=(names.filter,), topic=names.topic, internal=True, **serdes)
+            SinkNode(
+                name=names.sink,
+                parents=(names.filter,),
+                topic=names.topic,
+                internal=True,
+                partitioner=partitioner,
+                **serdes,
+            )
         )
         # From its start, whatever auto.offset.reset says: only this application writes the topic.
         graph.add(
-            SourceNode(name=names.source, topics=(names.topic,), internal=True, reset="earliest", **serdes)
+            SourceNode(
+                name=names.source,
+                topics=(names.topic,),
+                internal=True,
+                reset="earliest",
+                partitions=partitions,
+                **serdes,
+            )
         )
         return names.source
 

@@ -8,30 +8,45 @@ stream), so they stand in one module, and are signatures only. How nodes are put
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
+from streams.dsl.arity import takes_key
+from streams.dsl.branches import Branches
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouping import Grouping
 from streams.dsl.options import (
     Grouped,
     Joined,
     Materialized,
+    Printed,
     Produced,
+    Repartitioned,
     StreamJoined,
     as_materialized,
     options_with,
 )
 from streams.dsl.stream import Stream
 from streams.dsl.stream_join import join_streams
+from streams.dsl.suppression import Suppressed
+from streams.dsl.suppression import suppressed as suppress_updates
 from streams.dsl.table import Table, table_of_stream
+from streams.dsl.table_grouping import TableGrouping
 from streams.dsl.table_join import join_tables
 from streams.errors import TopologyError
+from streams.graph import StreamPartitioner, TopicChooser
 from streams.processors import aggregate as aggregations
-from streams.processors import stateless
-from streams.processors.custom import Processor, run_processor
+from streams.processors import grouped_table, stateless
+from streams.processors.custom import (
+    FixedKeyProcessor,
+    Processor,
+    run_fixed_key_processor,
+    run_processor,
+)
 from streams.processors.join_windows import JoinWindows
 from streams.processors.windows import TimeWindows
 from streams.serdes import Long, SerdeLike
+from streams.state import StoreSpec
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -69,10 +84,15 @@ class KStream(Generic[K, V]):
         stream = self._stream.then("KSTREAM-MAP-", name, stateless.map_records(mapper))
         return KStream(stream.with_new_keys().with_new_values())
 
-    def map_values(self, mapper: Callable[[V], NewV], *, name: str | None = None) -> KStream[K, NewV]:
-        """Replace the value by ``mapper(value)``."""
-        stream = self._stream.then("KSTREAM-MAPVALUES-", name, stateless.map_values(mapper))
-        return KStream(stream.with_new_values())
+    @overload
+    def map_values(self, mapper: Callable[[V], NewV], *, name: str | None = None) -> KStream[K, NewV]: ...
+    @overload
+    def map_values(self, mapper: Callable[[K, V], NewV], *, name: str | None = None) -> KStream[K, NewV]: ...
+    def map_values(self, mapper: Callable[..., NewV], *, name: str | None = None) -> KStream[K, NewV]:
+        """Replace the value by ``mapper(value)``, or ``mapper(key, value)``."""
+        with_key = takes_key(mapper, "map_values")
+        operator = stateless.map_values_with_key(mapper) if with_key else stateless.map_values(mapper)
+        return KStream(self._stream.then("KSTREAM-MAPVALUES-", name, operator).with_new_values())
 
     def flat_map(
         self, mapper: Callable[[K, V], Iterable[tuple[NewK, NewV]]], *, name: str | None = None
@@ -81,12 +101,23 @@ class KStream(Generic[K, V]):
         stream = self._stream.then("KSTREAM-FLATMAP-", name, stateless.flat_map(mapper))
         return KStream(stream.with_new_keys().with_new_values())
 
+    @overload
     def flat_map_values(
         self, mapper: Callable[[V], Iterable[NewV]], *, name: str | None = None
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def flat_map_values(
+        self, mapper: Callable[[K, V], Iterable[NewV]], *, name: str | None = None
+    ) -> KStream[K, NewV]: ...
+    def flat_map_values(
+        self, mapper: Callable[..., Iterable[NewV]], *, name: str | None = None
     ) -> KStream[K, NewV]:
-        """Replace a value by those of ``mapper(value)``, under the same key."""
-        stream = self._stream.then("KSTREAM-FLATMAPVALUES-", name, stateless.flat_map_values(mapper))
-        return KStream(stream.with_new_values())
+        """Replace a value by those of ``mapper(value)``, or ``mapper(key, value)``, under the same key."""
+        with_key = takes_key(mapper, "flat_map_values")
+        operator = (
+            stateless.flat_map_values_with_key(mapper) if with_key else stateless.flat_map_values(mapper)
+        )
+        return KStream(self._stream.then("KSTREAM-FLATMAPVALUES-", name, operator).with_new_values())
 
     def select_key(self, selector: Callable[[K, V], NewK], *, name: str | None = None) -> KStream[NewK, V]:
         """Replace the key by ``selector(key, value)``."""
@@ -108,33 +139,102 @@ class KStream(Generic[K, V]):
         self,
         supplier: Callable[[], Processor[K, V]],
         *,
-        stores: Sequence[str] = (),
+        stores: Sequence[str | StoreSpec] = (),
         name: str | None = None,
     ) -> KStream[Any, Any]:
-        """Run a processor of your own; ``supplier()`` makes one per task."""
+        """Run a processor of your own; ``supplier()`` makes one per task.
+
+        Its stores are those of `StreamsBuilder.add_store` by name, or a `StoreSpec` that is added by this.
+        """
         if not callable(supplier):
             raise TopologyError(
                 f"process() makes a processor per task: give it the class or a function, not {supplier!r}"
             )
-        # Of all nodes these alone get their given name for nothing.
-        node = self._stream.builder.names.node("KSTREAM-PROCESSOR-") if name is None else name
-        stream = self._stream.then_named(node, run_processor(supplier), tuple(stores))
+        stream = self._stream.processed("KSTREAM-PROCESSOR-", name, run_processor(supplier), stores)
         return KStream(stream.with_new_keys().with_new_values())
+
+    def process_values(
+        self,
+        supplier: Callable[[], FixedKeyProcessor[K, V]],
+        *,
+        stores: Sequence[str | StoreSpec] = (),
+        name: str | None = None,
+    ) -> KStream[K, Any]:
+        """Run a processor of your own that leaves keys as they are; ``supplier()`` makes one per task."""
+        if not callable(supplier):
+            raise TopologyError(
+                "process_values() makes a processor per task: give it the class or a function, "
+                f"not {supplier!r}"
+            )
+        operator = run_fixed_key_processor(supplier)
+        stream = self._stream.processed("KSTREAM-PROCESSVALUES-", name, operator, stores)
+        return KStream(stream.with_new_values())
+
+    def split(self, *, name: str | None = None) -> BranchedKStream[K, V]:
+        """Send each record to one of several streams: `BranchedKStream.branch` adds them (KIP-418)."""
+        return BranchedKStream(Branches(self._stream, name))
+
+    def repartition(
+        self,
+        repartitioned: Repartitioned | None = None,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        partitions: int | None = None,
+        partitioner: StreamPartitioner | None = None,
+        name: str | None = None,
+    ) -> KStream[K, V]:
+        """Send the stream through a topic ``<application id>-<name>-repartition`` of so many partitions."""
+        options = options_with(
+            repartitioned,
+            Repartitioned,
+            key_serde=key_serde,
+            value_serde=value_serde,
+            partitions=partitions,
+            partitioner=partitioner,
+            name=name,
+        )
+        return KStream(self._stream.sent_through(options))
 
     # -- out
 
     def to(
         self,
-        topic: str,
+        topic: str | TopicChooser,
         produced: Produced | None = None,
         *,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
+        partitioner: StreamPartitioner | None = None,
         name: str | None = None,
     ) -> None:
-        """Write the stream to a topic; the stream ends here."""
-        options = options_with(produced, Produced, key_serde=key_serde, value_serde=value_serde, name=name)
+        """Write the stream to a topic, or each record to that of ``topic(key, value, context)``, which must
+        exist. The stream ends here. ``partitioner(topic, key, value, partitions)`` chooses the partition.
+        """
+        options = options_with(
+            produced,
+            Produced,
+            key_serde=key_serde,
+            value_serde=value_serde,
+            partitioner=partitioner,
+            name=name,
+        )
         self._stream.end_in(topic, options)
+
+    def print(
+        self,
+        printed: Printed | None = None,
+        *,
+        label: str | None = None,
+        mapper: Callable[[K, V], str] | None = None,
+        path: str | Path | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Print ``[label]: key, value`` of each record, or what the mapper makes of it, to stdout or a file;
+        the stream ends here.
+        """
+        options = options_with(printed, Printed, label=label, mapper=mapper, path=path, name=name)
+        self._stream.printed(options)
 
     # -- stateful
 
@@ -355,6 +455,64 @@ class KStream(Generic[K, V]):
         raise _cannot_join(other, windows)
 
 
+class BranchedKStream(Generic[K, V]):
+    """A stream being split: a record goes to the first branch whose predicate takes it, else to the default
+    branch, else nowhere. `default_branch` or `no_default_branch` ends it, with the branches by name: the
+    split's name and the branch's, as Kafka puts them together.
+    """
+
+    def __init__(self, branches: Branches) -> None:
+        self._branches = branches
+        self._streams: dict[str, KStream[K, V]] = {}
+
+    def branch(
+        self,
+        predicate: Callable[[K, V], bool],
+        *,
+        name: str | None = None,
+        chain: Callable[[KStream[K, V]], KStream[Any, Any] | None] | None = None,
+        consumer: Callable[[KStream[K, V]], object] | None = None,
+    ) -> BranchedKStream[K, V]:
+        """Add a branch; unnamed ones are numbered from 1. ``chain(stream)`` gives the stream that is returned
+        in the branch's place, if any; ``consumer(stream)`` takes the branch, which is not returned then.
+        """
+        stream: KStream[K, V] = KStream(self._branches.add(predicate, name))
+        self._take(stream, chain, consumer)
+        return self
+
+    def default_branch(
+        self,
+        *,
+        name: str | None = None,
+        chain: Callable[[KStream[K, V]], KStream[Any, Any] | None] | None = None,
+        consumer: Callable[[KStream[K, V]], object] | None = None,
+    ) -> dict[str, KStream[K, V]]:
+        """The branch of what no predicate takes, whose name is 0 unless given; all branches by name."""
+        self._take(KStream(self._branches.add_default(name)), chain, consumer)
+        return self._streams
+
+    def no_default_branch(self) -> dict[str, KStream[K, V]]:
+        """Leave out what no predicate takes; the branches by name."""
+        self._branches.close()
+        return self._streams
+
+    def _take(
+        self,
+        stream: KStream[K, V],
+        chain: Callable[[KStream[K, V]], KStream[Any, Any] | None] | None,
+        consumer: Callable[[KStream[K, V]], object] | None,
+    ) -> None:
+        if chain is not None and consumer is not None:
+            raise TopologyError("a branch has a chain or a consumer, not both")
+        name = stream._stream.node
+        if consumer is not None:
+            consumer(stream)
+        elif chain is None:
+            self._streams[name] = stream
+        elif (chained := chain(stream)) is not None:
+            self._streams[name] = chained
+
+
 def _joined(
     given: Joined | StreamJoined | None,
     windows: JoinWindows | None,
@@ -436,19 +594,56 @@ class KTable(Generic[K, V]):
 
         return self.filter(inverse, name=name, store=store)
 
+    @overload
     def map_values(
         self,
         mapper: Callable[[V], NewV],
         *,
         name: str | None = None,
         store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]: ...
+    @overload
+    def map_values(
+        self,
+        mapper: Callable[[K, V], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]: ...
+    def map_values(
+        self,
+        mapper: Callable[..., NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
     ) -> KTable[K, NewV]:
-        """Replace each value by ``mapper(value)``."""
+        """Replace each value by ``mapper(value)``, or ``mapper(key, value)``."""
 
-        def step(key: K, value: V) -> NewV:
+        def of_value(key: K, value: V) -> NewV:
             return mapper(value)
 
+        step = mapper if takes_key(mapper, "map_values") else of_value
         return KTable(self._table.derived("KTABLE-MAPVALUES-", name, step, _materialized_if(store)))
+
+    def group_by(
+        self,
+        selector: Callable[[K, V], tuple[NewK, NewV]],
+        grouped: Grouped | None = None,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KGroupedTable[NewK, NewV]:
+        """Group by the key, and with the value, of ``selector(key, value)``: through a repartition topic.
+
+        A row for which the selector gives a null key or value is in no group.
+        """
+        options = options_with(grouped, Grouped, key_serde=key_serde, value_serde=value_serde, name=name)
+        return KGroupedTable(TableGrouping(self._table, selector, options))
+
+    def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
+        """Hold updates back: ``Suppressed.until_window_closes()`` or ``Suppressed.until_time_limit(...)``."""
+        return KTable(suppress_updates(self._table, suppressed))
 
     def to_stream(
         self, key: Callable[[K, V], NewK] | None = None, *, name: str | None = None
@@ -506,6 +701,61 @@ class KTable(Generic[K, V]):
             raise TopologyError(f"a table is joined with a KTable, not with a {type(other).__name__}")
         materialized, sides = _materialized_if(store), {"keep_left": keep_left, "keep_right": keep_right}
         return KTable(join_tables(self._table, other._table, joiner, name, materialized, **sides))
+
+
+class KGroupedTable(Generic[K, V]):
+    """A table grouped by a key of its values; an aggregation makes a table of it.
+
+    An update of the table is first taken back from what was made of the value before, then added.
+    """
+
+    def __init__(self, grouping: TableGrouping) -> None:
+        self._grouping = grouping
+
+    def count(self, *, name: str | None = None, store: str | Materialized | None = None) -> KTable[K, int]:
+        """Count the table's rows of each key; a key that has none any more stays, with 0."""
+        return self._aggregated("KTABLE-AGGREGATE-", grouped_table.counting(), Long(), name, store)
+
+    def reduce(
+        self,
+        adder: Callable[[V, V], V],
+        subtractor: Callable[[V, V], V | None],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, V]:
+        """The first value, then ``adder(so_far, value)``; ``subtractor(so_far, value)`` takes back."""
+        aggregation = grouped_table.reducing(adder, subtractor)
+        return self._aggregated("KTABLE-REDUCE-", aggregation, self._grouping.value_serde, name, store)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        adder: Callable[[K, V, A], A],
+        subtractor: Callable[[K, V, A], A | None],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, A]:
+        """``adder(key, value, so_far)``, beginning with ``initializer()``; ``subtractor`` takes back.
+
+        Either may change ``so_far`` in place and return it; None deletes the key.
+        """
+        aggregation = grouped_table.aggregating(initializer, adder, subtractor)
+        return self._aggregated("KTABLE-AGGREGATE-", aggregation, value_serde, name, store)
+
+    def _aggregated(
+        self,
+        prefix: str,
+        aggregation: aggregations.Aggregation,
+        value_serde: SerdeLike | None,
+        name: str | None,
+        store: str | Materialized | None,
+    ) -> KTable[Any, Any]:
+        return KTable(
+            self._grouping.aggregated(prefix, aggregation, value_serde, name, as_materialized(store))
+        )
 
 
 def _materialized_if(store: str | Materialized | None) -> Materialized | None:

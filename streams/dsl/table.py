@@ -144,13 +144,14 @@ def put_in_store(
     *,
     old_values: OldValues,
     on_demand: bool = False,
+    grace_ms: int | None = None,
 ) -> Table:
     """Add a node of this name and operator that writes the store; the table it makes.
 
-    ``on_demand``: the store is there only if the table is read.
+    ``on_demand``: the store is there only if the table is read. ``grace_ms``: of windows.
     """
     store = StoreOnDemand(parent.builder.graph, spec)
-    store.node = ProcessorNode(name=node, parents=(parent.node,), operator=operator(store))
+    store.node = ProcessorNode(name=node, parents=(parent.node,), operator=operator(store), grace_ms=grace_ms)
     parent.builder.graph.add(store.node)
     if not on_demand:
         store.materialize()

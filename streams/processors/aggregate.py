@@ -1,7 +1,7 @@
 """Aggregations of grouped streams, plain and windowed: one operator shape, three ways to add a record.
 
-The result's timestamp is the highest of its records. Null keys and values are dropped (Kafka's
-KStreamAggregate).
+The result's timestamp is the highest of its records. Null keys are dropped, and null
+values where there are no windows (Kafka's KStreamAggregate).
 
 An aggregator may change `old` in place and return it. That object goes back to the store as it is if nobody
 else can hold it or a part of it: the store forwards nothing before the commit, and the record's value, which
@@ -165,7 +165,10 @@ def aggregate(store_name: str, aggregation: Aggregation, old_values: OldValues) 
 def aggregate_windows(
     store_name: str, windows: TimeWindows, aggregation: Aggregation, old_values: OldValues
 ) -> Operator:
-    """One value per key and window. A record is taken iff ``window end > stream time − grace``."""
+    """One value per key and window. A record is taken iff ``window end > stream time − grace``.
+
+    Other than without windows, records without a value are taken too (Kafka's KStreamWindowAggregate).
+    """
     size, grace = windows.size_ms, windows.grace_ms
 
     def build(wiring: Wiring) -> Process:
@@ -175,7 +178,7 @@ def aggregate_windows(
         cached = store.spec.cached
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            if key is None or value is None:
+            if key is None:
                 dropped()
                 return
             if timestamp > store.stream_time:

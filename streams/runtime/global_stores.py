@@ -16,6 +16,7 @@ from logd.records import Record
 from streams.config import StreamsConfig
 from streams.errors import SerializationError, StateError, TopologyError
 from streams.graph import SourceNode
+from streams.handlers import ErrorContext, ExceptionHandler, answering, log_and_fail
 from streams.runtime.global_checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from streams.runtime.restore import DELETE_RETENTION, MAX_FETCH_BYTES, USABLE_SHARE
 from streams.runtime.task import Clock
@@ -31,20 +32,28 @@ CHECKPOINT = ".checkpoint"
 class GlobalStore:
     """One global table's store, and the partitions of its topic that it reads."""
 
-    def __init__(self, store: CachedStore, source: SourceNode, config: StreamsConfig) -> None:
+    def __init__(
+        self,
+        store: CachedStore,
+        source: SourceNode,
+        on_bad_record: ExceptionHandler = log_and_fail,
+        *,
+        cache_max_bytes: int = 0,
+    ) -> None:
         self.store = store
         self.topic = source.topics[0]
         self.dropped = 0
         """Records left out: without a key, or with bytes that do not fit."""
         self._source = source
-        self._on_bad_record = config.deserialization_exception_handler
-        self._cache_max_bytes = config.statestore_cache_max_bytes
+        self._answer = answering(on_bad_record)
+        self._cache_max_bytes = cache_max_bytes
 
-    def apply(self, records: Sequence[Record]) -> None:
-        """Put records into the store, and into its backend."""
+    def apply(self, partition: int, records: Sequence[Record]) -> None:
+        """Put records of a partition into the store, and into its backend."""
         update, deserialize = self.store.update, self._source.value_serde.deserialize
         timestamp_of = self._source.timestamp_extractor
-        for offset, timestamp, key, value, _ in records:
+        for record in records:
+            _, timestamp, key, value, _ = record
             if key is None:
                 self.dropped += 1
                 continue
@@ -53,7 +62,7 @@ class GlobalStore:
                 if timestamp_of is not None:
                     timestamp = timestamp_of(self._source.key_serde.deserialize(key), decoded, timestamp)
             except Exception as error:
-                self._leave_out(offset, error)
+                self._leave_out(partition, record, error)
                 continue
             update(key, decoded, timestamp)
         self.store.drain()
@@ -61,11 +70,27 @@ class GlobalStore:
         if self.store.cache_bytes > self._cache_max_bytes:
             self.store.shrink()
 
-    def _leave_out(self, offset: int, error: Exception) -> None:
+    def _leave_out(self, partition: int, record: Record, error: Exception) -> None:
+        """Raise if the handler says so. Nothing is committed here, so there are no dead letters."""
+        offset, timestamp, key, value, headers = record
         problem = SerializationError(
-            f"{self._source.name} cannot read the record at offset {offset}: {error}", self.topic
+            f"{self._source.name} cannot read the record: {error}", self.topic, partition, offset
         )
-        if self._on_bad_record(problem) == "fail":
+        response = self._answer(
+            ErrorContext(
+                error=problem,
+                node=self._source.name,
+                task_id="global",
+                topic=self.topic,
+                partition=partition,
+                offset=offset,
+                timestamp=timestamp,
+                headers=headers,
+                key=key,
+                value=value,
+            )
+        )
+        if response.answer == "fail":
             raise problem from error
         log.warning("record left out: %s", problem)
         self.dropped += 1
@@ -156,13 +181,19 @@ class GlobalStores:
                 "a global table; started again it reads all there is"
             ) from lost
         for fetched in answers:
-            await self._worker.run(self._by_topic[fetched.tp.topic].apply, list(fetched.records()))
+            apply = self._by_topic[fetched.tp.topic].apply
+            await self._worker.run(apply, fetched.tp.partition, list(fetched.records()))
             self._positions[fetched.tp] = fetched.next_offset
 
     def _open(self) -> None:
         for name, source in self._topology.global_stores.items():
             store = self.stores[name] = open_store(self._topology.stores[name], self._folder / "rocksdb")
-            self._by_topic[source.topics[0]] = GlobalStore(store, source, self._config)
+            self._by_topic[source.topics[0]] = GlobalStore(
+                store,
+                source,
+                self._config.deserialization_exception_handler,
+                cache_max_bytes=self._config.statestore_cache_max_bytes,
+            )
 
     async def _partitions(self) -> tuple[list[TopicPartition], dict[str, bytes]]:
         metadata = await self._client.metadata(list(self._by_topic), allow_missing=True)

@@ -24,11 +24,12 @@ from streams.runtime.positions import Cut, read_cut
 from streams.runtime.protocol import count_partitions
 from streams.runtime.restore import StoreRestore, restore_stores
 from streams.runtime.running import RunningTask, close_all
+from streams.runtime.sink_topics import SinkTopics
 from streams.runtime.task import Clock, Task, TaskId
 from streams.runtime.topics import TopicNames
 from streams.runtime.worker import Worker
 from streams.state import CachedStore, open_store
-from streams.topology import Topology
+from streams.topology import Handlers, Topology
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,7 @@ class TaskOpener:
         worker: Worker,
         buffer: InputBuffer,
         global_stores: Mapping[str, CachedStore],
+        sink_topics: SinkTopics,
     ) -> None:
         self._client = client
         self._member = member
@@ -62,6 +64,13 @@ class TaskOpener:
         self._worker = worker
         self._buffer = buffer
         self._global_stores = global_stores
+        self._sink_topics = sink_topics
+        self._handlers = Handlers(
+            deserialization=config.deserialization_exception_handler,
+            processing=config.processing_exception_handler,
+            production=config.production_exception_handler,
+            dead_letter_topic=config.errors_dead_letter_queue_topic_name,
+        )
         self.restoring: dict[TaskId, Mapping[TopicPartition, StoreRestore]] = {}
         """How far the stores of tasks are that are being opened."""
 
@@ -106,7 +115,7 @@ class TaskOpener:
                 cut.changelogs,
                 worker=self._worker,
                 clock=self._clock,
-                isolation_level=self._config.isolation_level,
+                exactly_once=self._config.exactly_once,
                 restores=restores,
             )
             task = await self._task(id, stores, inputs, cut, committed)
@@ -141,8 +150,8 @@ class TaskOpener:
             stores,
             clock=self._clock,
             max_idle_ms=self._config.max_task_idle_ms,
-            on_bad_input=self._config.deserialization_exception_handler,
-            on_bad_output=self._config.production_exception_handler,
+            handlers=self._handlers,
+            partition_count=self._sink_topics.count,
             times=cut.times,
             buffer=self._buffer,
             global_stores=self._global_stores,

@@ -12,6 +12,12 @@ that a later restore from the log start does not end with the tail's values. A t
 more than one batch carries its key's previous value (`runtime.undo`), because compaction may have removed
 the record that had it.
 
+Records of aborted transactions are left out, so that of a commit that broke off exactly once nothing is there
+to be undone. A store is then read to the cut, and beyond it to the last stable offset, for the tail of an
+instance that ran at least once before. Not to the log end: a transaction that is open there is of a member
+that lost the task, and will be aborted, for all transactions behind the committed positions have ended.
+Their markers may still be on their way, so the cut itself is waited for.
+
 A changelog is compacted, and after ``delete.retention.ms`` compaction removes tombstones as well. Older local
 state would never learn of those deletions. So it is not used if it may be that old, nor if its checkpoint
 lies before the log start or in an earlier topic of that name: then all is restored, from the log start.
@@ -23,7 +29,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from logd.client import Admin, BatchFetcher, Client, Fetched, IsolationLevel, TopicPartition
+from logd.client import Admin, BatchFetcher, Client, Fetched, TopicPartition
 from logd.errors import KafkaError, OffsetOutOfRange
 from logd.records import Headers
 from streams.errors import StateError
@@ -109,25 +115,28 @@ async def restore_stores(
     *,
     worker: Worker,
     clock: Clock,
-    isolation_level: IsolationLevel = "read_uncommitted",
+    exactly_once: bool = False,
     restores: dict[TopicPartition, StoreRestore] | None = None,
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Restore each store from its changelog partition; returns the cut and the log end of each, by store.
 
-    ``cut``: as `Cut.changelogs`. ``restores``: where to put how far each one is. Raises StateError when a
-    changelog ends before its cut.
+    ``cut``: as `Cut.changelogs`. ``exactly_once``: an open transaction behind the cut is not waited for.
+    ``restores``: where to put how far each one is. Raises StateError when a changelog ends before its cut.
     """
     if not stores:
         return {}, {}
     admin, now = Admin(client), clock()
     starts = await admin.list_offsets(dict.fromkeys(stores, "earliest"))
     ends = await admin.list_offsets(dict.fromkeys(stores, "latest"))
+    stable = await admin.list_offsets(dict.fromkeys(stores, "latest"), isolation_level="read_committed")
     topics = (await client.metadata({tp.topic for tp in stores})).topics
     restores = {} if restores is None else restores
     for tp, store in stores.items():
         start, end = starts[tp].offset, ends[tp].offset
         upto = end if cut is None else cut.get(store.name, start)
         _check_end(tp, upto, end)
+        if exactly_once and cut is not None:
+            end = max(stable[tp].offset, upto)
         checkpoint, topic_id = store.backend.checkpoint, topics[tp.topic].topic_id
         restores[tp] = each = StoreRestore(store, checkpoint or 0, max(upto, start), end, {}, as_of=now)
         void = _why_void(store.backend, topic_id, start, upto)
@@ -138,7 +147,7 @@ async def restore_stores(
         if void or checkpoint is None:
             await worker.run(each.begin_anew, start, topic_id)
     unread = {tp: each for tp, each in restores.items() if not each.is_done}
-    await _read(client, unread, worker, isolation_level)
+    await _read(client, unread, worker)
     for each in restores.values():
         await worker.run(each.finish)
     cuts = {each.store.name: each.cut for each in restores.values()}
@@ -193,13 +202,12 @@ async def _read(
     client: Client,
     restores: dict[TopicPartition, StoreRestore],
     worker: Worker,
-    isolation_level: IsolationLevel,
 ) -> None:
     if not restores:
         return
     fetcher = BatchFetcher(
         client,
-        isolation_level=isolation_level,
+        isolation_level="read_committed",
         max_partition_fetch_bytes=MAX_FETCH_BYTES,
         fetch_max_wait_ms=100,
     )

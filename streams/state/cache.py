@@ -7,6 +7,9 @@ A commit of a store is three steps, told apart because the producer's acks lie i
 2. the caller sends `pending`, waits for the acks and commits the source positions;
 3. `written(offset)`: `pending` goes to the backend in one write, with the changelog offset.
 
+Between 1 and 3 records go on being processed: what changes is part of the next commit, and `pending` stays
+readable, in the cache as before, until the backend has it. The next `drain` is after `written`.
+
 A crash between any two leaves the backend as of the commit before. `streams.state.entries` says who may
 change a value that is in the cache.
 
@@ -183,9 +186,9 @@ class CachedStore:
             self._changed = None
 
     def shrink(self) -> None:
-        """Forget what the backend has; call after `written`."""
-        if not self._entries.dirty:
-            self._entries.clear()
+        """Forget what the backend has: all but what changed since the last `drain`. Call after `written`."""
+        assert not self.pending, "the backend has not got it yet"
+        self._entries.keep_dirty()
 
     # -- restore
 

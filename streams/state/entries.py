@@ -108,8 +108,8 @@ class Entries(ABC):
         """Have a key deleted without making it dirty."""
 
     @abstractmethod
-    def clear(self) -> None:
-        """Forget all entries."""
+    def keep_dirty(self) -> None:
+        """Forget all entries but those that are dirty."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -150,8 +150,9 @@ class ValueEntries(Entries):
     def set_absent(self, key: bytes) -> None:
         self._entries[key] = None
 
-    def clear(self) -> None:
-        self._entries.clear()
+    def keep_dirty(self) -> None:
+        entries = self._entries
+        self._entries = {key: entries[key] for key in self.dirty}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -204,9 +205,10 @@ class SerializedEntries(Entries):
         self._given_back.pop(key, None)
         self._entries[key] = None
 
-    def clear(self) -> None:
-        self._entries.clear()
-        self._given_back.clear()
+    def keep_dirty(self) -> None:
+        # What was given back is dirty, and was borrowed before, so its key is among the entries.
+        entries = self._entries
+        self._entries = {key: entries[key] for key in self.dirty}
 
     def __len__(self) -> int:
         return len(self._entries)  # it was borrowed before, so its key is there

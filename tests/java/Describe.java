@@ -14,22 +14,33 @@ import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.Printed;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Repartitioned;
+import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.processor.RecordContext;
+import org.apache.kafka.streams.processor.TopicNameExtractor;
+import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
+import org.apache.kafka.streams.processor.api.FixedKeyRecord;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.WindowStore;
 
 public class Describe {
@@ -56,6 +67,12 @@ public class Describe {
         PROGRAMS.put("table-joins", Describe::tableJoins);
         PROGRAMS.put("table-joins-named", Describe::tableJoinsNamed);
         PROGRAMS.put("global-table", Describe::globalTable);
+        PROGRAMS.put("branches", Describe::branches);
+        PROGRAMS.put("branches-named", Describe::branchesNamed);
+        PROGRAMS.put("repartition", Describe::repartition);
+        PROGRAMS.put("values", Describe::values);
+        PROGRAMS.put("chosen-topic", Describe::chosenTopic);
+        PROGRAMS.put("tables-grouped", Describe::tablesGrouped);
         PROGRAMS.put("stream-join", Describe::streamJoin);
         PROGRAMS.put("stream-left-join", Describe::streamLeftJoin);
         PROGRAMS.put("stream-outer-join", Describe::streamOuterJoin);
@@ -72,6 +89,26 @@ public class Describe {
             System.out.println("== " + name);
             System.out.print(builder.build().describe());
         });
+        System.out.println("== node-by-node");
+        System.out.print(nodeByNode().describe());
+    }
+
+    private static void tablesGrouped(StreamsBuilder b) {
+        KTable<String, String> table = b.table("in");
+        KGroupedTable<String, String> group = table.groupBy((k, v) -> KeyValue.pair(v, k));
+        group.count().toStream().to("counts");
+        group.reduce((x, y) -> x, (x, y) -> x, Materialized.as("reduced")).toStream().to("reductions");
+        KGroupedTable<String, String> named = table.filter((k, v) -> true, Named.as("kept"))
+            .groupBy((k, v) -> KeyValue.pair(v, k), Grouped.as("by-value"));
+        named.aggregate(() -> "", (k, v, a) -> a, (k, v, a) -> a, Named.as("sum")).toStream().to("sums");
+        named.count(Named.as("number"), Materialized.as("numbers"))
+            .suppress(Suppressed.untilTimeLimit(Duration.ofMillis(5), Suppressed.BufferConfig.unbounded()))
+            .suppress(
+                Suppressed.<String>untilTimeLimit(Duration.ofMillis(5), Suppressed.BufferConfig.unbounded())
+                    .withName("held"))
+            .mapValues(v -> "" + v, Materialized.with(null, null))
+            .toStream()
+            .to("out");
     }
 
     private static void stateless(StreamsBuilder b) {
@@ -263,5 +300,105 @@ public class Describe {
     private static void streamSelfJoin(StreamsBuilder b) {
         KStream<String, String> stream = b.stream("l");
         stream.join(stream, (x, y) -> x, WINDOWS).to("out");
+    }
+
+    private static void branches(StreamsBuilder b) {
+        Map<String, KStream<String, String>> branches = b.<String, String>stream("in")
+            .split()
+            .branch((k, v) -> true)
+            .branch((k, v) -> true, Branched.as("-b"))
+            .branch((k, v) -> true, Branched.withConsumer(stream -> stream.to("c")))
+            .branch((k, v) -> true, Branched.withFunction(stream -> stream.mapValues(v -> v)))
+            .defaultBranch();
+        new TreeMap<>(branches).forEach((name, stream) -> stream.to(name));
+        b.<String, String>stream("more").split().branch((k, v) -> true).noDefaultBranch();
+    }
+
+    private static void branchesNamed(StreamsBuilder b) {
+        Map<String, KStream<String, String>> branches = b.<String, String>stream("in")
+            .selectKey((k, v) -> v)
+            .split(Named.as("by-"))
+            .branch((k, v) -> true, Branched.as("size"))
+            .branch((k, v) -> true)
+            .defaultBranch(Branched.as("rest"));
+        branches.get("by-size").groupByKey().count().toStream().to("size");
+        branches.get("by-2").to("2");
+        branches.get("by-rest").to("rest");
+    }
+
+    private static void repartition(StreamsBuilder b) {
+        b.<String, String>stream("in").repartition().to("out");
+        b.<String, String>stream("keyed")
+            .selectKey((k, v) -> v)
+            .repartition(Repartitioned.<String, String>as("R").withNumberOfPartitions(3))
+            .groupByKey()
+            .count()
+            .toStream()
+            .to("counts");
+        b.<String, String>stream("more").repartition(Repartitioned.as("given-repartition")).mapValues(v -> v).to("end");
+    }
+
+    private static void values(StreamsBuilder b) {
+        b.addStateStore(Stores.keyValueStoreBuilder(
+            Stores.inMemoryKeyValueStore("seen"), Serdes.String(), Serdes.String()));
+        KStream<String, String> stream = b.stream("in");
+        stream.selectKey((k, v) -> v)
+            .processValues(Values::new, "seen")
+            .processValues(Values::new, Named.as("again"))
+            .mapValues((k, v) -> v)
+            .flatMapValues((k, v) -> List.of(v))
+            .groupByKey()
+            .count()
+            .toStream()
+            .print(Printed.toSysOut());
+        stream.print(Printed.<String, String>toSysOut().withName("printer").withLabel("label"));
+    }
+
+    /** A processor of values that forwards nothing. */
+    private static class Values implements FixedKeyProcessor<String, String, String> {
+        @Override
+        public void process(FixedKeyRecord<String, String> record) {
+        }
+    }
+
+    private static void chosenTopic(StreamsBuilder b) {
+        b.<String, String>stream("in").to(new ByValue());
+    }
+
+    /** Sends a record to the topic that is its value; prints its name. */
+    private static class ByValue implements TopicNameExtractor<String, String> {
+        @Override
+        public String extract(String key, String value, RecordContext context) {
+            return value;
+        }
+
+        @Override
+        public String toString() {
+            return "by_value";
+        }
+    }
+
+    private static Topology nodeByNode() {
+        Topology topology = new Topology();
+        topology.addSource("source", "in")
+            .addSource("other", "a", "b")
+            .addProcessor("first", Quiet::new, "source")
+            .addProcessor("second", Quiet::new, "first", "other")
+            .addStateStore(Stores.keyValueStoreBuilder(
+                Stores.inMemoryKeyValueStore("kept"), Serdes.String(), Serdes.String()), "second")
+            .addSink("sink", "out", "second", "first")
+            .addSource("apart", "c")
+            .addProcessor("third", Quiet::new, "apart")
+            .connectProcessorAndStateStores("third", "kept")
+            .addSource("alone", "d")
+            .addSink("end", new ByValue(), "alone");
+        return topology;
+    }
+
+    /** A processor that forwards nothing. */
+    private static class Quiet implements Processor<String, String, String, String> {
+        @Override
+        public void process(Record<String, String> record) {
+        }
     }
 }

@@ -27,16 +27,23 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.TestOutputTopic;
 import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.errors.LogAndContinueProcessingExceptionHandler;
+import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.GlobalKTable;
+import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.JoinWindows;
+import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.KeyValueMapper;
 import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.kstream.ValueJoinerWithKey;
 import org.apache.kafka.streams.processor.PunctuationType;
+import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
@@ -56,6 +63,19 @@ public class Rules {
         PROGRAMS.put("join", Rules::join);
         PROGRAMS.put("left-join", Rules::leftJoin);
         PROGRAMS.put("table", Rules::table);
+        PROGRAMS.put("left-out", Rules::leftOut);
+        PROGRAMS.put("branches", Rules::branches);
+        PROGRAMS.put("table-without-a-store", Rules::tableWithoutAStore);
+        PROGRAMS.put("table-kept-again", Rules::tableKeptAgain);
+        PROGRAMS.put("grouped-table", Rules::groupedTable);
+        PROGRAMS.put("grouped-table-count", Rules::groupedTableCount);
+        PROGRAMS.put("grouped-table-reduce", Rules::groupedTableReduce);
+        PROGRAMS.put("counts-grouped", Rules::countsGrouped);
+        PROGRAMS.put("suppress-window", Rules::suppressWindow);
+        PROGRAMS.put("suppress-time", Rules::suppressTime);
+        PROGRAMS.put("suppress-records", Rules::suppressRecords);
+        PROGRAMS.put("suppress-bytes", Rules::suppressBytes);
+        PROGRAMS.put("suppress-joined", Rules::suppressJoined);
         PROGRAMS.put("stream-join", b -> streams(b, "inner", JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)));
         PROGRAMS.put("stream-left-join", b -> streams(b, "left", JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)));
         PROGRAMS.put("stream-outer-join", b -> streams(b, "outer", JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)));
@@ -112,6 +132,103 @@ public class Rules {
     private static void table(StreamsBuilder b) {
         KTable<String, String> table = b.table("in");
         table.filter((k, v) -> !v.startsWith("x")).mapValues(v -> v + "!").toStream().to("out");
+    }
+
+    private static void leftOut(StreamsBuilder b) {
+        b.<String, String>stream("in")
+            .flatMapValues(v -> java.util.List.of(v.split(",")))
+            .mapValues(v -> String.valueOf(12 / Integer.parseInt(v)))
+            .to("out");
+    }
+
+    private static void branches(StreamsBuilder b) {
+        Map<String, KStream<String, String>> branches = b.<String, String>stream("in")
+            .split(Named.as("by-"))
+            .branch((k, v) -> v.startsWith("a"), Branched.as("a"))
+            .branch((k, v) -> v.startsWith("ab"), Branched.withConsumer(stream -> stream.to("out")))
+            .branch((k, v) -> v.startsWith("b"), Branched.as("b"))
+            .defaultBranch(Branched.as("rest"));
+        branches.forEach((name, stream) -> stream.mapValues((k, v) -> name + ":" + k + v).to("out"));
+    }
+
+    private static void tableWithoutAStore(StreamsBuilder b) {
+        KTable<String, String> table = b.table("in");
+        table.filter((k, v) -> !v.startsWith("x")).toStream().to("out");
+    }
+
+    private static void tableKeptAgain(StreamsBuilder b) {
+        KTable<String, String> table = b.table("in", Materialized.as("all"));
+        table.filter((k, v) -> !v.startsWith("x"), Materialized.as("kept"))
+            .mapValues(v -> v + "!", Materialized.as("mapped"))
+            .toStream()
+            .to("out");
+    }
+
+    private static void groupedTable(StreamsBuilder b) {
+        grouped(b).aggregate(() -> "", (k, v, a) -> a + "+" + v, (k, v, a) -> a + "-" + v).toStream().to("out");
+    }
+
+    private static void groupedTableCount(StreamsBuilder b) {
+        grouped(b).count().toStream().mapValues(String::valueOf).to("out");
+    }
+
+    private static void groupedTableReduce(StreamsBuilder b) {
+        grouped(b).reduce((x, y) -> x + "+" + y, (x, y) -> x.equals(y) ? null : x + "-" + y).toStream().to("out");
+    }
+
+    /** By the first letter of the value; those of `.` in none. */
+    private static KGroupedTable<String, String> grouped(StreamsBuilder b) {
+        return b.<String, String>table("in")
+            .groupBy((k, v) -> KeyValue.pair(v.startsWith(".") ? null : v.substring(0, 1), v));
+    }
+
+    /** Counts, whose updates are told one by one, counted. */
+    private static void countsGrouped(StreamsBuilder b) {
+        b.<String, String>stream("in")
+            .groupByKey()
+            .count(Materialized.<String, Long, KeyValueStore<Bytes, byte[]>>as("c").withCachingDisabled())
+            .groupBy((k, v) -> KeyValue.pair("n" + v, k), Grouped.with(Serdes.String(), Serdes.String()))
+            .count()
+            .toStream()
+            .mapValues(String::valueOf)
+            .to("out");
+    }
+
+    private static void suppressWindow(StreamsBuilder b) {
+        b.<String, String>stream("in")
+            .groupByKey(Grouped.with(Serdes.String(), Serdes.String()))
+            .windowedBy(TimeWindows.ofSizeAndGrace(Duration.ofMillis(10), Duration.ofMillis(5)))
+            .count()
+            .suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded()))
+            .toStream()
+            .map((k, v) -> KeyValue.pair(k.key() + "@" + k.window().start(), String.valueOf(v)))
+            .to("out");
+    }
+
+    private static void suppressTime(StreamsBuilder b) {
+        suppressed(b, 10, Suppressed.BufferConfig.unbounded());
+    }
+
+    private static void suppressRecords(StreamsBuilder b) {
+        suppressed(b, 1000, Suppressed.BufferConfig.maxRecords(2));
+    }
+
+    private static void suppressBytes(StreamsBuilder b) {
+        suppressed(b, 1000, Suppressed.BufferConfig.maxBytes(100));
+    }
+
+    private static void suppressed(StreamsBuilder b, long wait, Suppressed.BufferConfig<?> buffer) {
+        b.<String, String>table("in")
+            .suppress(Suppressed.untilTimeLimit(Duration.ofMillis(wait), buffer))
+            .toStream()
+            .to("out");
+    }
+
+    /** Records joined with a table as it is known outside. */
+    private static void suppressJoined(StreamsBuilder b) {
+        KTable<String, String> table = b.<String, String>table("t")
+            .suppress(Suppressed.untilTimeLimit(Duration.ofMillis(10), Suppressed.BufferConfig.unbounded()));
+        b.<String, String>stream("in").leftJoin(table, (x, y) -> x + "+" + y).to("out");
     }
 
     private static void streams(StreamsBuilder b, String kind, JoinWindows windows) {
@@ -206,6 +323,8 @@ public class Rules {
     private static Properties settings(String folder, String name) {
         Properties settings = new Properties();
         settings.put(StreamsConfig.STATE_DIR_CONFIG, folder);
+        settings.put(
+            StreamsConfig.PROCESSING_EXCEPTION_HANDLER_CLASS_CONFIG, LogAndContinueProcessingExceptionHandler.class);
         settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         if (name.endsWith("-throttled")) {

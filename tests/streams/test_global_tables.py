@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from logd.client import Admin, BatchProducer, Client, NewTopic, TopicPartition
-from streams import KafkaStreams, StreamsBuilder, TopologyError
-from streams.config import log_and_continue
+from streams import KafkaStreams, StreamsBuilder, TopologyError, log_and_continue
 from streams.runtime import global_stores
 from streams.runtime.global_checkpoint import read_checkpoint, write_checkpoint
 from tests.streams import counting
@@ -71,9 +71,9 @@ def test_a_stream_meets_all_that_the_table_had_at_the_start(
     applied: list[int] = []
     original = global_stores.GlobalStore.apply
 
-    def apply(self: global_stores.GlobalStore, records: list[object]) -> None:
+    def apply(self: global_stores.GlobalStore, partition: int, records: list[Any]) -> None:
         applied.append(len(records))
-        original(self, records)  # type: ignore[arg-type]
+        original(self, partition, records)
 
     monkeypatch.setattr(global_stores.GlobalStore, "apply", apply)
 
