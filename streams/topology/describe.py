@@ -41,7 +41,8 @@ def _rank(entry: _Entry) -> tuple[int, str]:
 
 
 def _describe_one(subtopology: Subtopology) -> str:
-    lines = [f"  Sub-topology: {subtopology.id}"]
+    remark = " for global store (will not generate tasks)" if subtopology.is_global else ""
+    lines = [f"  Sub-topology: {subtopology.id}{remark}"]
     for entry in sorted(_linked(subtopology.nodes), key=_rank):
         node, children, parents = entry.node, _names(entry.children), _names(entry.parents)
         if isinstance(node, SourceNode):
@@ -54,7 +55,7 @@ def _describe_one(subtopology: Subtopology) -> str:
         elif isinstance(node, SinkNode):
             lines.append(f"    Sink: {node.name} ({target_of(node)})")
             lines.append(f"      <-- {parents}")
-    return "\n".join(lines) + "\n\n"
+    return "\n".join(lines) + ("\n" if subtopology.is_global else "\n\n")
 
 
 def target_of(sink: SinkNode) -> str:
