@@ -1,7 +1,7 @@
 """Brokers that do not reach each other, or ZooKeeper: whoever is alone acknowledges nothing, others go on.
 
-Between hosts packets are lost. Through a proxy, where hosts cannot be had and at more than depth 1, connections
-stay, and what is sent waits; or they break.
+Between hosts packets are lost. Through a proxy, where hosts cannot be had and at more than depth 1,
+connections stay, and what is sent waits; or they break.
 """
 
 from __future__ import annotations
