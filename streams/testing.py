@@ -26,7 +26,7 @@ from streams.processors.windows import Duration, milliseconds
 from streams.runtime.global_stores import GlobalStore
 from streams.runtime.task import Task, TaskId
 from streams.serdes import Serde, SerdeLike, serde_for
-from streams.state import CachedStore, KeyValueStore, WindowStore, open_store
+from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore, open_store
 from streams.topology import Handlers, Row, Subtopology, Topology
 
 Time = datetime | int
@@ -38,7 +38,11 @@ def _ms(time: Time) -> int:
 
 
 class TopologyTestDriver:
-    """Runs a topology without a broker. Use it as a context manager, or `close` it."""
+    """Runs a topology without a broker. Use it as a context manager, or `close` it.
+
+    ``start``: the wall clock. ``windowed_emit_interval_ms``: how often windows that closed are emitted, by
+    the wall clock; with each record unless given.
+    """
 
     def __init__(
         self,
@@ -47,6 +51,7 @@ class TopologyTestDriver:
         start: Time = 0,
         handlers: Handlers | None = None,
         outer_join_emit_interval_ms: int = 0,
+        windowed_emit_interval_ms: int = 0,
     ) -> None:
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
         self._now = _ms(start)
@@ -69,6 +74,7 @@ class TopologyTestDriver:
             stores,
             clock=lambda: self._now,
             max_idle_ms=-1,
+            windowed_emit_interval_ms=windowed_emit_interval_ms,
             handlers=handlers,
             global_stores={each.store.name: each.store for each in self._globals.values()},
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
@@ -200,6 +206,12 @@ class TopologyTestDriver:
         """A window store by name."""
         store = self.store(name)
         assert isinstance(store, WindowStore)
+        return store
+
+    def session_store(self, name: str) -> SessionStore[Any, Any]:
+        """A session store by name."""
+        store = self.store(name)
+        assert isinstance(store, SessionStore)
         return store
 
     def metrics(self) -> Mapping[str, NodeMetrics]:

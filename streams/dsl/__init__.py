@@ -10,6 +10,7 @@ from streams.dsl.nouns import (
     KGroupedTable,
     KStream,
     KTable,
+    SessionWindowedKStream,
     TimeWindowedKStream,
 )
 from streams.dsl.options import (
@@ -38,6 +39,7 @@ __all__ = [
     "Printed",
     "Produced",
     "Repartitioned",
+    "SessionWindowedKStream",
     "StreamJoined",
     "StreamsBuilder",
     "Suppressed",

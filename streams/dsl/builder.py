@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.internal_builder import InternalStreamsBuilder
@@ -12,20 +12,75 @@ from streams.dsl.options import Consumed, Materialized, as_materialized, options
 from streams.dsl.stream import Stream
 from streams.dsl.table import table_of_updates
 from streams.graph import Graph, OffsetReset, SourceNode, TimestampExtractor
-from streams.serdes import SerdeLike, serde_for
+from streams.serdes import SerdeLike, SerdeOf, serde_for
 from streams.state import StoreSpec
 from streams.topology import Topology
 
+if TYPE_CHECKING:
+    # What is not said is Any (PEP 696), which only type checkers have before Python 3.13.
+    from typing_extensions import TypeVar
 
-class StreamsBuilder:
+    DefaultK = TypeVar("DefaultK", default=Any)
+    DefaultV = TypeVar("DefaultV", default=Any)
+    V = TypeVar("V", default=Any)
+else:
+    from typing import TypeVar
+
+    DefaultK, DefaultV, V = TypeVar("DefaultK"), TypeVar("DefaultV"), TypeVar("V")
+K = TypeVar("K")
+
+
+class StreamsBuilder(Generic[DefaultK, DefaultV]):
     """Collects a program's streams and tables; `build` makes the topology of them.
 
-    ``key_serde`` and ``value_serde`` are used wherever an operator needs one and none is known.
+    ``key_serde`` and ``value_serde`` are used wherever an operator needs one and none is known. To a type
+    checker, too, streams and tables have the types that are given here or there; Any where none is.
     """
 
-    def __init__(self, *, key_serde: SerdeLike | None = None, value_serde: SerdeLike | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        key_serde: SerdeOf[DefaultK] | None = None,
+        value_serde: SerdeOf[DefaultV] | None = None,
+    ) -> None:
         self._internal = InternalStreamsBuilder(Graph(), serde_for(key_serde), serde_for(value_serde))
 
+    @overload
+    def stream(
+        self,
+        topics: str | Sequence[str],
+        consumed: Consumed | None = None,
+        *,
+        key_serde: None = None,
+        value_serde: None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        reset: OffsetReset | None = None,
+        name: str | None = None,
+    ) -> KStream[DefaultK, DefaultV]: ...
+    @overload
+    def stream(
+        self,
+        topics: str | Sequence[str],
+        consumed: Consumed | None = None,
+        *,
+        key_serde: None = None,
+        value_serde: SerdeOf[V],
+        timestamp_extractor: TimestampExtractor | None = None,
+        reset: OffsetReset | None = None,
+        name: str | None = None,
+    ) -> KStream[DefaultK, V]: ...
+    @overload
+    def stream(
+        self,
+        topics: str | Sequence[str],
+        consumed: Consumed | None = None,
+        *,
+        key_serde: SerdeOf[K],
+        value_serde: SerdeOf[V] | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        reset: OffsetReset | None = None,
+        name: str | None = None,
+    ) -> KStream[K, V]: ...
     def stream(
         self,
         topics: str | Sequence[str],
@@ -50,6 +105,42 @@ class StreamsBuilder:
         names = (topics,) if isinstance(topics, str) else tuple(topics)
         return KStream(self._source(names, options))
 
+    @overload
+    def table(
+        self,
+        topic: str,
+        consumed: Consumed | None = None,
+        *,
+        key_serde: None = None,
+        value_serde: None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[DefaultK, DefaultV]: ...
+    @overload
+    def table(
+        self,
+        topic: str,
+        consumed: Consumed | None = None,
+        *,
+        key_serde: None = None,
+        value_serde: SerdeOf[V],
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[DefaultK, V]: ...
+    @overload
+    def table(
+        self,
+        topic: str,
+        consumed: Consumed | None = None,
+        *,
+        key_serde: SerdeOf[K],
+        value_serde: SerdeOf[V] | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, V]: ...
     def table(
         self,
         topic: str,

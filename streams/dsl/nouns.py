@@ -45,8 +45,14 @@ from streams.processors.custom import (
     run_processor,
 )
 from streams.processors.join_windows import JoinWindows
-from streams.processors.windows import TimeWindows
-from streams.serdes import Long, SerdeLike
+from streams.processors.windows import (
+    EmitStrategy,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+)
+from streams.serdes import Long, SerdeLike, Windowed
 from streams.state import StoreSpec
 
 K = TypeVar("K")
@@ -794,15 +800,34 @@ class KGroupedStream(Generic[K, V]):
     def __init__(self, grouping: Grouping) -> None:
         self._grouping = grouping
 
-    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream[K, V]:
-        """Group by time as well."""
-        return TimeWindowedKStream(self._grouping.windowed_by(windows))
+    @overload
+    def windowed_by(
+        self, windows: SessionWindows, *, emit_strategy: EmitStrategy | None = None
+    ) -> SessionWindowedKStream[K, V]: ...
 
-    def count(self, *, name: str | None = None, store: str | Materialized | None = None) -> KTable[Any, int]:
+    @overload
+    def windowed_by(
+        self,
+        windows: TimeWindows | SlidingWindows | UnlimitedWindows,
+        *,
+        emit_strategy: EmitStrategy | None = None,
+    ) -> TimeWindowedKStream[K, V]: ...
+
+    def windowed_by(
+        self,
+        windows: TimeWindows | SlidingWindows | UnlimitedWindows | SessionWindows,
+        *,
+        emit_strategy: EmitStrategy | None = None,
+    ) -> TimeWindowedKStream[K, V] | SessionWindowedKStream[K, V]:
+        """Group by time as well. ``emit_strategy``: as the method of that name of what this returns."""
+        grouping = self._grouping.windowed_by(windows, emit_strategy)
+        if isinstance(windows, SessionWindows):
+            return SessionWindowedKStream(grouping)
+        return TimeWindowedKStream(grouping)
+
+    def count(self, *, name: str | None = None, store: str | Materialized | None = None) -> KTable[K, int]:
         """Count the records of each key."""
-        if isinstance(store, Materialized) and store.name is None:
-            self._grouping.stream.builder.names.take()  # Kafka names a store here that it then does not use
-        return self._aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, store)
+        return KTable(_counted(self._grouping, name, store))
 
     def reduce(
         self,
@@ -810,10 +835,9 @@ class KGroupedStream(Generic[K, V]):
         *,
         name: str | None = None,
         store: str | Materialized | None = None,
-    ) -> KTable[Any, V]:
+    ) -> KTable[K, V]:
         """The first value of each key, then ``reducer(so_far, value)``."""
-        value_serde = self._grouping.stream.value_serde
-        return self._aggregated("KSTREAM-REDUCE-", aggregations.reducing(reducer), value_serde, name, store)
+        return KTable(_reduced(self._grouping, reducer, name, store))
 
     def aggregate(
         self,
@@ -823,30 +847,125 @@ class KGroupedStream(Generic[K, V]):
         value_serde: SerdeLike | None = None,
         name: str | None = None,
         store: str | Materialized | None = None,
-    ) -> KTable[Any, A]:
+    ) -> KTable[K, A]:
         """``aggregator(key, value, so_far)``, beginning with ``initializer()``; None deletes the key.
 
         The aggregator may change ``so_far`` in place and return it.
         """
-        aggregation = aggregations.aggregating(initializer, aggregator)
-        return self._aggregated("KSTREAM-AGGREGATE-", aggregation, value_serde, name, store)
-
-    def _aggregated(
-        self,
-        prefix: str,
-        aggregation: aggregations.Aggregation,
-        value_serde: SerdeLike | None,
-        name: str | None,
-        store: str | Materialized | None,
-    ) -> KTable[Any, Any]:
-        return KTable(
-            self._grouping.aggregated(prefix, aggregation, value_serde, name, as_materialized(store))
-        )
+        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
 
 
-class TimeWindowedKStream(KGroupedStream[K, V]):
+class TimeWindowedKStream(Generic[K, V]):
     """A stream grouped by key and window; its tables are keyed by ``Windowed(key, Window(start, end))``."""
 
-    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream[K, V]:
-        """A stream is windowed once: raises TopologyError."""
-        return super().windowed_by(windows)
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
+
+    def emit_strategy(self, emit_strategy: EmitStrategy) -> TimeWindowedKStream[K, V]:
+        """When results go on: ``on_window_update``, or once per window, ``on_window_close`` (KIP-825)."""
+        return TimeWindowedKStream(self._grouping.emitting(emit_strategy))
+
+    def count(
+        self, *, name: str | None = None, store: str | Materialized | None = None
+    ) -> KTable[Windowed[K], int]:
+        """Count the records of each key and window."""
+        return KTable(_counted(self._grouping, name, store))
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], V]:
+        """The first value of each key and window, then ``reducer(so_far, value)``."""
+        return KTable(_reduced(self._grouping, reducer, name, store))
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, V, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """``aggregator(key, value, so_far)``, beginning with ``initializer()``; None deletes the window.
+
+        The aggregator may change ``so_far`` in place and return it.
+        """
+        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
+
+
+class SessionWindowedKStream(Generic[K, V]):
+    """A stream grouped by key and session; its tables are keyed by ``Windowed(key, Window(start, end))``.
+
+    A session that is merged into another becomes a null.
+    """
+
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
+
+    def emit_strategy(self, emit_strategy: EmitStrategy) -> SessionWindowedKStream[K, V]:
+        """When results go on: ``on_window_update``, or once per session, ``on_window_close`` (KIP-825)."""
+        return SessionWindowedKStream(self._grouping.emitting(emit_strategy))
+
+    def count(
+        self, *, name: str | None = None, store: str | Materialized | None = None
+    ) -> KTable[Windowed[K], int]:
+        """Count the records of each session."""
+        return KTable(_counted(self._grouping, name, store))
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], V]:
+        """The first value of each session, then ``reducer(so_far, value)``, also of sessions that merge."""
+        return KTable(_reduced(self._grouping, reducer, name, store))
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, V, A], A],
+        merger: Callable[[K, A, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """``aggregator(key, value, so_far)`` of each record; ``so_far`` is ``merger(key, one, other)`` of the
+        sessions that the record is in, beginning with ``initializer()``. None deletes the session.
+
+        Both may change ``so_far``, which is ``one``, in place and return it.
+        """
+        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store, merger))
+
+
+def _counted(grouping: Grouping, name: str | None, store: str | Materialized | None) -> Table:
+    if isinstance(store, Materialized) and store.name is None:
+        grouping.stream.builder.names.take()  # Kafka names a store here that it then does not use
+    kept = as_materialized(store)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, kept)
+
+
+def _reduced(
+    grouping: Grouping, reducer: Callable[[V, V], V], name: str | None, store: str | Materialized | None
+) -> Table:
+    serde, kept = grouping.stream.value_serde, as_materialized(store)
+    return grouping.aggregated("KSTREAM-REDUCE-", aggregations.reducing(reducer), serde, name, kept)
+
+
+def _aggregated(
+    grouping: Grouping,
+    initializer: Callable[[], A],
+    aggregator: Callable[[K, V, A], A],
+    value_serde: SerdeLike | None,
+    name: str | None,
+    store: str | Materialized | None,
+    merger: Callable[[K, A, A], A] | None = None,
+) -> Table:
+    aggregation, kept = aggregations.aggregating(initializer, aggregator, merger), as_materialized(store)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregation, value_serde, name, kept)

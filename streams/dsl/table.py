@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from streams.dsl.arity import joiner_takes_key
 from streams.dsl.options import Joined, Materialized
 from streams.dsl.stream import Stream
 from streams.graph import Graph, ProcessorNode
 from streams.processors.change import new_values
-from streams.processors.joiner import takes_key
 from streams.processors.lookup_join import join_selected, record_key
 from streams.processors.table import (
     DerivedView,
@@ -125,7 +125,7 @@ class Table:
         prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
         operator = (
             join_selected(view, record_key, joiner, left=left)
-            if takes_key(joiner)
+            if joiner_takes_key(joiner)
             else join_table(view, joiner, left=left)
         )
         joined = stream.then(prefix, options.name, operator, view.stores, takes_null_keys=left)

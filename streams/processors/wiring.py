@@ -14,7 +14,7 @@ from streams.errors import TopologyError
 from streams.processors.metrics import NodeMetrics
 from streams.processors.punctuation import Punctuation, PunctuationQueue, PunctuationType
 from streams.processors.record import Headers, Process
-from streams.state import CachedStore, KeyValueStore, WindowStore
+from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore
 
 RawRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
 """Timestamp (ms), key, value and headers of an input's record, as they were read."""
@@ -27,6 +27,7 @@ class TaskState:
     task_id: str = ""
     stream_time: int = -1
     wall_clock: int = 0
+    windowed_emit_interval_ms: int = 0
     topic: str = ""
     partition: int = -1
     offset: int = -1
@@ -93,6 +94,12 @@ class Wiring:
         """The store, which must be a window store."""
         store = self.store(name)
         assert isinstance(store, WindowStore), f"{name} is not a window store"
+        return store
+
+    def session_store(self, name: str) -> SessionStore[object, object]:
+        """The store, which must be a session store."""
+        store = self.store(name)
+        assert isinstance(store, SessionStore), f"{name} is not a session store"
         return store
 
 

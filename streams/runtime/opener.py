@@ -154,6 +154,7 @@ class TaskOpener:
             partition_count=self._sink_topics.count,
             times=cut.times,
             buffer=self._buffer,
+            windowed_emit_interval_ms=self._config.emit_interval_ms_kstreams_windowed_aggregation,
             global_stores=self._global_stores,
             outer_join_emit_interval_ms=(
                 self._config.emit_interval_ms_kstreams_outer_join_spurious_results_fix

@@ -59,11 +59,13 @@ def _describe_one(subtopology: Subtopology) -> str:
 
 
 def target_of(sink: SinkNode) -> str:
-    """Where a sink writes. What chooses the topic is told by its name, or its text if it is no function."""
-    if sink.choose_topic is None:
-        return f"topic: {sink.topic}"
-    chooser = sink.choose_topic
-    return f"extractor class: {getattr(chooser, '__qualname__', chooser)}"
+    """Where a sink writes, in Kafka's words."""
+    return f"topic: {sink.topic}" if sink.choose_topic is None else f"extractor class: {chooser_of(sink)}"
+
+
+def chooser_of(sink: SinkNode) -> str:
+    """What chooses a sink's topics: its name, or its text if it is no function."""
+    return str(getattr(sink.choose_topic, "__qualname__", sink.choose_topic))
 
 
 def _names(entries: Iterable[_Entry]) -> str:

@@ -25,7 +25,10 @@ from streams.processors.custom import Processor, run_processor
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import StoreSpec
 from streams.topology.describe import describe
+from streams.topology.mermaid import mermaid
+from streams.topology.outline import Outline, outline
 from streams.topology.subtopology import Subtopology, subtopologies_of
+from streams.topology.svg import svg
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +226,18 @@ class Topology:
     def describe(self) -> str:
         """The topology as text, as Kafka's ``Topology.describe()`` prints it."""
         return describe(self.subtopologies)
+
+    def outline(self) -> Outline:
+        """The topology as plain data, fit for JSON: `streams.topology.outline` tells its form."""
+        return outline(self.subtopologies, self.stores)
+
+    def mermaid(self) -> str:
+        """The topology as a Mermaid flowchart."""
+        return mermaid(self.subtopologies)
+
+    def svg(self) -> str:
+        """The topology as an SVG picture."""
+        return svg(self.subtopologies)
 
     def _sources(self) -> list[SourceNode]:
         return [node for node in self.nodes.values() if isinstance(node, SourceNode)]
