@@ -22,6 +22,7 @@ from streams.config import StreamsConfig
 from streams.dsl import (
     BranchedKStream,
     Consumed,
+    GlobalKTable,
     Grouped,
     Joined,
     KGroupedStream,
@@ -64,6 +65,7 @@ __all__ = [
     "ErrorResponse",
     "FixedKeyProcessor",
     "FixedKeyRecord",
+    "GlobalKTable",
     "Grouped",
     "JoinWindows",
     "Joined",

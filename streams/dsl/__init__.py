@@ -5,6 +5,7 @@ from __future__ import annotations
 from streams.dsl.builder import StreamsBuilder
 from streams.dsl.nouns import (
     BranchedKStream,
+    GlobalKTable,
     KGroupedStream,
     KGroupedTable,
     KStream,
@@ -27,6 +28,7 @@ from streams.dsl.suppression import Suppressed
 __all__ = [
     "BranchedKStream",
     "Consumed",
+    "GlobalKTable",
     "Grouped",
     "Joined",
     "KGroupedStream",

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from streams.dsl.arity import takes_key
 from streams.dsl.branches import Branches
+from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouping import Grouping
 from streams.dsl.options import (
     Grouped,
@@ -31,6 +32,7 @@ from streams.dsl.suppression import Suppressed
 from streams.dsl.suppression import suppressed as suppress_updates
 from streams.dsl.table import Table, table_of_stream
 from streams.dsl.table_grouping import TableGrouping
+from streams.dsl.table_join import join_tables
 from streams.errors import TopologyError
 from streams.graph import StreamPartitioner, TopicChooser
 from streams.processors import aggregate as aggregations
@@ -283,11 +285,12 @@ class KStream(Generic[K, V]):
     @overload
     def join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[V, T], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -297,11 +300,12 @@ class KStream(Generic[K, V]):
     @overload
     def join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[K, V, T], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -310,11 +314,12 @@ class KStream(Generic[K, V]):
     ) -> KStream[K, NewV]: ...
     def join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[..., NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -324,20 +329,22 @@ class KStream(Generic[K, V]):
         """Join each record with what ``other`` has for its key: ``joiner(value, other)``, or with the key in
         front.
 
-        A table is looked up as it is now. Of a stream it meets every record whose time is within ``windows``,
-        which are needed then; ``other_value_serde`` and ``store`` (the stores' name) are for that too.
+        A table is looked up as it is now, a global one by ``key_selector(key, value)``. Of a stream it meets
+        every record whose time is within ``windows``, which are needed then; ``other_value_serde`` and
+        ``store`` (the stores' name) are for that too.
         """
         options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
-        return KStream(self._joined(other, joiner, windows, options, left=False))
+        return KStream(self._joined(other, joiner, windows, options, key_selector, left=False))
 
     @overload
     def left_join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[V, T | None], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -347,11 +354,12 @@ class KStream(Generic[K, V]):
     @overload
     def left_join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[K, V, T | None], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -360,11 +368,12 @@ class KStream(Generic[K, V]):
     ) -> KStream[K, NewV]: ...
     def left_join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[..., NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -376,7 +385,7 @@ class KStream(Generic[K, V]):
         With another stream that comes out once the record's window and its grace are over.
         """
         options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
-        return KStream(self._joined(other, joiner, windows, options, left=True))
+        return KStream(self._joined(other, joiner, windows, options, key_selector, left=True))
 
     @overload
     def outer_join(
@@ -429,14 +438,21 @@ class KStream(Generic[K, V]):
 
     def _joined(
         self,
-        other: KStream[Any, Any] | KTable[Any, Any],
+        other: KStream[Any, Any] | KTable[Any, Any] | GlobalKTable[Any, Any],
         joiner: Callable[..., Any],
         windows: JoinWindows | None,
         options: Joined | StreamJoined,
+        key_selector: Callable[[Any, Any], Any] | None = None,
         *,
         left: bool,
         right: bool = False,
     ) -> Stream:
+        if isinstance(other, GlobalKTable) and isinstance(options, Joined):
+            return other._table.joined(self._stream, key_selector, joiner, options.name, left=left)
+        if key_selector is not None:
+            raise TopologyError(
+                "key_selector= is for the join with a global table; see select_key() for others"
+            )
         if isinstance(other, KTable) and isinstance(options, Joined):
             return other._table.joined(self._stream, joiner, options, left=left)
         if isinstance(other, KStream) and isinstance(options, StreamJoined) and windows is not None:
@@ -536,7 +552,9 @@ def _cannot_join(other: object, windows: JoinWindows | None) -> TopologyError:
         return TopologyError(
             "a stream is joined with a table as it is then: without windows and StreamJoined"
         )
-    return TopologyError(f"a stream is joined with a KStream or a KTable, not with a {type(other).__name__}")
+    return TopologyError(
+        f"a stream is joined with a KStream, a KTable or a GlobalKTable, not with a {type(other).__name__}"
+    )
 
 
 class KTable(Generic[K, V]):
@@ -640,6 +658,56 @@ class KTable(Generic[K, V]):
         stream = self._table.to_stream(name)
         return KStream(stream if key is None else stream.selected(key, None))
 
+    # -- joins
+
+    def join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V, T], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """The keys that both tables have, with ``joiner(value, other)``; in a store if ``store`` says so."""
+        return self._joined(other, joiner, name, store)
+
+    def left_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V, T | None], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """The keys of this table, joined with None where the other does not have them."""
+        return self._joined(other, joiner, name, store, keep_left=True)
+
+    def outer_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V | None, T | None], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """The keys of either table, joined with None where one does not have them."""
+        return self._joined(other, joiner, name, store, keep_left=True, keep_right=True)
+
+    def _joined(
+        self,
+        other: KTable[Any, Any],
+        joiner: Callable[..., Any],
+        name: str | None,
+        store: str | Materialized | None,
+        *,
+        keep_left: bool = False,
+        keep_right: bool = False,
+    ) -> KTable[Any, Any]:
+        if not isinstance(other, KTable):
+            raise TopologyError(f"a table is joined with a KTable, not with a {type(other).__name__}")
+        materialized, sides = _materialized_if(store), {"keep_left": keep_left, "keep_right": keep_right}
+        return KTable(join_tables(self._table, other._table, joiner, name, materialized, **sides))
+
 
 class KGroupedTable(Generic[K, V]):
     """A table grouped by a key of its values; an aggregation makes a table of it.
@@ -698,6 +766,20 @@ class KGroupedTable(Generic[K, V]):
 
 def _materialized_if(store: str | Materialized | None) -> Materialized | None:
     return None if store is None else as_materialized(store)
+
+
+class GlobalKTable(Generic[K, V]):
+    """A table that every instance holds whole: what streams of any partitions, and by any key, are joined
+    with.
+    """
+
+    def __init__(self, table: GlobalTable) -> None:
+        self._table = table
+
+    @property
+    def queryable_store_name(self) -> str:
+        """The store it can be read from."""
+        return self._table.store.name
 
 
 class KGroupedStream(Generic[K, V]):

@@ -263,7 +263,7 @@ def of(action: Callable[[Any, Any, Any], object]) -> Callable[[], object]:
     [
         (of(lambda a, b, t: a.join(b, max)), "windows=JoinWindows"),
         (of(lambda a, b, t: a.join(t, max, windows=WINDOWS)), "without windows"),
-        (of(lambda a, b, t: a.join("r", max, windows=WINDOWS)), "KStream or a KTable, not with a str"),
+        (of(lambda a, b, t: a.join("r", max, windows=WINDOWS)), "a KTable or a GlobalKTable, not with a str"),
         (of(lambda a, b, t: a.outer_join(t, max, windows=WINDOWS)), "not with a KTable"),
         (of(lambda a, b, t: a.join(b, max, Joined(), windows=WINDOWS)), "StreamJoined"),
         (of(lambda a, b, t: a.join(t, max, store="s")), "store= is for the join of two streams"),
