@@ -8,9 +8,11 @@
 // (size, grace), hopping (size, advance, grace), sliding (diff, grace), session (gap, grace) or unlimited (start),
 // with op=count, reduce or aggregate (of strings, which shows the order of calls), cached=true or false,
 // emit=update or close, interval, how often it emits by the wall clock, and perhaps retention. All times are ms.
+// With below=group the table is grouped by key again, which shows the values before: `+NEW` and `-OLD`.
 //
 // `pipe KEY VALUE TIMESTAMP` pipes a record in, `-` is null; `wall MS` moves the wall clock. Behind each step come
-// the records written by it, as `-> KEY@START-END VALUE TIMESTAMP`. Other lines are comments.
+// the records written by it, as `-> KEY@START-END VALUE TIMESTAMP #N`, where N says which record's headers they have.
+// Other lines are comments.
 
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -21,6 +23,9 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
@@ -58,9 +63,16 @@ public class Windows {
             KGroupedStream<String, String> grouped = builder.<String, String>stream("in").groupByKey();
             KTable<Windowed<String>, String> table =
                 wanted.kind.equals("session") ? bySession(grouped, wanted) : byTime(grouped, wanted);
-            table.toStream()
-                .map((k, v) -> KeyValue.pair(k.key() + "@" + k.window().start() + "-" + k.window().end(), v))
-                .to("out");
+            if (wanted.get("below", "").equals("group")) {
+                table.groupBy((k, v) -> KeyValue.pair(k.key(), v))
+                    .aggregate(() -> "", (k, v, a) -> a + "+" + v, (k, v, a) -> a + "-" + v)
+                    .toStream()
+                    .to("out");
+            } else {
+                table.toStream()
+                    .map((k, v) -> KeyValue.pair(k.key() + "@" + k.window().start() + "-" + k.window().end(), v))
+                    .to("out");
+            }
             try (TopologyTestDriver driver =
                      new TopologyTestDriver(builder.build(), settings(arguments[0], wanted), Instant.ofEpochMilli(3))) {
                 play(driver, script);
@@ -167,6 +179,7 @@ public class Windows {
     private static void play(TopologyTestDriver driver, List<String> script) {
         TestOutputTopic<String, String> out =
             driver.createOutputTopic("out", new StringDeserializer(), new StringDeserializer());
+        int number = 0;
         for (String line : script) {
             if (line.startsWith("->")) {
                 continue;
@@ -175,18 +188,32 @@ public class Windows {
             String[] words = line.split(" ");
             if (words[0].equals("pipe")) {
                 driver.createInputTopic("in", new StringSerializer(), new StringSerializer())
-                    .pipeInput(read(words[1]), read(words[2]), Long.parseLong(words[3]));
+                    .pipeInput(new TestRecord<>(read(words[1]), read(words[2]), header(number++),
+                        Long.parseLong(words[3])));
             } else if (words[0].equals("wall")) {
                 driver.advanceWallClockTime(Duration.ofMillis(Long.parseLong(words[1])));
             }
             for (TestRecord<String, String> record : out.readRecordsToList()) {
-                System.out.println("-> " + told(record.key()) + " " + told(record.value()) + " " + record.timestamp());
+                System.out.println("-> " + told(record.key()) + " " + told(record.value()) + " " + record.timestamp()
+                    + told(record.headers()));
             }
         }
     }
 
     private static String read(String word) {
         return word.equals("-") ? null : word;
+    }
+
+    private static Headers header(int number) {
+        return new RecordHeaders().add("n", String.valueOf(number).getBytes());
+    }
+
+    private static String told(Headers headers) {
+        StringBuilder all = new StringBuilder();
+        for (Header header : headers) {
+            all.append(" #").append(new String(header.value()));
+        }
+        return all.toString();
     }
 
     private static String told(String value) {

@@ -6,6 +6,7 @@ anew. Scripts of random records are played by both, too.
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 from collections.abc import Iterator
@@ -93,23 +94,29 @@ def played(script: str) -> Iterator[str]:
     want = wanted(script)
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     table = aggregated(builder.stream("in").group_by_key(), want)
-    table.to_stream().map(lambda k, v: (named(k), v)).to("out", key_serde=str, value_serde=str)
+    if want.get("below") == "group":
+        again = table.group_by(lambda k, v: (k.key, v), key_serde=str, value_serde=str)
+        again.aggregate(str, lambda k, v, a: f"{a}+{v}", lambda k, v, a: f"{a}-{v}").to_stream().to("out")
+    else:
+        table.to_stream().map(lambda k, v: (named(k), v)).to("out", key_serde=str, value_serde=str)
     with TopologyTestDriver(
         builder, start=START, windowed_emit_interval_ms=int(want.get("interval", 0))
     ) as driver:
+        numbers = itertools.count()
         for line in script.splitlines():
             if line.startswith("->"):
                 continue
             yield line
             match line.split(" "):
                 case ["pipe", key, value, timestamp]:
-                    records = driver.input_topic("in")
-                    records.pipe_input(read(key), read(value), int(timestamp))
+                    headers = (("n", b"%d" % next(numbers)),)
+                    driver.input_topic("in").pipe_input(read(key), read(value), int(timestamp), headers)
                 case ["wall", by]:
                     driver.advance_wall_clock(int(by))
             for record in driver.output_topic("out").read_all():
                 value = "-" if record.value is None else record.value or "''"
-                yield f"-> {record.key} {value} {record.timestamp}"
+                whose = "".join(f" #{number.decode()}" for _, number in record.headers if number)
+                yield f"-> {record.key} {value} {record.timestamp}{whose}"
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.txt")), ids=lambda path: path.stem)
@@ -146,7 +153,8 @@ def random_script(number: int) -> str:
     emit = "update" if kind == "unlimited" else dice.choice(["update", "update", "close"])
     lines = [
         f"windows {kind} {span} grace={grace} op={dice.choice(['count', 'reduce', 'aggregate'])} "
-        f"cached={dice.choice(['true', 'false'])} emit={emit} interval={dice.choice([0, 0, 20])}"
+        f"cached={dice.choice(['true', 'false'])} emit={emit} interval={dice.choice([0, 0, 20])} "
+        f"below={dice.choice(['stream', 'stream', 'group'])}"
     ]
     time = dice.choice([0, 0, 1000])
     for step in range(dice.randint(5, 60)):
@@ -161,7 +169,7 @@ def random_script(number: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-RANDOM_SCRIPTS = 120
+RANDOM_SCRIPTS = 80
 
 
 @java.needs_jar("kafka-streams-test-utils")
