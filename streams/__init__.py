@@ -22,6 +22,7 @@ from streams.config import StreamsConfig
 from streams.dsl import (
     BranchedKStream,
     Consumed,
+    GlobalKTable,
     Grouped,
     Joined,
     KGroupedStream,
@@ -32,6 +33,8 @@ from streams.dsl import (
     Printed,
     Produced,
     Repartitioned,
+    SessionWindowedKStream,
+    StreamJoined,
     StreamsBuilder,
     Suppressed,
     TimeWindowedKStream,
@@ -39,8 +42,15 @@ from streams.dsl import (
 from streams.errors import StreamsError, TopologyError
 from streams.handlers import DeadLetter, ErrorContext, ErrorResponse, log_and_continue, log_and_fail
 from streams.processors.custom import FixedKeyProcessor, FixedKeyRecord, Processor, ProcessorContext
+from streams.processors.join_windows import JoinWindows
 from streams.processors.record import Record, RecordContext
-from streams.processors.windows import TimeWindows
+from streams.processors.windows import (
+    EmitStrategy,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+)
 from streams.runtime.app import KafkaStreams
 from streams.runtime.status import State
 from streams.serdes import Serde, Window, Windowed
@@ -50,11 +60,14 @@ __all__ = [
     "BranchedKStream",
     "Consumed",
     "DeadLetter",
+    "EmitStrategy",
     "ErrorContext",
     "ErrorResponse",
     "FixedKeyProcessor",
     "FixedKeyRecord",
+    "GlobalKTable",
     "Grouped",
+    "JoinWindows",
     "Joined",
     "KGroupedStream",
     "KGroupedTable",
@@ -70,7 +83,11 @@ __all__ = [
     "RecordContext",
     "Repartitioned",
     "Serde",
+    "SessionWindowedKStream",
+    "SessionWindows",
+    "SlidingWindows",
     "State",
+    "StreamJoined",
     "StreamsBuilder",
     "StreamsConfig",
     "StreamsError",
@@ -79,6 +96,7 @@ __all__ = [
     "TimeWindows",
     "Topology",
     "TopologyError",
+    "UnlimitedWindows",
     "Window",
     "Windowed",
     "log_and_continue",

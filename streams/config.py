@@ -51,6 +51,9 @@ class StreamsConfig:
     given, every 30 s, and with ``exactly_once_v2`` every 100 ms."""
     transaction_timeout_ms: int = 10_000
     """After this long the coordinator aborts a transaction; one that is open for half of it is committed."""
+    emit_interval_ms_kstreams_windowed_aggregation: int = 1_000
+    """How often windows that closed are looked for, where they are emitted then. Kafka's key has underscores
+    around it: ``__emit.interval.ms.kstreams.windowed.aggregation__``."""
     statestore_cache_max_bytes: int = 64 * 1024 * 1024
     """About how much memory the stores' caches take, all tasks together; more forces an early commit."""
     auto_offset_reset: Literal["earliest", "latest", "none"] = "earliest"
@@ -98,6 +101,9 @@ class StreamsConfig:
     node and record."""
     errors_dead_letter_queue_topic_name: str | None = None
     """Where the built-in handlers that go on write the input records they leave out (KIP-1034)."""
+    emit_interval_ms_kstreams_outer_join_spurious_results_fix: int = 1000
+    """How often, by wall clock, left and outer joins of streams look for records that met nothing until their
+    windows were over. The key is Kafka's, with two underscores before and behind it."""
     client: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the application's `Client`: `security`, backoffs. Not a key: `from_properties`
     gathers it from `security.protocol`, `ssl.*`, `sasl.*` and the other keys of Kafka's clients."""
@@ -168,7 +174,7 @@ class StreamsConfig:
         properties = _without_clients_and_javas(_renamed(properties), foreign)
         given: dict[str, str] = {}
         for key, value in sorted(properties.items(), key=lambda item: _PREFIXES.index(_prefix(item[0]))):
-            name = _without_prefix(key).replace(".", "_").replace("-", "_")
+            name = _without_prefix(key).strip("_").replace(".", "_").replace("-", "_")
             if name not in _NAMES_OF_KEYS:
                 raise ConfigError(key, value, "one of " + ", ".join(sorted(_NAMES_OF_KEYS)).replace("_", "."))
             values[name] = _converted(key, value, hints[name])
@@ -262,6 +268,8 @@ PRODUCER_KEYS = frozenset(("compression.type", "max.request.size", "transaction.
 
 _LEAST = {
     "commit_interval_ms": 0,
+    "emit_interval_ms_kstreams_windowed_aggregation": 0,
+    "emit_interval_ms_kstreams_outer_join_spurious_results_fix": 0,
     "statestore_cache_max_bytes": 0,
     "max_task_idle_ms": -1,
     "replication_factor": -1,

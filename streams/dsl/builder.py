@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, overload
 
+from streams.dsl.global_table import GlobalTable
 from streams.dsl.internal_builder import InternalStreamsBuilder
-from streams.dsl.nouns import KStream, KTable
+from streams.dsl.nouns import GlobalKTable, KStream, KTable
 from streams.dsl.options import Consumed, Materialized, as_materialized, options_with
 from streams.dsl.stream import Stream
 from streams.dsl.table import table_of_updates
@@ -172,6 +173,32 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         )
         node = self._internal.names.node("KTABLE-SOURCE-", options.name)
         return KTable(table_of_updates(source, node, spec, materialized))
+
+    def global_table(
+        self,
+        topic: str,
+        consumed: Consumed | None = None,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> GlobalKTable[Any, Any]:
+        """Read a topic as a table that every instance holds whole, whatever its partitions.
+
+        It is read to its end before anything is processed, and then as records come, in no order of time with
+        others.
+        """
+        options = options_with(
+            consumed,
+            Consumed,
+            key_serde=key_serde,
+            value_serde=value_serde,
+            timestamp_extractor=timestamp_extractor,
+            name=name,
+        )
+        return GlobalKTable(GlobalTable.of(self._internal, topic, options, as_materialized(store)))
 
     def add_store(self, spec: StoreSpec) -> None:
         """Add a store for processors of your own; name it in `KStream.process(stores=...)`."""

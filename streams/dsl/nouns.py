@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from streams.dsl.arity import takes_key
 from streams.dsl.branches import Branches
+from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouping import Grouping
 from streams.dsl.options import (
     Grouped,
@@ -21,14 +22,17 @@ from streams.dsl.options import (
     Printed,
     Produced,
     Repartitioned,
+    StreamJoined,
     as_materialized,
     options_with,
 )
 from streams.dsl.stream import Stream
+from streams.dsl.stream_join import join_streams
 from streams.dsl.suppression import Suppressed
 from streams.dsl.suppression import suppressed as suppress_updates
 from streams.dsl.table import Table, table_of_stream
 from streams.dsl.table_grouping import TableGrouping
+from streams.dsl.table_join import join_tables
 from streams.errors import TopologyError
 from streams.graph import StreamPartitioner, TopicChooser
 from streams.processors import aggregate as aggregations
@@ -39,8 +43,15 @@ from streams.processors.custom import (
     run_fixed_key_processor,
     run_processor,
 )
-from streams.processors.windows import TimeWindows
-from streams.serdes import Long, SerdeLike
+from streams.processors.join_windows import JoinWindows
+from streams.processors.windows import (
+    EmitStrategy,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+)
+from streams.serdes import Long, SerdeLike, Windowed
 from streams.state import StoreSpec
 
 K = TypeVar("K")
@@ -269,33 +280,185 @@ class KStream(Generic[K, V]):
         """Read the stream as a table's updates: the last value per key, a null value deletes."""
         return KTable(table_of_stream(self._stream, key_serde, value_serde, name, as_materialized(store)))
 
+    # -- joins
+
+    @overload
     def join(
         self,
-        table: KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[V, T], NewV],
-        joined: Joined | None = None,
+        joined: Joined | StreamJoined | None = None,
         *,
+        windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
         name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def join(
+        self,
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
+        joiner: Callable[[K, V, T], NewV],
+        joined: Joined | StreamJoined | None = None,
+        *,
+        windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    def join(
+        self,
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
+        joiner: Callable[..., NewV],
+        joined: Joined | StreamJoined | None = None,
+        *,
+        windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
     ) -> KStream[K, NewV]:
-        """Join each record with the table's value for its key; ``joiner(value, table_value)``."""
-        options = options_with(joined, Joined, key_serde=key_serde, value_serde=value_serde, name=name)
-        return KStream(_table(table).joined(self._stream, joiner, options, left=False))
+        """Join each record with what ``other`` has for its key: ``joiner(value, other)``, or with the key in
+        front.
 
+        A table is looked up as it is now, a global one by ``key_selector(key, value)``. Of a stream it meets
+        every record whose time is within ``windows``, which are needed then; ``other_value_serde`` and
+        ``store`` (the stores' name) are for that too.
+        """
+        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
+        return KStream(self._joined(other, joiner, windows, options, key_selector, left=False))
+
+    @overload
     def left_join(
         self,
-        table: KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[V, T | None], NewV],
-        joined: Joined | None = None,
+        joined: Joined | StreamJoined | None = None,
         *,
+        windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
         name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def left_join(
+        self,
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
+        joiner: Callable[[K, V, T | None], NewV],
+        joined: Joined | StreamJoined | None = None,
+        *,
+        windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    def left_join(
+        self,
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
+        joiner: Callable[..., NewV],
+        joined: Joined | StreamJoined | None = None,
+        *,
+        windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
     ) -> KStream[K, NewV]:
-        """As `join`, but a record that finds nothing is joined with None."""
-        options = options_with(joined, Joined, key_serde=key_serde, value_serde=value_serde, name=name)
-        return KStream(_table(table).joined(self._stream, joiner, options, left=True))
+        """As `join`, but a record that meets nothing is joined with None.
+
+        With another stream that comes out once the record's window and its grace are over.
+        """
+        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
+        return KStream(self._joined(other, joiner, windows, options, key_selector, left=True))
+
+    @overload
+    def outer_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[V | None, T | None], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        windows: JoinWindows,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def outer_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[K, V | None, T | None], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        windows: JoinWindows,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    def outer_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[..., NewV],
+        joined: StreamJoined | None = None,
+        *,
+        windows: JoinWindows,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]:
+        """As `left_join`, and records of the other stream that meet nothing are joined with None as well."""
+        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
+        if not isinstance(other, KStream):
+            raise TopologyError(
+                f"an outer join of a stream is with a KStream, not with a {type(other).__name__}"
+            )
+        return KStream(self._joined(other, joiner, windows, options, left=True, right=True))
+
+    def _joined(
+        self,
+        other: KStream[Any, Any] | KTable[Any, Any] | GlobalKTable[Any, Any],
+        joiner: Callable[..., Any],
+        windows: JoinWindows | None,
+        options: Joined | StreamJoined,
+        key_selector: Callable[[Any, Any], Any] | None = None,
+        *,
+        left: bool,
+        right: bool = False,
+    ) -> Stream:
+        if isinstance(other, GlobalKTable) and isinstance(options, Joined):
+            return other._table.joined(self._stream, key_selector, joiner, options.name, left=left)
+        if key_selector is not None:
+            raise TopologyError(
+                "key_selector= is for the join with a global table; see select_key() for others"
+            )
+        if isinstance(other, KTable) and isinstance(options, Joined):
+            return other._table.joined(self._stream, joiner, options, left=left)
+        if isinstance(other, KStream) and isinstance(options, StreamJoined) and windows is not None:
+            mine, others = self._stream, other._stream
+            return join_streams(mine, others, joiner, windows, options, keep_left=left, keep_right=right)
+        raise _cannot_join(other, windows)
 
 
 class BranchedKStream(Generic[K, V]):
@@ -356,10 +519,42 @@ class BranchedKStream(Generic[K, V]):
             self._streams[name] = chained
 
 
-def _table(table: KTable[K, V]) -> Table:
-    if not isinstance(table, KTable):
-        raise TopologyError(f"a stream is joined with a KTable, not with a {type(table).__name__}")
-    return table._table
+def _joined(
+    given: Joined | StreamJoined | None,
+    windows: JoinWindows | None,
+    key_serde: SerdeLike | None,
+    value_serde: SerdeLike | None,
+    other_value_serde: SerdeLike | None,
+    name: str | None,
+    store: str | None,
+) -> Joined | StreamJoined:
+    """A join's options: `StreamJoined` where there are windows, else `Joined`."""
+    keywords = {"key_serde": key_serde, "value_serde": value_serde, "name": name}
+    of_streams = {"other_value_serde": other_value_serde, "store": store}
+    if windows is None and not isinstance(given, StreamJoined):
+        for keyword, value in of_streams.items():
+            if value is not None:
+                raise TopologyError(
+                    f"{keyword}= is for the join of two streams, which needs windows=JoinWindows(...)"
+                )
+        return options_with(given, Joined, **keywords)
+    if isinstance(given, Joined):
+        raise TopologyError("the options of a join of two streams are StreamJoined(...), not Joined(...)")
+    return options_with(given, StreamJoined, **keywords, **of_streams)
+
+
+def _cannot_join(other: object, windows: JoinWindows | None) -> TopologyError:
+    if isinstance(other, KStream) and windows is None:
+        return TopologyError(
+            "a stream is joined with another within windows=JoinWindows(before=..., after=...)"
+        )
+    if isinstance(other, KTable):
+        return TopologyError(
+            "a stream is joined with a table as it is then: without windows and StreamJoined"
+        )
+    return TopologyError(
+        f"a stream is joined with a KStream, a KTable or a GlobalKTable, not with a {type(other).__name__}"
+    )
 
 
 class KTable(Generic[K, V]):
@@ -463,6 +658,56 @@ class KTable(Generic[K, V]):
         stream = self._table.to_stream(name)
         return KStream(stream if key is None else stream.selected(key, None))
 
+    # -- joins
+
+    def join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V, T], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """The keys that both tables have, with ``joiner(value, other)``; in a store if ``store`` says so."""
+        return self._joined(other, joiner, name, store)
+
+    def left_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V, T | None], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """The keys of this table, joined with None where the other does not have them."""
+        return self._joined(other, joiner, name, store, keep_left=True)
+
+    def outer_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V | None, T | None], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """The keys of either table, joined with None where one does not have them."""
+        return self._joined(other, joiner, name, store, keep_left=True, keep_right=True)
+
+    def _joined(
+        self,
+        other: KTable[Any, Any],
+        joiner: Callable[..., Any],
+        name: str | None,
+        store: str | Materialized | None,
+        *,
+        keep_left: bool = False,
+        keep_right: bool = False,
+    ) -> KTable[Any, Any]:
+        if not isinstance(other, KTable):
+            raise TopologyError(f"a table is joined with a KTable, not with a {type(other).__name__}")
+        materialized, sides = _materialized_if(store), {"keep_left": keep_left, "keep_right": keep_right}
+        return KTable(join_tables(self._table, other._table, joiner, name, materialized, **sides))
+
 
 class KGroupedTable(Generic[K, V]):
     """A table grouped by a key of its values; an aggregation makes a table of it.
@@ -523,21 +768,54 @@ def _materialized_if(store: str | Materialized | None) -> Materialized | None:
     return None if store is None else as_materialized(store)
 
 
+class GlobalKTable(Generic[K, V]):
+    """A table that every instance holds whole: what streams of any partitions, and by any key, are joined
+    with.
+    """
+
+    def __init__(self, table: GlobalTable) -> None:
+        self._table = table
+
+    @property
+    def queryable_store_name(self) -> str:
+        """The store it can be read from."""
+        return self._table.store.name
+
+
 class KGroupedStream(Generic[K, V]):
     """A stream grouped by key; an aggregation makes a table of it."""
 
     def __init__(self, grouping: Grouping) -> None:
         self._grouping = grouping
 
-    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream[K, V]:
-        """Group by time as well."""
-        return TimeWindowedKStream(self._grouping.windowed_by(windows))
+    @overload
+    def windowed_by(
+        self, windows: SessionWindows, *, emit_strategy: EmitStrategy | None = None
+    ) -> SessionWindowedKStream[K, V]: ...
 
-    def count(self, *, name: str | None = None, store: str | Materialized | None = None) -> KTable[Any, int]:
+    @overload
+    def windowed_by(
+        self,
+        windows: TimeWindows | SlidingWindows | UnlimitedWindows,
+        *,
+        emit_strategy: EmitStrategy | None = None,
+    ) -> TimeWindowedKStream[K, V]: ...
+
+    def windowed_by(
+        self,
+        windows: TimeWindows | SlidingWindows | UnlimitedWindows | SessionWindows,
+        *,
+        emit_strategy: EmitStrategy | None = None,
+    ) -> TimeWindowedKStream[K, V] | SessionWindowedKStream[K, V]:
+        """Group by time as well. ``emit_strategy``: as the method of that name of what this returns."""
+        grouping = self._grouping.windowed_by(windows, emit_strategy)
+        if isinstance(windows, SessionWindows):
+            return SessionWindowedKStream(grouping)
+        return TimeWindowedKStream(grouping)
+
+    def count(self, *, name: str | None = None, store: str | Materialized | None = None) -> KTable[K, int]:
         """Count the records of each key."""
-        if isinstance(store, Materialized) and store.name is None:
-            self._grouping.stream.builder.names.take()  # Kafka names a store here that it then does not use
-        return self._aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, store)
+        return KTable(_counted(self._grouping, name, store))
 
     def reduce(
         self,
@@ -545,10 +823,9 @@ class KGroupedStream(Generic[K, V]):
         *,
         name: str | None = None,
         store: str | Materialized | None = None,
-    ) -> KTable[Any, V]:
+    ) -> KTable[K, V]:
         """The first value of each key, then ``reducer(so_far, value)``."""
-        value_serde = self._grouping.stream.value_serde
-        return self._aggregated("KSTREAM-REDUCE-", aggregations.reducing(reducer), value_serde, name, store)
+        return KTable(_reduced(self._grouping, reducer, name, store))
 
     def aggregate(
         self,
@@ -558,30 +835,125 @@ class KGroupedStream(Generic[K, V]):
         value_serde: SerdeLike | None = None,
         name: str | None = None,
         store: str | Materialized | None = None,
-    ) -> KTable[Any, A]:
+    ) -> KTable[K, A]:
         """``aggregator(key, value, so_far)``, beginning with ``initializer()``; None deletes the key.
 
         The aggregator may change ``so_far`` in place and return it.
         """
-        aggregation = aggregations.aggregating(initializer, aggregator)
-        return self._aggregated("KSTREAM-AGGREGATE-", aggregation, value_serde, name, store)
-
-    def _aggregated(
-        self,
-        prefix: str,
-        aggregation: aggregations.Aggregation,
-        value_serde: SerdeLike | None,
-        name: str | None,
-        store: str | Materialized | None,
-    ) -> KTable[Any, Any]:
-        return KTable(
-            self._grouping.aggregated(prefix, aggregation, value_serde, name, as_materialized(store))
-        )
+        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
 
 
-class TimeWindowedKStream(KGroupedStream[K, V]):
+class TimeWindowedKStream(Generic[K, V]):
     """A stream grouped by key and window; its tables are keyed by ``Windowed(key, Window(start, end))``."""
 
-    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream[K, V]:
-        """A stream is windowed once: raises TopologyError."""
-        return super().windowed_by(windows)
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
+
+    def emit_strategy(self, emit_strategy: EmitStrategy) -> TimeWindowedKStream[K, V]:
+        """When results go on: ``on_window_update``, or once per window, ``on_window_close`` (KIP-825)."""
+        return TimeWindowedKStream(self._grouping.emitting(emit_strategy))
+
+    def count(
+        self, *, name: str | None = None, store: str | Materialized | None = None
+    ) -> KTable[Windowed[K], int]:
+        """Count the records of each key and window."""
+        return KTable(_counted(self._grouping, name, store))
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], V]:
+        """The first value of each key and window, then ``reducer(so_far, value)``."""
+        return KTable(_reduced(self._grouping, reducer, name, store))
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, V, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """``aggregator(key, value, so_far)``, beginning with ``initializer()``; None deletes the window.
+
+        The aggregator may change ``so_far`` in place and return it.
+        """
+        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
+
+
+class SessionWindowedKStream(Generic[K, V]):
+    """A stream grouped by key and session; its tables are keyed by ``Windowed(key, Window(start, end))``.
+
+    A session that is merged into another becomes a null.
+    """
+
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
+
+    def emit_strategy(self, emit_strategy: EmitStrategy) -> SessionWindowedKStream[K, V]:
+        """When results go on: ``on_window_update``, or once per session, ``on_window_close`` (KIP-825)."""
+        return SessionWindowedKStream(self._grouping.emitting(emit_strategy))
+
+    def count(
+        self, *, name: str | None = None, store: str | Materialized | None = None
+    ) -> KTable[Windowed[K], int]:
+        """Count the records of each session."""
+        return KTable(_counted(self._grouping, name, store))
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], V]:
+        """The first value of each session, then ``reducer(so_far, value)``, also of sessions that merge."""
+        return KTable(_reduced(self._grouping, reducer, name, store))
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, V, A], A],
+        merger: Callable[[K, A, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """``aggregator(key, value, so_far)`` of each record; ``so_far`` is ``merger(key, one, other)`` of the
+        sessions that the record is in, beginning with ``initializer()``. None deletes the session.
+
+        Both may change ``so_far``, which is ``one``, in place and return it.
+        """
+        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store, merger))
+
+
+def _counted(grouping: Grouping, name: str | None, store: str | Materialized | None) -> Table:
+    if isinstance(store, Materialized) and store.name is None:
+        grouping.stream.builder.names.take()  # Kafka names a store here that it then does not use
+    kept = as_materialized(store)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, kept)
+
+
+def _reduced(
+    grouping: Grouping, reducer: Callable[[V, V], V], name: str | None, store: str | Materialized | None
+) -> Table:
+    serde, kept = grouping.stream.value_serde, as_materialized(store)
+    return grouping.aggregated("KSTREAM-REDUCE-", aggregations.reducing(reducer), serde, name, kept)
+
+
+def _aggregated(
+    grouping: Grouping,
+    initializer: Callable[[], A],
+    aggregator: Callable[[K, V, A], A],
+    value_serde: SerdeLike | None,
+    name: str | None,
+    store: str | Materialized | None,
+    merger: Callable[[K, A, A], A] | None = None,
+) -> Table:
+    aggregation, kept = aggregations.aggregating(initializer, aggregator, merger), as_materialized(store)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregation, value_serde, name, kept)

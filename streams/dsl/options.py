@@ -99,6 +99,25 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamJoined:
+    """How two streams are joined, and how their records of the last windows are kept.
+
+    `value_serde` is the left stream's, `other_value_serde` the right one's. `name` goes to the nodes and to
+    repartition topics, `store` to the stores and their changelogs. `persistent`, `logging`,
+    `changelog_config`: as in `Materialized`.
+    """
+
+    key_serde: SerdeLike | None = None
+    value_serde: SerdeLike | None = None
+    other_value_serde: SerdeLike | None = None
+    name: str | None = None
+    store: str | None = None
+    persistent: bool = True
+    logging: bool = True
+    changelog_config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Materialized:
     """How a table is kept.
 

@@ -18,7 +18,7 @@ from streams.runtime.opener import TaskOpener
 from streams.runtime.restore import StoreRestore
 from streams.runtime.running import RunningTask
 from streams.runtime.status import State, Status
-from streams.state import CachedStore
+from streams.state import CachedStore, WindowStore
 from streams.topology import Topology
 
 DOMAIN = "kafka.streams"
@@ -120,4 +120,4 @@ def _restoring(restores: Iterable[StoreRestore]) -> Values:
 
 def _scope(store: CachedStore) -> str:
     """The tag by which Kafka Streams tells kinds of stores from each other."""
-    return "rocksdb-window-state-id" if store.spec.kind == "window" else "rocksdb-state-id"
+    return "rocksdb-window-state-id" if isinstance(store, WindowStore) else "rocksdb-state-id"

@@ -19,7 +19,7 @@ from streams.serdes.lists import ListOf
 from streams.serdes.primitive import Boolean, Bytes, Double, Float, Integer, Long, Short, String, Uuid
 from streams.serdes.protobuf import Protobuf, is_message
 from streams.serdes.pydantic import PydanticJson, is_pydantic_model
-from streams.serdes.windowed import TimeWindowed, Window, Windowed
+from streams.serdes.windowed import SessionWindowed, TimeWindowed, Window, Windowed
 
 SerdeLike: TypeAlias = Serde[Any] | type[Any] | Any
 """A serde, or a type that stands for one."""
@@ -67,6 +67,7 @@ __all__ = [
     "Serde",
     "SerdeLike",
     "SerdeOf",
+    "SessionWindowed",
     "Short",
     "String",
     "TimeWindowed",

@@ -85,7 +85,7 @@ def wire(
 
 
 def _start(state: TaskState, stores: Mapping[str, CachedStore]) -> None:
-    """Let the processors of the user's begin, parents first: what one sends then is taken below."""
+    """Let the processors of the user's begin, parents first."""
     for store in stores.values():
         if isinstance(store, KeyValueStore):
             store.now = lambda: state.timestamp

@@ -185,9 +185,25 @@ class Topology:
         return self._parts
 
     @property
+    def with_tasks(self) -> list[Subtopology]:
+        """The sub-topologies that tasks run: all but those of global tables."""
+        return [subtopology for subtopology in self.subtopologies if not subtopology.is_global]
+
+    @property
     def external_topics(self) -> list[str]:
-        """Source topics that must exist, sorted."""
-        return sorted({topic for source in self._sources() if not source.internal for topic in source.topics})
+        """Source topics of tasks that must exist, sorted."""
+        external = (source for source in self._sources() if not source.internal and not source.is_global)
+        return sorted({topic for source in external for topic in source.topics})
+
+    @property
+    def global_stores(self) -> dict[str, SourceNode]:
+        """The stores of global tables, and the nodes that read their topics."""
+        return {
+            store: subtopology.sources[0]
+            for subtopology in self.subtopologies
+            if subtopology.is_global
+            for store in subtopology.stores
+        }
 
     @property
     def repartition_topics(self) -> list[str]:
@@ -228,7 +244,7 @@ class Topology:
 
 
 def _check(graph: Graph, subtopologies: tuple[Subtopology, ...]) -> None:
-    if not subtopologies:
+    if all(subtopology.is_global for subtopology in subtopologies):
         raise TopologyError("the topology reads no topic: begin with builder.stream() or builder.table()")
     for node in graph.nodes.values():
         for store in node.stores if isinstance(node, ProcessorNode) else ():

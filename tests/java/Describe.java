@@ -17,8 +17,10 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Joined;
+import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
@@ -29,6 +31,7 @@ import org.apache.kafka.streams.kstream.Printed;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
 import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.processor.RecordContext;
 import org.apache.kafka.streams.processor.TopicNameExtractor;
@@ -42,6 +45,9 @@ import org.apache.kafka.streams.state.WindowStore;
 
 public class Describe {
     private static final Map<String, Consumer<StreamsBuilder>> PROGRAMS = new TreeMap<>();
+
+    private static final JoinWindows WINDOWS =
+        JoinWindows.ofTimeDifferenceAndGrace(Duration.ofMinutes(1), Duration.ofHours(1));
 
     static {
         PROGRAMS.put("stateless", Describe::stateless);
@@ -58,12 +64,21 @@ public class Describe {
         PROGRAMS.put("names-cost-numbers", Describe::namesCostNumbers);
         PROGRAMS.put("shared-joins", Describe::sharedJoins);
         PROGRAMS.put("shared-windows", Describe::sharedWindows);
+        PROGRAMS.put("table-joins", Describe::tableJoins);
+        PROGRAMS.put("table-joins-named", Describe::tableJoinsNamed);
+        PROGRAMS.put("global-table", Describe::globalTable);
         PROGRAMS.put("branches", Describe::branches);
         PROGRAMS.put("branches-named", Describe::branchesNamed);
         PROGRAMS.put("repartition", Describe::repartition);
         PROGRAMS.put("values", Describe::values);
         PROGRAMS.put("chosen-topic", Describe::chosenTopic);
         PROGRAMS.put("tables-grouped", Describe::tablesGrouped);
+        PROGRAMS.put("stream-join", Describe::streamJoin);
+        PROGRAMS.put("stream-left-join", Describe::streamLeftJoin);
+        PROGRAMS.put("stream-outer-join", Describe::streamOuterJoin);
+        PROGRAMS.put("stream-join-repartition", Describe::streamJoinRepartition);
+        PROGRAMS.put("stream-join-named", Describe::streamJoinNamed);
+        PROGRAMS.put("stream-self-join", Describe::streamSelfJoin);
     }
 
     /** All programs, each behind a line with its name. */
@@ -215,6 +230,76 @@ public class Describe {
     private static class Nothing implements Processor<String, String, String, String> {
         @Override
         public void process(Record<String, String> record) { }
+    }
+
+    private static void tableJoins(StreamsBuilder b) {
+        KTable<String, String> left = b.table("l");
+        KTable<String, String> right = b.<String, String>table("r").filter((k, v) -> true);
+        left.join(right, (x, y) -> x)
+            .leftJoin(b.<String, String>table("t").mapValues(v -> v), (x, y) -> x)
+            .outerJoin(left, (x, y) -> x, Materialized.with(null, null))
+            .toStream()
+            .to("out");
+        b.<String, String>stream("s").join(left.join(right, (x, y) -> x), (x, y) -> x).to("read");
+    }
+
+    private static void tableJoinsNamed(StreamsBuilder b) {
+        KTable<String, String> left = b.table("l");
+        left.outerJoin(b.<String, String>table("r"), (x, y) -> x, Named.as("both"), Materialized.as("kept"))
+            .toStream()
+            .to("out");
+    }
+
+    private static void globalTable(StreamsBuilder b) {
+        KStream<String, String> stream = b.stream("in");
+        GlobalKTable<String, String> first = b.globalTable("g");
+        GlobalKTable<String, String> second =
+            b.globalTable("h", Consumed.as("named"), Materialized.as("kept"));
+        stream.selectKey((k, v) -> v)
+            .join(first, (k, v) -> v, (x, y) -> x)
+            .leftJoin(second, (k, v) -> v, (x, y) -> x, Named.as("by-value"))
+            .groupByKey()
+            .count()
+            .toStream()
+            .to("out");
+    }
+
+    private static void streamJoin(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        left.join(b.<String, String>stream("r"), (x, y) -> x, WINDOWS).groupByKey().count().toStream().to("out");
+    }
+
+    private static void streamLeftJoin(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        left.leftJoin(b.<String, String>stream("r"), (x, y) -> x, WINDOWS).to("out");
+    }
+
+    private static void streamOuterJoin(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        left.outerJoin(b.<String, String>stream("r"), (x, y) -> x, WINDOWS).to("out");
+    }
+
+    private static void streamJoinRepartition(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        KStream<String, String> right = b.stream("r");
+        left.selectKey((k, v) -> v)
+            .join(right.map((k, v) -> KeyValue.pair(v, k)), (x, y) -> x, WINDOWS)
+            .to("out");
+    }
+
+    private static void streamJoinNamed(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        KStream<String, String> right = b.stream("r");
+        StreamJoined<String, String, String> options =
+            StreamJoined.<String, String, String>as("stores").withName("both");
+        left.selectKey((k, v) -> v, Named.as("by-value"))
+            .outerJoin(right.selectKey((k, v) -> v, Named.as("by-value-too")), (x, y) -> x, WINDOWS, options)
+            .to("out", Produced.as("sink"));
+    }
+
+    private static void streamSelfJoin(StreamsBuilder b) {
+        KStream<String, String> stream = b.stream("l");
+        stream.join(stream, (x, y) -> x, WINDOWS).to("out");
     }
 
     private static void branches(StreamsBuilder b) {

@@ -18,9 +18,11 @@ from streams import (
     FixedKeyProcessor,
     FixedKeyRecord,
     Grouped,
+    JoinWindows,
     Materialized,
     Processor,
     RecordContext,
+    StreamJoined,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
@@ -152,6 +154,72 @@ def shared_windows(b: StreamsBuilder) -> None:
     b.stream("other").group_by_key().count().to_stream().to("b")
     grouped.windowed_by(TimeWindows(20)).count().to_stream().to("c")
     grouped.count(store="S").to_stream().to("d")
+
+
+WINDOWS = JoinWindows.of(timedelta(minutes=1), grace=timedelta(hours=1))
+
+
+@program("table-joins")
+def table_joins(b: StreamsBuilder) -> None:
+    first = lambda x, y: x  # noqa: E731
+    left, right = b.table("l"), b.table("r").filter(true)
+    inner = left.join(right, first)
+    both = inner.left_join(b.table("t").map_values(str), first)
+    both.outer_join(left, first, store=Materialized()).to_stream().to("out")
+    b.stream("s").join(left.join(right, first), first).to("read")
+
+
+@program("table-joins-named")
+def table_joins_named(b: StreamsBuilder) -> None:
+    joined = b.table("l").outer_join(b.table("r"), lambda x, y: x, name="both", store="kept")
+    joined.to_stream().to("out")
+
+
+@program("global-table")
+def global_table(b: StreamsBuilder) -> None:
+    stream, first = b.stream("in"), b.global_table("g")
+    second = b.global_table("h", name="named", store="kept")
+    by_value = stream.select_key(lambda k, v: v).join(first, lambda x, y: x, key_selector=lambda k, v: v)
+    joined = by_value.left_join(second, lambda x, y: x, key_selector=lambda k, v: v, name="by-value")
+    joined.group_by_key().count().to_stream().to("out")
+
+
+@program("stream-join")
+def stream_join(b: StreamsBuilder) -> None:
+    joined = b.stream("l").join(b.stream("r"), lambda x, y: x, windows=WINDOWS)
+    joined.group_by_key().count().to_stream().to("out")
+
+
+@program("stream-left-join")
+def stream_left_join(b: StreamsBuilder) -> None:
+    b.stream("l").left_join(b.stream("r"), lambda x, y: x, windows=WINDOWS).to("out")
+
+
+@program("stream-outer-join")
+def stream_outer_join(b: StreamsBuilder) -> None:
+    b.stream("l").outer_join(b.stream("r"), lambda x, y: x, windows=WINDOWS).to("out")
+
+
+@program("stream-join-repartition")
+def stream_join_repartition(b: StreamsBuilder) -> None:
+    left, right = b.stream("l"), b.stream("r")
+    by_value = left.select_key(lambda k, v: v)
+    by_value.join(right.map(lambda k, v: (v, k)), lambda x, y: x, windows=WINDOWS).to("out")
+
+
+@program("stream-join-named")
+def stream_join_named(b: StreamsBuilder) -> None:
+    left, right = b.stream("l"), b.stream("r")
+    left = left.select_key(lambda k, v: v, name="by-value")
+    right = right.select_key(lambda k, v: v, name="by-value-too")
+    options = StreamJoined(name="both", store="stores")
+    left.outer_join(right, lambda x, y: x, options, windows=WINDOWS).to("out", name="sink")
+
+
+@program("stream-self-join")
+def stream_self_join(b: StreamsBuilder) -> None:
+    stream = b.stream("l")
+    stream.join(stream, lambda x, y: x, windows=WINDOWS).to("out")
 
 
 @program("branches")

@@ -123,6 +123,30 @@ def test_schedules_that_are_due_at_once_go_by_due_time_and_may_cancel_each_other
     ]
 
 
+def test_parents_begin_and_end_first() -> None:
+    seen: list[str] = []
+
+    class Look(Processor[str, int]):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def init(self, context: ProcessorContext) -> None:
+            super().init(context)
+            seen.append(f"{self.name} begins")
+
+        def process(self, record: Record[str, int]) -> None:
+            self.context.forward(record)
+
+        def close(self) -> None:
+            seen.append(f"{self.name} ends")
+
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream("in").process(lambda: Look("parent")).process(lambda: Look("child")).to("out")
+    with TopologyTestDriver(builder):
+        pass
+    assert seen == ["parent begins", "child begins", "parent ends", "child ends"]
+
+
 def test_metadata_times_and_children() -> None:
     seen: list[Any] = []
 
