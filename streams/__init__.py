@@ -22,6 +22,7 @@ from streams.config import StreamsConfig
 from streams.dsl import (
     BranchedKStream,
     Consumed,
+    GlobalKTable,
     Grouped,
     Joined,
     KGroupedStream,
@@ -32,6 +33,7 @@ from streams.dsl import (
     Printed,
     Produced,
     Repartitioned,
+    SessionWindowedKStream,
     StreamJoined,
     StreamsBuilder,
     Suppressed,
@@ -42,7 +44,14 @@ from streams.handlers import DeadLetter, ErrorContext, ErrorResponse, log_and_co
 from streams.processors.custom import FixedKeyProcessor, FixedKeyRecord, Processor, ProcessorContext
 from streams.processors.join_windows import JoinWindows
 from streams.processors.record import Record, RecordContext
-from streams.processors.windows import TimeWindows
+from streams.processors.transform_values import ValueTransformer
+from streams.processors.windows import (
+    EmitStrategy,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+)
 from streams.runtime.app import KafkaStreams
 from streams.runtime.restore_listener import StateRestoreListener
 from streams.runtime.status import State
@@ -53,10 +62,12 @@ __all__ = [
     "BranchedKStream",
     "Consumed",
     "DeadLetter",
+    "EmitStrategy",
     "ErrorContext",
     "ErrorResponse",
     "FixedKeyProcessor",
     "FixedKeyRecord",
+    "GlobalKTable",
     "Grouped",
     "JoinWindows",
     "Joined",
@@ -74,6 +85,9 @@ __all__ = [
     "RecordContext",
     "Repartitioned",
     "Serde",
+    "SessionWindowedKStream",
+    "SessionWindows",
+    "SlidingWindows",
     "State",
     "StateRestoreListener",
     "StreamJoined",
@@ -85,6 +99,8 @@ __all__ = [
     "TimeWindows",
     "Topology",
     "TopologyError",
+    "UnlimitedWindows",
+    "ValueTransformer",
     "Window",
     "Windowed",
     "log_and_continue",
