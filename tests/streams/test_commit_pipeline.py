@@ -375,6 +375,56 @@ def test_what_is_committed_when_the_next_falls_stays_so() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("end", ["committed", "failed", "abandoned"])
+def test_the_groups_generation_stays_while_a_commit_is_under_way(end: str) -> None:
+    """It would be refused behind a rebalance. Nobody waits for one that is given up."""
+
+    async def test(app: Application) -> None:
+        await app.process("a")
+        await app.begin()
+        await app.process("b")
+        app.producer.acknowledge()
+        assert app.holds == 1
+        if end == "committed":
+            app.producer.take_offsets()
+            app.producer.end_transaction()
+        elif end == "failed":
+            app.producer.fail(REBALANCED)
+        else:
+            await app.committer.abandon()
+        await asyncio.sleep(0)
+        assert app.holds == 0, "not only when the loop finds the time to finish it"
+        await app.committer.abandon()
+        assert app.holds == 0
+
+    run(test)
+
+
+def test_the_group_does_not_wait_for_a_commit_that_takes_too_long() -> None:
+    async def test(app: Application) -> None:
+        await app.process("a")
+        app.committer._hold_max = 0.0
+        await app.begin()
+        await until(lambda: app.holds == 0)
+        assert app.committer.outcome is not None and not app.committer.outcome.done()
+
+    run(test)
+
+
+def test_a_commit_that_cannot_wait_is_made_between_generations() -> None:
+    async def test(app: Application) -> None:
+        await app.process("a")
+        app.member.is_joining = True
+        await app.begin()
+        assert app.holds == 0
+        app.producer.acknowledge()
+        app.producer.take_offsets()
+        app.producer.end_transaction()
+        assert await app.committer.finish() == [app.running]
+
+    run(test)
+
+
 def test_one_commit_at_a_time() -> None:
     async def test(app: Application) -> None:
         await app.process("a")

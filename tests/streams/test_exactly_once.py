@@ -10,7 +10,7 @@ import asyncio
 import shutil
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +162,53 @@ def test_the_other_takes_over_from_a_killed_one(logd: LogdProcess, tmp_path: Pat
         second.send(signal.SIGTERM)
         assert second.wait() == 0, second.log
     asyncio.run(run_to_the_end(logd.bootstrap, prefix, tmp_path / "elsewhere"))
+
+
+@depth.deep
+@pytest.mark.timeout(5 * SECONDS)
+def test_one_joins_and_one_is_killed_while_standbys_keep_up(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
+    """Tasks go to the third with a commit before, and from the killed one to a standby without any."""
+    prefix = new_name("standbys")
+    settings = {"transaction.timeout.ms": 3000, "num.standby.replicas": 1, "commit.interval.ms": 20}
+    fed = 0
+
+    def feed_until(reached: Callable[[], bool]) -> None:
+        nonlocal fed
+        while fed == 0 or not reached():
+            asyncio.run(feed(logd.bootstrap, prefix, range(fed, fed + 200)))
+            fed += 200
+            assert fed < 200_000
+
+    feed_until(lambda: True)
+    with ExitStack() as stack:
+
+        def start(name: str) -> Instance:
+            context = started(logd.bootstrap, tmp_path / name, prefix=prefix, settings=settings)
+            return stack.enter_context(context)
+
+        first, second = start("1"), start("2")
+        feed_until(lambda: bool(first.tasks and second.tasks and first.standby_tasks))
+        third = start("3")
+        feed_until(lambda: bool(third.tasks and third.records_in))
+        fed_before = fed
+        first.kill()
+        feed_until(lambda: len({*second.tasks, *third.tasks}) == 2 * PARTITIONS and fed > fed_before + 1000)
+        wanted = summing.sums(map(summing.row, range(fed)))[2]
+
+        async def written() -> dict[str, int]:
+            async with Client(logd.bootstrap) as client:
+                return last(await read(client, f"{prefix}-{summing.SUMS}", PARTITIONS))
+
+        wait_for(lambda: asyncio.run(written()) == wanted, SECONDS)
+        for each in (second, third):
+            each.send(signal.SIGTERM)
+        for each in (second, third):
+            assert each.wait() == 0, each.log
+            assert_no_tracebacks(each.log)
+    for folder in ("1", "elsewhere"):
+        asyncio.run(run_to_the_end(logd.bootstrap, prefix, tmp_path / folder))
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,12 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
             yield stack.enter_context(LogdProcess(folder)).bootstrap
 
 
+@pytest.fixture(params=["at_least_once", "exactly_once_v2"])
+def settings(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Under each guarantee: what changes hands is as it was at the last commit."""
+    return SETTINGS | {"processing_guarantee": request.param}
+
+
 def counts(name: str, *, hang: threading.Event | None = None) -> Topology:
     """Counts per key; with ``hang``, the key "hang" takes until it is set."""
 
@@ -186,19 +192,23 @@ def hold_up_rebalances(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 
 
 def test_tasks_that_stay_go_on_through_a_rebalance(
-    bootstrap: str, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+    bootstrap: str,
+    settings: dict[str, Any],
+    tmp_path: Path,
+    new_name: NewName,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     name, go_on = new_name("cooperative"), hold_up_rebalances(monkeypatch)
 
     async def case() -> None:
         await make_topics(bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
         topology = counts(name)
-        async with start(topology, bootstrap, name, tmp_path / "1", **SETTINGS) as first:
+        async with start(topology, bootstrap, name, tmp_path / "1", **settings) as first:
             await send_everywhere(bootstrap, name, "a")
             await first.wait_until_caught_up()
             before, created = dict(first._loop.tasks), first._loop.told.tasks_created
             go_on.clear()
-            async with start(topology, bootstrap, name, tmp_path / "2", **SETTINGS) as second:
+            async with start(topology, bootstrap, name, tmp_path / "2", **settings) as second:
                 await until(lambda: first._member.is_joining)
                 await send_everywhere(bootstrap, name, "a", "b")
                 await until(lambda: first.summary()["records_in"] == 3 * PARTITIONS)
@@ -263,9 +273,10 @@ def standbys_are_level(app: KafkaStreams, count: int, records: int) -> bool:
 
 
 def test_a_standby_takes_over_with_nothing_left_to_restore(
-    bootstrap: str, tmp_path: Path, new_name: NewName
+    bootstrap: str, settings: dict[str, Any], tmp_path: Path, new_name: NewName
 ) -> None:
-    name, diary, settings = new_name("standby"), Diary(), SETTINGS | {"num_standby_replicas": 1}
+    name, diary = new_name("standby"), Diary()
+    settings = settings | {"num_standby_replicas": 1}
 
     async def case() -> None:
         await make_topics(bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
@@ -291,10 +302,11 @@ def test_a_standby_takes_over_with_nothing_left_to_restore(
 
 
 def test_a_task_runs_on_until_its_state_is_warmed_up_elsewhere(
-    bootstrap: str, tmp_path: Path, new_name: NewName
+    bootstrap: str, settings: dict[str, Any], tmp_path: Path, new_name: NewName
 ) -> None:
     """KIP-441, without waiting for the next probing rebalance: the instance says when it is near."""
-    name, diary, settings = new_name("warm"), Diary(), SETTINGS | {"acceptable_recovery_lag": 2}
+    name, diary = new_name("warm"), Diary()
+    settings = settings | {"acceptable_recovery_lag": 2}
 
     async def case() -> None:
         await make_topics(bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
@@ -349,10 +361,14 @@ def test_a_probing_rebalance_finds_state_that_is_near_enough(
 
 
 def test_an_instance_whose_code_hangs_leaves_and_says_where(
-    bootstrap: str, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture
+    bootstrap: str,
+    settings: dict[str, Any],
+    tmp_path: Path,
+    new_name: NewName,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     name, end = new_name("hangs"), threading.Event()
-    settings = SETTINGS | {"max_poll_interval_ms": 1500, "group_instance_id": None}
+    settings = settings | {"max_poll_interval_ms": 1500, "group_instance_id": None}
 
     async def case() -> None:
         await make_topics(bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})
