@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -15,21 +15,13 @@ from logd.client import IsolationLevel
 from logd.client.properties import CLIENT, OF_JAVA, one_client
 from logd.client.security.keys import is_security_key
 from logd.errors import ConfigError
+from streams.handlers import ExceptionHandler, log_and_continue, log_and_fail
 
 _log = logging.getLogger(__name__)
 
-ExceptionAnswer = Literal["fail", "continue"]
-ExceptionHandler = Callable[[Exception], ExceptionAnswer]
-
-
-def log_and_fail(error: Exception) -> ExceptionAnswer:
-    """Stop the application on the first bad record: the default."""
-    return "fail"
-
-
-def log_and_continue(error: Exception) -> ExceptionAnswer:
-    """Leave bad records out; they are logged and counted as dropped."""
-    return "continue"
+COMMIT_MS = 30_000
+EXACTLY_ONCE_COMMIT_MS = 100
+"""``commit.interval.ms`` unless given, by ``processing.guarantee``."""
 
 
 def default_state_dir() -> str:
@@ -51,8 +43,16 @@ class StreamsConfig:
     """Folder for RocksDB stores; one process at a time works in one application's folder under it."""
     state_cleanup_delay_ms: int = 600_000
     """After this long the state of a task that went to another instance is deleted here."""
-    commit_interval_ms: int = 30_000
-    """How often positions and state are committed; cached tables are forwarded at the same moments."""
+    processing_guarantee: Literal["at_least_once", "exactly_once_v2"] = "at_least_once"
+    """``exactly_once_v2``: output, state and positions are committed in one transaction (KIP-447)."""
+    commit_interval_ms: int | None = None
+    """How often positions and state are committed; cached tables are forwarded at the same moments. Unless
+    given, every 30 s, and with ``exactly_once_v2`` every 100 ms."""
+    transaction_timeout_ms: int = 10_000
+    """After this long the coordinator aborts a transaction; one that is open for half of it is committed."""
+    emit_interval_ms_kstreams_windowed_aggregation: int = 1_000
+    """How often windows that closed are looked for, where they are emitted then. Kafka's key has underscores
+    around it: ``__emit.interval.ms.kstreams.windowed.aggregation__``."""
     statestore_cache_max_bytes: int = 64 * 1024 * 1024
     """About how much memory the stores' caches take, all tasks together; more forces an early commit."""
     auto_offset_reset: Literal["earliest", "latest", "none"] = "earliest"
@@ -60,7 +60,7 @@ class StreamsConfig:
     isolation_level: IsolationLevel = "read_committed"
     """``read_committed`` leaves out records of aborted transactions, and waits for the end of open ones.
     Kafka Streams' default is ``read_uncommitted``, which counts aborted records too; reading committed ones
-    costs nothing where nobody writes transactions. Inputs and changelogs are both read so."""
+    costs nothing where nobody writes transactions. Changelogs are always read committed."""
     max_task_idle_ms: int = 0
     """How long a task waits for an input that is empty at the broker too; -1 waits for none (KIP-695)."""
     buffered_records_per_partition: int = 20_000
@@ -104,12 +104,41 @@ class StreamsConfig:
     """What to do with a record whose bytes do not fit its serde."""
     production_exception_handler: ExceptionHandler = log_and_fail
     """What to do with a record that cannot be serialized or is refused by the broker."""
+    processing_exception_handler: ExceptionHandler = log_and_fail
+    """What to do with a record over which a node's function raises. Any but ``log_and_fail`` costs a call per
+    node and record."""
+    errors_dead_letter_queue_topic_name: str | None = None
+    """Where the built-in handlers that go on write the input records they leave out (KIP-1034)."""
+    emit_interval_ms_kstreams_outer_join_spurious_results_fix: int = 1000
+    """How often, by wall clock, left and outer joins of streams look for records that met nothing until their
+    windows were over. The key is Kafka's, with two underscores before and behind it."""
     client: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the application's `Client`: `security`, backoffs. Not a key: `from_properties`
     gathers it from `security.protocol`, `ssl.*`, `sasl.*` and the other keys of Kafka's clients."""
 
     def __post_init__(self) -> None:
         self.validate()
+
+    @property
+    def exactly_once(self) -> bool:
+        """Whether transactions are written."""
+        return self.processing_guarantee == "exactly_once_v2"
+
+    @property
+    def commit_every_ms(self) -> int:
+        """`commit_interval_ms`, or its default."""
+        if self.commit_interval_ms is not None:
+            return self.commit_interval_ms
+        return EXACTLY_ONCE_COMMIT_MS if self.exactly_once else COMMIT_MS
+
+    @property
+    def revoke_timeout_ms(self) -> int:
+        """How long a revoke may take to commit: later the group, or the transactions' coordinator, has given
+        this instance up.
+        """
+        if self.exactly_once:
+            return min(self.max_poll_interval_ms, self.transaction_timeout_ms)
+        return self.max_poll_interval_ms
 
     def validate(self) -> None:
         """Raise ConfigError for the first value that is not allowed."""
@@ -120,10 +149,16 @@ class StreamsConfig:
             raise ConfigError("bootstrap.servers", self.bootstrap_servers, "host:port[,host:port]")
         for name, hint in get_type_hints(type(self)).items():
             self._check(name, hint)
+        if self.exactly_once and self.isolation_level != "read_committed":
+            raise ConfigError(
+                "isolation.level", self.isolation_level, "read_committed, which exactly_once_v2 needs"
+            )
 
     def _check(self, name: str, hint: Any) -> None:
         value, key = getattr(self, name), name.replace("_", ".")
         least = _LEAST.get(name, 1)
+        if hint == int | None and value is not None:
+            hint = int
         if hint is int and not isinstance(value, int):
             raise ConfigError(key, value, "a whole number")
         if hint is int and value < least:
@@ -146,7 +181,7 @@ class StreamsConfig:
         properties = _without_clients_and_javas(properties)
         given: dict[str, str] = {}
         for key, value in sorted(properties.items(), key=lambda item: _PREFIXES.index(_prefix(item[0]))):
-            name = _without_prefix(key).replace(".", "_").replace("-", "_")
+            name = _without_prefix(key).strip("_").replace(".", "_").replace("-", "_")
             if name not in _NAMES_OF_KEYS:
                 raise ConfigError(key, value, "one of " + ", ".join(sorted(_NAMES_OF_KEYS)).replace("_", "."))
             values[name] = _converted(key, value, hints[name])
@@ -179,9 +214,6 @@ _OF_KAFKA_STREAMS = frozenset(_IDLE.split())
 
 def _without_clients_and_javas(properties: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of the application itself."""
-    guarantee = str(properties.get("processing.guarantee", "at_least_once"))
-    if guarantee != "at_least_once":
-        raise ConfigError("processing.guarantee", guarantee, "at_least_once is what there is")
     kept: dict[str, Any] = {}
     idle = []
     for key, value in properties.items():
@@ -190,21 +222,22 @@ def _without_clients_and_javas(properties: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if inner in OF_JAVA or key in _OF_KAFKA_STREAMS:
             idle.append(key)
-        elif key != "processing.guarantee":
+        else:
             kept[key] = value
     if idle:
         _log.warning("without effect here: %s", ", ".join(sorted(idle)))
     return kept
 
 
-_PREFIXES = ("", "consumer.", "main.consumer.")
-"""Prefixes of Kafka Streams' consumer settings; a later one overrides those before it."""
+_PREFIXES = ("", "producer.", "consumer.", "main.consumer.")
+"""Prefixes of the settings of Kafka Streams' clients; a later one overrides those before it."""
 
 
 def _prefix(key: str) -> str:
-    """The prefix of a consumer setting's key, "" for any other key."""
+    """The prefix of a client's setting's key, "" for any other key."""
     prefix = next((each for each in reversed(_PREFIXES) if key.startswith(each)), "")
-    return prefix if key.removeprefix(prefix) in CONSUMER_KEYS else ""
+    own = PRODUCER_KEYS if prefix == "producer." else CONSUMER_KEYS
+    return prefix if key.removeprefix(prefix) in own else ""
 
 
 def _without_prefix(key: str) -> str:
@@ -223,10 +256,15 @@ CONSUMER_KEYS = frozenset(
 )
 """Settings of the consumer, which may be given as ``consumer.…`` too."""
 
+PRODUCER_KEYS = frozenset(("compression.type", "max.request.size", "transaction.timeout.ms"))
+"""Settings of the producer, which may be given as ``producer.…`` too."""
+
 _LEAST = {
     "num_standby_replicas": 0,
     "acceptable_recovery_lag": 0,
     "commit_interval_ms": 0,
+    "emit_interval_ms_kstreams_windowed_aggregation": 0,
+    "emit_interval_ms_kstreams_outer_join_spurious_results_fix": 0,
     "statestore_cache_max_bytes": 0,
     "max_task_idle_ms": -1,
     "replication_factor": -1,
@@ -241,12 +279,15 @@ HANDLERS: Mapping[str, ExceptionHandler] = {
     "log_and_continue": log_and_continue,
     "org.apache.kafka.streams.errors.LogAndFailExceptionHandler": log_and_fail,
     "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler": log_and_continue,
+    "org.apache.kafka.streams.errors.LogAndFailProcessingExceptionHandler": log_and_fail,
+    "org.apache.kafka.streams.errors.LogAndContinueProcessingExceptionHandler": log_and_continue,
+    "org.apache.kafka.streams.errors.DefaultProductionExceptionHandler": log_and_fail,
 }
 """Exception handlers by their names in a properties file."""
 
 
 def _converted(key: str, value: Any, hint: Any) -> Any:
-    if hint is int:
+    if hint in (int, int | None):
         try:
             return int(value)
         except ValueError:

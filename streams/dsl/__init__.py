@@ -3,18 +3,43 @@
 from __future__ import annotations
 
 from streams.dsl.builder import StreamsBuilder
-from streams.dsl.nouns import KGroupedStream, KStream, KTable, TimeWindowedKStream
-from streams.dsl.options import Consumed, Grouped, Joined, Materialized, Produced
+from streams.dsl.nouns import (
+    BranchedKStream,
+    KGroupedStream,
+    KGroupedTable,
+    KStream,
+    KTable,
+    SessionWindowedKStream,
+    TimeWindowedKStream,
+)
+from streams.dsl.options import (
+    Consumed,
+    Grouped,
+    Joined,
+    Materialized,
+    Printed,
+    Produced,
+    Repartitioned,
+    StreamJoined,
+)
+from streams.dsl.suppression import Suppressed
 
 __all__ = [
+    "BranchedKStream",
     "Consumed",
     "Grouped",
     "Joined",
     "KGroupedStream",
+    "KGroupedTable",
     "KStream",
     "KTable",
     "Materialized",
+    "Printed",
     "Produced",
+    "Repartitioned",
+    "SessionWindowedKStream",
+    "StreamJoined",
     "StreamsBuilder",
+    "Suppressed",
     "TimeWindowedKStream",
 ]

@@ -71,7 +71,7 @@ class StreamsBuilder:
         )
         materialized = as_materialized(store)
         store_name = materialized.name or f"{topic}-{self._internal.names.store('')}"
-        source = self._source((topic,), options)
+        source = self._source((topic,), options, "-source")
         spec = self._internal.store_spec(
             store_name,
             materialized,
@@ -79,7 +79,7 @@ class StreamsBuilder:
             value_serde=source.value_serde,
             node=source.node,
         )
-        node = self._internal.names.node("KTABLE-SOURCE-")
+        node = self._internal.names.node("KTABLE-SOURCE-", options.name)
         return KTable(table_of_updates(source, node, spec, materialized))
 
     def add_store(self, spec: StoreSpec) -> None:
@@ -88,10 +88,10 @@ class StreamsBuilder:
 
     def build(self) -> Topology:
         """The finished topology; raises TopologyError for what cannot work."""
-        return Topology(self._internal.graph)
+        return Topology(self._internal.graph).finished()
 
-    def _source(self, topics: tuple[str, ...], options: Consumed) -> Stream:
-        name = self._internal.names.node("KSTREAM-SOURCE-", options.name)
+    def _source(self, topics: tuple[str, ...], options: Consumed, suffix: str = "") -> Stream:
+        name = self._internal.names.node("KSTREAM-SOURCE-", options.name, suffix)
         node = SourceNode(
             name=name,
             topics=topics,

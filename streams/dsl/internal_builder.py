@@ -9,8 +9,16 @@ from typing import Any
 
 from streams.dsl.options import Materialized
 from streams.errors import TopologyError
-from streams.graph import Graph, Names, ProcessorNode, SinkNode, SourceNode, checked
-from streams.processors.stateless import drop_null_keys, pass_through
+from streams.graph import (
+    Graph,
+    Names,
+    ProcessorNode,
+    RepartitionNames,
+    SinkNode,
+    SourceNode,
+    StreamPartitioner,
+)
+from streams.processors.stateless import drop_null_keys
 from streams.processors.wiring import Operator
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import StoreKind, StoreSpec
@@ -30,10 +38,24 @@ class InternalStreamsBuilder:
         return self.graph.names
 
     def add_processor(
-        self, name: str, parents: tuple[str, ...], operator: Operator, stores: tuple[str, ...] = ()
+        self,
+        name: str,
+        parents: tuple[str, ...],
+        operator: Operator,
+        stores: tuple[str, ...] = (),
+        *,
+        takes_null_keys: bool = False,
     ) -> str:
         """Add a node that runs an operator; returns its name."""
-        self.graph.add(ProcessorNode(name=name, parents=parents, operator=operator, stores=list(stores)))
+        self.graph.add(
+            ProcessorNode(
+                name=name,
+                parents=parents,
+                operator=operator,
+                stores=list(stores),
+                takes_null_keys=takes_null_keys,
+            )
+        )
         return name
 
     def key_serde(self, node: str, *wanted: SerdeLike | None) -> Serde[Any]:
@@ -55,6 +77,7 @@ class InternalStreamsBuilder:
         kind: StoreKind = "key_value",
         window_size_ms: int = 0,
         retention_ms: int = 0,
+        lookback_ms: int = 0,
     ) -> StoreSpec:
         """The store that `Materialized` describes; these serdes where it has none."""
         return StoreSpec(
@@ -67,35 +90,50 @@ class InternalStreamsBuilder:
             cached=materialized.caching,
             window_size_ms=window_size_ms,
             retention_ms=retention_ms,
+            lookback_ms=lookback_ms,
             changelog_config=materialized.changelog_config,
         )
 
     def repartition(
         self,
         parent: str,
-        topic: str,
+        names: RepartitionNames,
         *,
-        named: bool,
-        keep_null_keys: bool,
         key_serde: Serde[Any],
         value_serde: Serde[Any],
+        partitions: int | None = None,
+        partitioner: StreamPartitioner | None = None,
     ) -> str:
         """Send a stream through a topic by its new key; returns the source it comes back from.
 
-        Where the user named the topic (``named``) the nodes get its name. Their numbers are taken from the
-        counter even then, and the filter's even if null keys are kept (KIP-962), so that later names are
-        Kafka's.
+        Null keys go with it if a node behind it takes them (KIP-962).
         """
-        names = self.names
-        sink, keep, source = (names.node(f"KSTREAM-{what}-") for what in ("SINK", "FILTER", "SOURCE"))
-        if named:
-            sink, keep, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
-        self.add_processor(keep, (parent,), pass_through() if keep_null_keys else drop_null_keys())
+        graph = self.graph
+        keep = drop_null_keys(unless=lambda: graph.takes_null_keys(names.source))
+        self.add_processor(names.filter, (parent,), keep)
         serdes: dict[str, Any] = {"key_serde": key_serde, "value_serde": value_serde}
-        self.graph.add(SinkNode(name=sink, parents=(keep,), topic=checked(topic), internal=True, **serdes))
+        graph.add(
+            SinkNode(
+                name=names.sink,
+                parents=(names.filter,),
+                topic=names.topic,
+                internal=True,
+                partitioner=partitioner,
+                **serdes,
+            )
+        )
         # From its start, whatever auto.offset.reset says: only this application writes the topic.
-        self.graph.add(SourceNode(name=source, topics=(topic,), internal=True, reset="earliest", **serdes))
-        return source
+        graph.add(
+            SourceNode(
+                name=names.source,
+                topics=(names.topic,),
+                internal=True,
+                reset="earliest",
+                partitions=partitions,
+                **serdes,
+            )
+        )
+        return names.source
 
 
 def _first(node: str, what: str, candidates: tuple[SerdeLike | None, ...]) -> Serde[Any]:

@@ -1,4 +1,4 @@
-"""`Table`: a table's updates as a stream, the store it can be read from, and how both are added to the graph.
+"""`Table`: a table's updates as a stream, how it is read, and how both are added to the graph.
 
 A `KTable` (`nouns`) holds one.
 """
@@ -12,13 +12,20 @@ from typing import Any
 from streams.dsl.options import Joined, Materialized
 from streams.dsl.stream import Stream
 from streams.graph import Graph, ProcessorNode
-from streams.processors.table import TableView, join_table, table_source
+from streams.processors.change import new_values
+from streams.processors.table import (
+    DerivedView,
+    OldValues,
+    Step,
+    StoreView,
+    TableView,
+    derive_table,
+    join_table,
+    table_source,
+)
 from streams.processors.wiring import Operator
 from streams.serdes import SerdeLike, serde_for
 from streams.state import StoreSpec
-
-Step = Callable[[Any, Any], Any]
-"""From key and value (not None) of a table to the derived table's value, or None."""
 
 
 class StoreOnDemand:
@@ -44,30 +51,64 @@ class StoreOnDemand:
         return self.spec.name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table: the stream of its updates, the store below it, and the steps from there if it is derived."""
+    """A table: its updates (`Change`s) as a stream, and how it is read.
+
+    `store` is its own, None if it has none; `old_values` whether its updates tell the value before; `read`
+    makes the stores that reading it takes, and says how.
+    """
 
     stream: Stream
-    store: StoreOnDemand
-    steps: tuple[Step, ...] = ()
+    old_values: OldValues
+    read: Callable[[], TableView]
+    store: StoreOnDemand | None = None
 
     @property
     def queryable_store_name(self) -> str | None:
         """The store's name, None for derived tables and those without a store."""
-        return None if self.steps else self.store.name_if_materialized()
+        return None if self.store is None else self.store.name_if_materialized()
 
     def derived(
-        self, prefix: str, name: str | None, operator: Operator, step: Step, *, new_values: bool = False
+        self,
+        prefix: str,
+        name: str | None,
+        step: Step,
+        materialized: Materialized | None,
+        *,
+        is_filter: bool = False,
     ) -> Table:
-        """A table made of this one, update by update, without a store of its own."""
-        stream = self.stream.then(prefix, name, operator)
-        stream = stream.with_new_values() if new_values else stream
-        return replace(self, stream=stream, steps=(*self.steps, step))
+        """A table made of this one, update by update; it has a store of its own if the user named one."""
+        builder, parent = self.stream.builder, self.old_values
+        if materialized is not None and materialized.name is None:
+            builder.names.store(prefix)  # as Kafka does, which takes none for it either
+        store_name = None if materialized is None else materialized.name
+        node = builder.names.node(prefix, name)
+        # A store of its own knows the value before, whatever the parent tells.
+        old_values = OldValues(lambda force: store_name is not None or parent.ask(force=force))
+        if is_filter:
+            old_values.are_told = parent.ask(force=False)
+        operator = derive_table(step, old_values, store_name, is_filter=is_filter)
+        stream = self.stream if is_filter else self.stream.with_new_values()
+        if materialized is None or store_name is None:
+            builder.add_processor(node, (stream.node,), operator)
+            return Table(
+                stream=_with_serdes(replace(stream, node=node), materialized),
+                old_values=old_values,
+                read=lambda: DerivedView(self.read(), step),
+            )
+        spec = builder.store_spec(
+            store_name,
+            materialized,
+            key_serde=stream.key_serde,
+            value_serde=stream.value_serde,
+            node=node,
+        )
+        return put_in_store(stream, node, spec, lambda store: operator, old_values=old_values)
 
-    def view(self) -> TableView:
-        """How to read the table; final once the topology is built."""
-        return TableView(self.store.spec.name, self.steps)
+    def to_stream(self, name: str | None) -> Stream:
+        """Add a node that makes records of the updates; the stream that leaves it."""
+        return self.stream.then("KTABLE-TOSTREAM-", name, new_values())
 
     def joined(
         self, stream: Stream, joiner: Callable[[Any, Any], Any], options: Joined, *, left: bool
@@ -75,16 +116,16 @@ class Table:
         """Add a node that joins a stream with this table; the stream that leaves it."""
         builder, table = stream.builder, self.stream
         if stream.rekeyed:
-            stream = stream.repartitioned(
-                options.name or stream.node,
+            stream = stream.repartitioned_for_join(
+                options.name,
                 builder.key_serde(stream.node, options.key_serde, stream.key_serde, table.key_serde),
                 builder.value_serde(stream.node, options.value_serde, stream.value_serde),
-                named=options.name is not None,
-                keep_null_keys=left,
             )
-        operator = join_table(self.view, joiner, left=left)
+        view = self.read()
         prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
-        joined = stream.then(prefix, options.name, operator, (self.store.materialize(),)).with_new_values()
+        operator = join_table(view, joiner, left=left)
+        joined = stream.then(prefix, options.name, operator, view.stores, takes_null_keys=left)
+        joined = joined.with_new_values()
         sources = stream.sources | table.sources
         builder.graph.copartitions.append(sources)
         key_serde = serde_for(options.key_serde) or stream.key_serde or table.key_serde
@@ -92,21 +133,68 @@ class Table:
 
 
 def put_in_store(
-    parent: Stream, node: str, spec: StoreSpec, operator: Callable[[StoreOnDemand], Operator]
+    parent: Stream,
+    node: str,
+    spec: StoreSpec,
+    operator: Callable[[StoreOnDemand], Operator],
+    *,
+    old_values: OldValues,
+    on_demand: bool = False,
+    grace_ms: int | None = None,
 ) -> Table:
-    """Add a node of this name and operator that writes the store; the table it makes."""
+    """Add a node of this name and operator that writes the store; the table it makes.
+
+    ``on_demand``: the store is there only if the table is read. ``grace_ms``: of windows.
+    """
     store = StoreOnDemand(parent.builder.graph, spec)
-    store.node = ProcessorNode(name=node, parents=(parent.node,), operator=operator(store))
+    store.node = ProcessorNode(name=node, parents=(parent.node,), operator=operator(store), grace_ms=grace_ms)
     parent.builder.graph.add(store.node)
-    return Table(replace(parent, node=node, key_serde=spec.key_serde, value_serde=spec.value_serde), store)
+    if not on_demand:
+        store.materialize()
+    return Table(
+        stream=replace(parent, node=node, key_serde=spec.key_serde, value_serde=spec.value_serde),
+        old_values=old_values,
+        read=lambda: StoreView(store.materialize()),
+        store=store,
+    )
+
+
+def always_told() -> OldValues:
+    """Old values of a table whose node knows them without further ado."""
+    return OldValues(lambda force: True)
 
 
 def table_of_updates(parent: Stream, node: str, spec: StoreSpec, materialized: Materialized) -> Table:
     """A table of records that are its updates; it has a store if the user named one, or once it is read."""
-    table = put_in_store(parent, node, spec, lambda store: table_source(store.name_if_materialized))
-    if materialized.name is not None:
-        table.store.materialize()
+    old_values = OldValues(lambda force: _materialized(table, force=force))
+    table = put_in_store(
+        parent,
+        node,
+        spec,
+        lambda store: table_source(store.name_if_materialized, old_values),
+        old_values=old_values,
+        on_demand=materialized.name is None,
+    )
     return table
+
+
+def _materialized(table: Table, *, force: bool) -> bool:
+    """Whether a table has its store, which is made if ``force``."""
+    assert table.store is not None
+    if force:
+        table.store.materialize()
+    return table.store.name_if_materialized() is not None
+
+
+def _with_serdes(stream: Stream, materialized: Materialized | None) -> Stream:
+    """The stream with the serdes that a table without a store was given all the same."""
+    if materialized is None:
+        return stream
+    return replace(
+        stream,
+        key_serde=serde_for(materialized.key_serde) or stream.key_serde,
+        value_serde=serde_for(materialized.value_serde) or stream.value_serde,
+    )
 
 
 def table_of_stream(
@@ -126,5 +214,5 @@ def table_of_stream(
         value_serde=value_serde or stream.value_serde,
         node=node,
     )
-    parent = stream.repartitioned(name or node, spec.key_serde, spec.value_serde, named=name is not None)
+    parent = stream.repartitioned(node, spec.key_serde, spec.value_serde)
     return table_of_updates(parent, node, spec, materialized)

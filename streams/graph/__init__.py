@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from streams.graph.graph import Graph
-from streams.graph.names import Names, checked
-from streams.graph.node import Node, OffsetReset, ProcessorNode, SinkNode, SourceNode, TimestampExtractor
+from streams.graph.names import Names, RepartitionNames, checked
+from streams.graph.node import (
+    Node,
+    OffsetReset,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    StreamPartitioner,
+    TimestampExtractor,
+    TopicChooser,
+)
 
 __all__ = [
     "Graph",
@@ -12,8 +21,11 @@ __all__ = [
     "Node",
     "OffsetReset",
     "ProcessorNode",
+    "RepartitionNames",
     "SinkNode",
     "SourceNode",
+    "StreamPartitioner",
     "TimestampExtractor",
+    "TopicChooser",
     "checked",
 ]

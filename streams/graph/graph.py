@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from heapq import heappop, heappush
 from typing import get_args
 
 from streams.errors import TopologyError
 from streams.graph.names import Names, checked
-from streams.graph.node import Node, OffsetReset, SinkNode, SourceNode
+from streams.graph.node import Node, OffsetReset, ProcessorNode, SinkNode, SourceNode
 from streams.state import StoreSpec
 
 
@@ -46,6 +49,68 @@ class Graph:
                 raise TopologyError(
                     f"topic {sorted(shared)[0]!r} is read already, by {other.name}; use that stream twice"
                 )
+
+    def connect(self, stores: Iterable[str | StoreSpec]) -> list[str]:
+        """Names of a processor's stores; those that come as themselves are added, unless they are there."""
+        names = []
+        for store in stores:
+            if isinstance(store, StoreSpec):
+                if self.stores.get(store.name) is not store:
+                    self.add_store(store)
+                names.append(store.name)
+            else:
+                names.append(store)
+        return names
+
+    def move_to_end(self, *names: str) -> None:
+        """Let these nodes be built as if they had been added only now."""
+        for name in names:
+            self.nodes[name] = self.nodes.pop(name)
+
+    def in_build_order(self) -> dict[str, Node]:
+        """The nodes as Kafka builds them, which numbers sub-topologies and orders children (sorted here too):
+        the first that was added of those whose parents are built.
+
+        A repartition topic's source counts as below its sink. Only nodes that were moved come out of line.
+        """
+        rank = {name: number for number, name in enumerate(self.nodes)}
+        below = {name: [*node.children, *self._read_back(node)] for name, node in self.nodes.items()}
+        missing = Counter(child for children in below.values() for child in children)
+        ready = [(rank[name], name) for name in self.nodes if not missing[name]]
+        ordered: dict[str, Node] = {}
+        while ready:
+            name = heappop(ready)[1]
+            ordered[name] = self.nodes[name]
+            for child in below[name]:
+                missing[child] -= 1
+                if not missing[child]:
+                    heappush(ready, (rank[child], child))
+        position = {name: number for number, name in enumerate(ordered)}
+        for node in ordered.values():
+            node.children.sort(key=position.__getitem__)
+        return ordered
+
+    def _read_back(self, node: Node) -> list[str]:
+        """The source behind a sink to a repartition topic."""
+        if not isinstance(node, SinkNode) or not node.internal:
+            return []
+        return [
+            source.name
+            for source in self.nodes.values()
+            if isinstance(source, SourceNode) and source.internal and node.topic in source.topics
+        ]
+
+    def takes_null_keys(self, node: str) -> bool:
+        """Whether a node below this one does, also behind repartition topics."""
+        above, seen = [node], {node}
+        while above:
+            found = self.nodes[above.pop()]
+            if isinstance(found, ProcessorNode) and found.takes_null_keys:
+                return True
+            below = {*found.children, *self._read_back(found)} - seen
+            above.extend(below)
+            seen |= below
+        return False
 
     def add_store(self, spec: StoreSpec) -> None:
         """Declare a store; names are unique."""

@@ -7,6 +7,7 @@ One counter serves all kinds, so the numbers tell the order in which a program s
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from streams.errors import TopologyError
 
@@ -18,22 +19,49 @@ def checked(name: str) -> str:
     return name
 
 
+_GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}")
+
+
 class Names:
     """The counter of one builder."""
 
     def __init__(self) -> None:
         self._next = 0
 
-    def node(self, prefix: str, given: str | None = None) -> str:
-        """``given``, which costs no number, or ``<prefix>0000000007``."""
-        return given if given is not None else f"{prefix}{self.take():010d}"
+    def node(self, prefix: str, given: str | None = None, suffix: str = "") -> str:
+        """``<prefix>0000000007``, or what the user gave, with ``suffix`` behind it.
+
+        A given name costs a number too, so that naming a node later renames nothing else.
+        """
+        number = self.take()
+        return f"{prefix}{number:010d}" if given is None else given + suffix
 
     def store(self, prefix: str) -> str:
         """``<prefix>STATE-STORE-0000000007``."""
         return f"{prefix}STATE-STORE-{self.take():010d}"
+
+    def repartition(self, prefix: str) -> RepartitionNames:
+        """Names of the topic ``<prefix>-repartition`` and the nodes around it.
+
+        The nodes are named after the topic unless its prefix was generated; their numbers are taken always.
+        """
+        topic = prefix if prefix.endswith("-repartition") else f"{prefix}-repartition"
+        sink, keep, source = (self.node(f"KSTREAM-{what}-") for what in ("SINK", "FILTER", "SOURCE"))
+        if not _GENERATED.fullmatch(prefix):
+            sink, keep, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
+        return RepartitionNames(checked(topic), sink, keep, source)
 
     def take(self) -> int:
         """The next number. Kafka also spends numbers on names it then does not use; so do we."""
         number = self._next
         self._next += 1
         return number
+
+
+class RepartitionNames(NamedTuple):
+    """A repartition topic, the sink and the filter before it, and the source behind it."""
+
+    topic: str
+    sink: str
+    filter: str
+    source: str

@@ -1,124 +1,174 @@
-"""Aggregations of grouped streams, plain and windowed: one operator shape, three ways to add a record.
+"""Aggregations of grouped streams by key: one operator shape, three ways to add a record. Those by window
+stand on it (`aggregate_windows`, `aggregate_sliding`, `aggregate_sessions`).
 
-The new value of a key is `adder(key, value, old)`, where `old` is None for the first record. The result's
-timestamp is the highest of its records. Null keys and values are dropped (Kafka's KStreamAggregate).
+The result's timestamp is the highest of its records. Null keys are dropped, and null
+values where there are no windows (Kafka's KStreamAggregate).
 
-An adder may change `old` in place and return it. That object goes back to the store as it is if nobody else
-can hold it or a part of it: the store forwards nothing before the commit, and the record's value, which other
-operators see too and which may have become a part of the result, is immutable.
+An aggregator may change `old` in place and return it. That object goes back to the store as it is if nobody
+else can hold it or a part of it: the store forwards nothing before the commit, and the record's value, which
+other operators see too and which may have become a part of the result, is immutable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any
 
 from streams.processors.record import Headers, Process
-from streams.processors.table import forward_changes
-from streams.processors.windows import TimeWindows
+from streams.processors.table import OldValues, forward_changes
 from streams.processors.wiring import Operator, Wiring
-from streams.serdes import Window, Windowed, is_immutable
+from streams.serdes import is_immutable
 from streams.state import CachedStore
-from streams.state.window_key import window_key
-
-Adder: TypeAlias = Callable[[Any, Any, Any], Any]
 
 
-def counting() -> Adder:
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """How a record is added: ``add(key, value, old)`` gives the new result; ``old`` is None for the first.
+
+    `initial`: what the first record is added to. Where updates are forwarded one by one, that is told as the
+    first one's old value, as Kafka Streams does; None where there is no such thing. `merge(key, one, other)`:
+    the result of two sessions that become one; None where sessions cannot be asked for.
+    """
+
+    add: Callable[[Any, Any, Any], Any]
+    initial: Callable[[], Any] = lambda: None
+    merge: Callable[[Any, Any, Any], Any] | None = None
+
+
+def counting() -> Aggregation:
     """Count records."""
-    return lambda key, value, old: 1 if old is None else old + 1
+    return Aggregation(
+        lambda key, value, old: 1 if old is None else old + 1, lambda: 0, lambda key, one, other: one + other
+    )
 
 
-def reducing(reducer: Callable[[Any, Any], Any]) -> Adder:
+def reducing(reducer: Callable[[Any, Any], Any]) -> Aggregation:
     """The first value, then ``reducer(old, value)``."""
-    return lambda key, value, old: value if old is None else reducer(old, value)
+    return Aggregation(
+        lambda key, value, old: value if old is None else reducer(old, value),
+        merge=lambda key, one, other: other if one is None else reducer(one, other),
+    )
 
 
-def aggregating(initializer: Callable[[], Any], aggregator: Callable[[Any, Any, Any], Any]) -> Adder:
+def aggregating(
+    initializer: Callable[[], Any],
+    aggregator: Callable[[Any, Any, Any], Any],
+    merger: Callable[[Any, Any, Any], Any] | None = None,
+) -> Aggregation:
     """``aggregator(key, value, old)``, beginning with ``initializer()``."""
-    return lambda key, value, old: aggregator(key, value, initializer() if old is None else old)
+    return Aggregation(
+        lambda key, value, old: aggregator(key, value, initializer() if old is None else old),
+        initializer,
+        merger,
+    )
 
 
-def _addition(store: CachedStore, adder: Adder) -> Callable[[bytes, Any, Any, int], tuple[Any, int]]:
-    """From stored key and the record's key, value and timestamp to the result, which is put in the store."""
-    borrow, update, give_back, cached = store.borrow, store.update, store.give_back, store.spec.cached
+Addition = Callable[[bytes, Any, Any, Any, int, Headers], None]
+"""Takes stored key, the result's key (of which a cached store makes no use), and the record's key, value,
+timestamp and headers.
+"""
+
+
+def addition(wiring: Wiring, store: CachedStore, aggregation: Aggregation, old_values: OldValues) -> Addition:
+    """What adds a record to a result in the store and forwards the change: at the commit if cached."""
+    forward_changes(wiring, store, old_values)
+    if store.spec.cached:
+        return addition_unheard(store, aggregation)
+    if old_values.are_told:
+        return _addition_from_old(wiring, store, aggregation)
+    return _addition(wiring, store, aggregation)
+
+
+def addition_unheard(store: CachedStore, aggregation: Aggregation) -> Addition:
+    """What adds a record to a result in the store, and forwards nothing."""
+    borrow, update, give_back, adder = store.borrow, store.update, store.give_back, aggregation.add
     known: dict[type, bool] = {}
 
-    def add(stored_key: bytes, key: Any, value: Any, timestamp: int) -> tuple[Any, int]:
+    def add(
+        stored_key: bytes, result_key: Any, key: Any, value: Any, timestamp: int, headers: Headers
+    ) -> None:
         entry = borrow(stored_key)
         if entry is None:
-            new = adder(key, value, None)
-            update(stored_key, new, timestamp)
-            return new, timestamp
+            update(stored_key, adder(key, value, None), timestamp, headers)
+            return
         old, newest = entry
         new = adder(key, value, old)
-        if newest > timestamp:
+        if newest > timestamp and new is not None:
             timestamp = newest
-        if new is old and cached and _cannot_change(value, known):
-            give_back(stored_key, new, timestamp)
+        if new is old and cannot_change(value, known):
+            give_back(stored_key, new, timestamp, headers)
         else:
-            update(stored_key, new, timestamp)
-        return new, timestamp
+            update(stored_key, new, timestamp, headers)
 
     return add
 
 
-def _cannot_change(value: Any, known: dict[type, bool]) -> bool:
+def _addition(wiring: Wiring, store: CachedStore, aggregation: Aggregation) -> Addition:
+    lookup, update, forward, adder = store.lookup, store.update, wiring.forward, aggregation.add
+
+    def add(
+        stored_key: bytes, result_key: Any, key: Any, value: Any, timestamp: int, headers: Headers
+    ) -> None:
+        entry = lookup(stored_key)
+        if entry is None:
+            new, newest = adder(key, value, None), timestamp
+        else:
+            old, newest = entry
+            new, newest = adder(key, value, old), max(newest, timestamp)
+        update(stored_key, new, newest if new is not None else timestamp)
+        forward(result_key, (new, None), newest, headers)
+
+    return add
+
+
+def _addition_from_old(wiring: Wiring, store: CachedStore, aggregation: Aggregation) -> Addition:
+    lookup, update, forward, adder = store.lookup, store.update, wiring.forward, aggregation.add
+    initial = aggregation.initial
+
+    def add(
+        stored_key: bytes, result_key: Any, key: Any, value: Any, timestamp: int, headers: Headers
+    ) -> None:
+        entry = lookup(stored_key)
+        newest = timestamp
+        if entry is None:
+            old, new = initial(), adder(key, value, None)
+        else:
+            newest = max(entry[1], timestamp)
+            new = adder(key, value, entry[0])
+            # Read anew where the adder may have changed its copy.
+            again = lookup(stored_key)
+            assert again is not None
+            old = again[0]
+        update(stored_key, new, newest if new is not None else timestamp)
+        forward(result_key, (new, old), newest, headers)
+
+    return add
+
+
+def cannot_change(value: Any, known: dict[type, bool]) -> bool:
     """Whether a value is immutable; a tuple, as joiners like to return, if its parts are."""
     kind = type(value)
     if kind is tuple:
-        return all(_cannot_change(part, known) for part in value)
+        return all(cannot_change(part, known) for part in value)
     immutable = known.get(kind)
     if immutable is None:
         immutable = known[kind] = is_immutable(kind)
     return immutable
 
 
-def aggregate(store_name: str, adder: Adder) -> Operator:
+def aggregate(store_name: str, aggregation: Aggregation, old_values: OldValues) -> Operator:
     """One value per key."""
 
     def build(wiring: Wiring) -> Process:
-        store = wiring.key_value_store(store_name)
-        forward, dropped = wiring.forward, wiring.metrics.dropped
-        add, serialize, cached = _addition(store, adder), store.spec.key_serde.serialize, store.spec.cached
-        forward_changes(wiring, store)
+        store, dropped = wiring.key_value_store(store_name), wiring.metrics.dropped
+        add, serialize = addition(wiring, store, aggregation, old_values), store.spec.key_serde.serialize
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if key is None or value is None:
                 dropped()
-                return
-            new, timestamp = add(serialize(key), key, value, timestamp)
-            if not cached:
-                forward(key, new, timestamp, headers)
-
-        return process
-
-    return build
-
-
-def aggregate_windows(store_name: str, windows: TimeWindows, adder: Adder) -> Operator:
-    """One value per key and window. A record is taken iff ``window end > stream time − grace``."""
-    size, grace = windows.size_ms, windows.grace_ms
-
-    def build(wiring: Wiring) -> Process:
-        store = wiring.window_store(store_name)
-        forward, dropped, late = wiring.forward, wiring.metrics.dropped, wiring.metrics.late
-        add, serialize, cached = _addition(store, adder), store.spec.key_serde.serialize, store.spec.cached
-        forward_changes(wiring, store)
-
-        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            if key is None or value is None:
-                dropped()
-                return
-            if timestamp > store.stream_time:
-                store.stream_time = timestamp
-            start = timestamp - timestamp % size
-            if start + size <= store.stream_time - grace:
-                late()
-                return
-            new, timestamp = add(window_key(serialize(key), start), key, value, timestamp)
-            if not cached:
-                forward(Windowed(key, Window(start, start + size)), new, timestamp, headers)
+            else:
+                add(serialize(key), key, key, value, timestamp, headers)
 
         return process
 

@@ -1,53 +1,97 @@
-"""Operators of tables: the table's own store, its derived views, and the lookup of a stream in a table.
+"""Operators of tables: the table's own store, its derived tables, and the lookup of a stream in a table.
 
-A table flows as its updates: the new value, or None for a deleted key.
+A table flows as its updates, `Change`s of the new value and the one before. Which nodes tell the one before
+is settled while the topology is built (`OldValues`), and known when its operators are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from streams.processors.change import Change
 from streams.processors.record import Headers, Process
 from streams.processors.wiring import Operator, Wiring
-from streams.state import CachedStore
+from streams.state import CachedStore, Entry
 
-Getter: TypeAlias = Callable[[Any], Any]
-"""From a key to the table's value, None if absent."""
+Getter: TypeAlias = Callable[[Any], Entry | None]
+"""From a key to the table's value and its timestamp, None if absent."""
+Step: TypeAlias = Callable[[Any, Any], Any]
+"""From key and value (not None) of a table to the derived table's value, or None."""
+
+
+class OldValues:
+    """Whether a table's updates come with the value before.
+
+    `ask`: have them so, if that costs no store that is not there, or at that cost if ``force``. As Kafka
+    Streams' enableSendingOldValues.
+    """
+
+    def __init__(self, ask: Callable[[bool], bool]) -> None:
+        self.are_told = False
+        self._ask = ask
+
+    def ask(self, *, force: bool) -> bool:
+        """Whether they are told from now on."""
+        self.are_told = self.are_told or self._ask(force)
+        return self.are_told
+
+
+class TableView(Protocol):
+    """How to read a table that may be derived from others."""
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """The stores to be read, which a node that reads the table must name."""
+        ...
+
+    def bind(self, wiring: Wiring) -> Getter:
+        """The lookup over a task's stores."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class TableView:
-    """How to read a table that may be derived: the store below it, and the steps from there."""
+class StoreView:
+    """A table with a store of its own."""
 
     store: str
-    steps: tuple[Callable[[Any, Any], Any], ...] = ()
 
-    def then(self, step: Callable[[Any, Any], Any]) -> TableView:
-        """The view with another step: from key and value (not None) to the new value, or None."""
-        return TableView(self.store, (*self.steps, step))
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return (self.store,)
 
-    def bind(self, store: CachedStore) -> Getter:
-        """The lookup over a task's store."""
-        encode, lookup, steps = store.encode_key, store.lookup, self.steps
-
-        def get(key: Any) -> Any:
-            entry = lookup(encode(key))
-            return None if entry is None else entry[0]
-
-        def get_derived(key: Any) -> Any:
-            value = get(key)
-            for step in steps:
-                if value is None:
-                    return None
-                value = step(key, value)
-            return value
-
-        return get_derived if steps else get
+    def bind(self, wiring: Wiring) -> Getter:
+        store = wiring.store(self.store)
+        encode, lookup = store.encode_key, store.lookup
+        return lambda key: lookup(encode(key))
 
 
-def table_source(store_name: Callable[[], str | None]) -> Operator:
+@dataclass(frozen=True, slots=True)
+class DerivedView:
+    """A table that is another one's values, changed or left out one by one."""
+
+    parent: TableView
+    step: Step
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return self.parent.stores
+
+    def bind(self, wiring: Wiring) -> Getter:
+        get_parent, step = self.parent.bind(wiring), self.step
+
+        def get(key: Any) -> Entry | None:
+            entry = get_parent(key)
+            if entry is None:
+                return None
+            value = step(key, entry[0])
+            return None if value is None else (value, entry[1])
+
+        return get
+
+
+def table_source(store_name: Callable[[], str | None], old_values: OldValues) -> Operator:
     """Keep each update in the store, if the table needs one, and pass it on (at the commit, if cached)."""
 
     def build(wiring: Wiring) -> Process:
@@ -59,69 +103,100 @@ def table_source(store_name: Callable[[], str | None]) -> Operator:
                 if key is None:
                     dropped()
                 else:
-                    forward(key, value, timestamp, headers)
+                    forward(key, (value, None), timestamp, headers)
 
             return pass_on
 
-        store = wiring.key_value_store(name)
-        update, serialize, cached = store.update, store.spec.key_serde.serialize, store.spec.cached
-        forward_changes(wiring, store)
+        keep = keeper(wiring, name, old_values)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if key is None:
                 dropped()
-                return
-            update(serialize(key), value, timestamp)
-            if not cached:
-                forward(key, value, timestamp, headers)
+            else:
+                keep(key, value, timestamp, headers)
 
         return process
 
     return build
 
 
-def forward_changes(wiring: Wiring, store: CachedStore) -> None:
+def keeper(wiring: Wiring, store_name: str, old_values: OldValues) -> Process:
+    """What puts a new value in a table's store and forwards the change: at the commit if that is cached."""
+    store = wiring.store(store_name)
+    encode, update, lookup = store.encode_key, store.update, store.lookup
+    forward, tells_old = wiring.forward, old_values.are_told
+    forward_changes(wiring, store, old_values)
+    if store.spec.cached:
+        return lambda key, value, timestamp, headers: update(encode(key), value, timestamp, headers)
+
+    def keep(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        stored_key = encode(key)
+        before = lookup(stored_key) if tells_old else None
+        update(stored_key, value, timestamp)
+        forward(key, (value, None if before is None else before[0]), timestamp, headers)
+
+    return keep
+
+
+def forward_changes(wiring: Wiring, store: CachedStore, old_values: OldValues) -> None:
     """Let a cached store's changed keys go to the node's children at each commit."""
-    if not store.spec.cached or not wiring.children:
+    if not store.spec.cached:
+        return
+    store.is_table = True
+    if not wiring.children:
         return
     forward, decode = wiring.forward, store.decode_key
 
-    def changed(key: bytes, value: Any, timestamp: int) -> None:
-        forward(decode(key), value, timestamp, ())
+    def changed(key: bytes, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+        forward(decode(key), (new, old), timestamp, headers)
 
-    store.listener = changed
+    store.listener, store.tells_old_values = changed, old_values.are_told
 
 
-def filter_table(predicate: Callable[[Any, Any], bool]) -> Operator:
-    """An update that does not pass becomes a tombstone: what passed before must go."""
+def derive_table(step: Step, old_values: OldValues, store_name: str | None, *, is_filter: bool) -> Operator:
+    """A table derived value by value, in a store of its own if it has one.
+
+    ``is_filter``: where the value before is known, nothing is said of keys that had none and have none.
+    """
 
     def build(wiring: Wiring) -> Process:
-        forward = wiring.forward
+        if store_name is not None:
+            return _derive_stored(wiring, step, store_name, old_values, is_filter=is_filter)
+        forward, tells_old = wiring.forward, old_values.are_told
 
-        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            kept = value if value is not None and predicate(key, value) else None
-            forward(key, kept, timestamp, headers)
+        def process(key: Any, value: Change, timestamp: int, headers: Headers) -> None:
+            new = None if value[0] is None else step(key, value[0])
+            forward(key, (new, None), timestamp, headers)
 
-        return process
+        def process_both(key: Any, value: Change, timestamp: int, headers: Headers) -> None:
+            new, old = value
+            new = None if new is None else step(key, new)
+            old = None if old is None else step(key, old)
+            if new is not None or old is not None or not is_filter:
+                forward(key, (new, old), timestamp, headers)
+
+        return process_both if tells_old else process
 
     return build
 
 
-def map_table_values(mapper: Callable[[Any], Any]) -> Operator:
-    """Map values; tombstones stay tombstones."""
+def _derive_stored(
+    wiring: Wiring, step: Step, store_name: str, old_values: OldValues, *, is_filter: bool
+) -> Process:
+    store = wiring.store(store_name)
+    keep, lookup, encode = keeper(wiring, store_name, old_values), store.lookup, store.encode_key
+    leaves_out = is_filter and old_values.are_told
 
-    def build(wiring: Wiring) -> Process:
-        forward = wiring.forward
+    def process(key: Any, value: Change, timestamp: int, headers: Headers) -> None:
+        new = None if value[0] is None else step(key, value[0])
+        if new is None and leaves_out and lookup(encode(key)) is None:
+            return
+        keep(key, new, timestamp, headers)
 
-        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            forward(key, None if value is None else mapper(value), timestamp, headers)
-
-        return process
-
-    return build
+    return process
 
 
-def join_table(view: Callable[[], TableView], joiner: Callable[[Any, Any], Any], *, left: bool) -> Operator:
+def join_table(view: TableView, joiner: Callable[[Any, Any], Any], *, left: bool) -> Operator:
     """Look each record up in the table as it is now; the result has the stream's timestamp.
 
     Null values are dropped. An inner join leaves out null keys and keys that the table does not have; with
@@ -130,22 +205,21 @@ def join_table(view: Callable[[], TableView], joiner: Callable[[Any, Any], Any],
 
     def build(wiring: Wiring) -> Process:
         forward, dropped = wiring.forward, wiring.metrics.dropped
-        bound = view()
-        get = bound.bind(wiring.store(bound.store))
+        get = view.bind(wiring)
 
         def join_inner(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if key is None or value is None:
                 dropped()
                 return
             if (found := get(key)) is not None:
-                forward(key, joiner(value, found), timestamp, headers)
+                forward(key, joiner(value, found[0]), timestamp, headers)
 
         def join_left(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if value is None:
                 dropped()
                 return
             found = None if key is None else get(key)
-            forward(key, joiner(value, found), timestamp, headers)
+            forward(key, joiner(value, None if found is None else found[0]), timestamp, headers)
 
         return join_left if left else join_inner
 

@@ -11,18 +11,21 @@ from collections.abc import Coroutine
 from contextlib import ExitStack
 from typing import Any, Self
 
-from logd.client import BatchProducer, Client, ClusterMetadata, GroupMember
+from logd.client import BatchProducer, Client, ClusterMetadata, GroupMember, TransactionalProducer
 from logd.errors import ErrorCode, KafkaError
 from logd.metrics.metrics import Metrics
+from logd.records import Codec
 from streams.config import StreamsConfig
 from streams.errors import StreamsError, TopologyError
 from streams.graph import SinkNode, SourceNode
 from streams.processors.metrics import NodeMetrics
 from streams.runtime.app_metrics import AppMetrics
 from streams.runtime.assignment import Rules
+from streams.runtime.changes import ChangelogWriter
 from streams.runtime.cleaner import clean_state
 from streams.runtime.commit import Committer
 from streams.runtime.folder import StateFolder
+from streams.runtime.guarantees import AtLeastOnce, ExactlyOnce, Guarantee
 from streams.runtime.hang import watch_worker
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.loop import TaskLoop
@@ -32,11 +35,13 @@ from streams.runtime.probing import Probing
 from streams.runtime.protocol import StreamsProtocol, count_partitions
 from streams.runtime.purge import RepartitionPurge
 from streams.runtime.restore_listener import RestoreListeners, StateRestoreListener, progress
+from streams.runtime.sink_topics import SinkTopics
 from streams.runtime.standbys import Standbys
 from streams.runtime.status import State, StateListener, Status
 from streams.runtime.stored import look_after_a_kill, stored_offsets
 from streams.runtime.task import TaskId
 from streams.runtime.topics import TopicNames
+from streams.runtime.transactions import Transactions, transactional_id
 from streams.runtime.watch import watch_partitions
 from streams.runtime.worker import Worker
 from streams.state import CachedStore, check_installed
@@ -84,6 +89,7 @@ class KafkaStreams:
         self._failure: BaseException | None = None
         self._ended = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._producer: BatchProducer | Transactions
 
     # -- life
 
@@ -140,11 +146,7 @@ class KafkaStreams:
         sinks = await self._sinks()
         written = {self._names.topic(topic): counts[topic] for topic in topology.repartition_topics}
         written.update({name: topic.partition_count for name, topic in sinks.topics.items()})
-        self._producer = BatchProducer(
-            self._client,
-            compression_type=config.compression_type,
-            max_request_size=config.max_request_size,
-        )
+        self._producer = self._transactions() if config.exactly_once else self._batch_producer()
         self._protocol = StreamsProtocol(
             self._client,
             topology,
@@ -178,6 +180,7 @@ class KafkaStreams:
         output = self._output = Output(
             self._producer, self._names, written, config.production_exception_handler
         )
+        sink_topics = SinkTopics(self._client, self._names, written)
         buffer = InputBuffer(config.input_buffer_max_bytes)
         opener = TaskOpener(
             self._client,
@@ -191,6 +194,7 @@ class KafkaStreams:
             restorer=self._restorer,
             buffer=buffer,
             listeners=self._restores,
+            sink_topics=sink_topics,
         )
         self._standbys = Standbys(
             self._client,
@@ -199,8 +203,7 @@ class KafkaStreams:
             folder=self._folder,
             restorer=self._restorer,
             clock=wall_clock,
-            isolation_level=config.isolation_level,
-            every_ms=min(max(config.commit_interval_ms, config.poll_ms), STANDBYS_LOOK_MS),
+            every_ms=min(max(config.commit_every_ms, config.poll_ms), STANDBYS_LOOK_MS),
             acceptable_lag=config.acceptable_recovery_lag,
             on_warm=self._member.request_rejoin,
         )
@@ -210,7 +213,13 @@ class KafkaStreams:
             opener=opener,
             standbys=self._standbys,
             restorer=self._restorer,
-            committer=Committer(self._producer, self._member, output, self._worker),
+            committer=Committer(
+                self._guarantee(output),
+                ChangelogWriter(self._producer, self._worker, undoable=not config.exactly_once),
+                self._member,
+                output,
+                self._worker,
+            ),
             output=output,
             purge=RepartitionPurge(
                 self._client,
@@ -230,9 +239,44 @@ class KafkaStreams:
         told = AppMetrics(self._status, self._loop, opener, self._standbys, buffer, topology)
         self._told.callback(told.add_to(self.registry, self._client.client_id))
 
+    def _batch_producer(self) -> BatchProducer:
+        return BatchProducer(
+            self._client,
+            compression_type=self.config.compression_type,
+            max_request_size=self.config.max_request_size,
+        )
+
+    def _transactions(self) -> Transactions:
+        config = self.config
+        id = transactional_id(config.application_id, self._folder.path)
+
+        def make() -> TransactionalProducer:
+            return TransactionalProducer(
+                self._client,
+                id,
+                transaction_timeout_ms=config.transaction_timeout_ms,
+                compression_type=config.compression_type,
+                max_request_size=config.max_request_size,
+            )
+
+        return Transactions(
+            make,
+            clock=wall_clock,
+            timeout_ms=config.transaction_timeout_ms,
+            codec=Codec.named(config.compression_type),
+            max_request_size=config.max_request_size,
+        )
+
+    def _guarantee(self, output: Output) -> Guarantee:
+        if isinstance(self._producer, Transactions):
+            return ExactlyOnce(self._producer, self._member)
+        return AtLeastOnce(self._producer, self._member, output)
+
     async def _sinks(self) -> ClusterMetadata:
+        dead_letters = self.config.errors_dead_letter_queue_topic_name
+        wanted = self.topology.sink_topics + ([] if dead_letters is None else [dead_letters])
         try:
-            return await self._client.metadata(self.topology.sink_topics)
+            return await self._client.metadata(wanted)
         except KafkaError as error:
             if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise

@@ -1,154 +1,141 @@
-"""Commits: how a task's positions and state move forward together, at least once and without double counting.
+"""Commits: how a task's positions and state move forward together, without double counting.
 
 For each task, in this order:
 
 1. Drain the stores: cached tables forward their changes, the changed entries are serialized.
 2. Send everything, output and changelogs, and wait until the broker has acknowledged all of it.
 3. Commit the input positions to the group, with a note that has each changelog's offset behind this commit.
-   One OffsetCommit is one append, so this is the point at which the commit happens or does not.
+   At least once, one OffsetCommit is one append; exactly once, the end of the transaction that has all of 2
+   and 3 in it. This is the point at which the commit happens or does not.
 4. Write the changes to the stores' backends, each with its changelog offset.
 
-A kill before 3 leaves records in the changelogs behind the committed offset. Restore undoes them, and the
-inputs are read again from the committed positions. So an aggregate counts every input record once, whatever
-happens; what is written to output topics may be written twice. A kill between 3 and 4 costs time only: the
-backends are restored from their older checkpoints. State on disk is never ahead of 3.
+Commits are pipelined: `begin` does 1 and sends, the tasks go on, and `finish` does 4 when 2 and 3 are over.
+At most one commit is under way (COMMITS_UNDER_WAY_MAX), and the next one fills meanwhile: the stores keep
+what is under way in memory, readable, and apart from what has changed since. If a commit fails, all tasks are
+restored, and what they did since falls with it.
 
-This holds within a sub-topology. A repartition topic is an output like any other: what was sent there in a
-commit that broke off is sent again, and counted again behind it (transactions will mend that).
+A kill before 3 leaves records in the changelogs behind the committed offset: restore undoes them, or leaves
+them out if they were of a transaction, and the inputs are read again from the committed positions. So an
+aggregate counts every input record once, whatever happens. At least once, what is written to output topics
+may be written twice, and so counted twice behind a repartition topic. A kill between 3 and 4 costs time only:
+the backends are restored from their older checkpoints. State on disk is never ahead of 3.
 
 Should another member write to a changelog of ours (a slow one that does not know yet that it lost the task),
 our next records do not get the offsets expected; the task is then restored (TaskLost) instead of committed.
+Exactly once there is no need for that: its transaction is refused.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable
 
-from logd.client import BatchProducer, GroupMember, OffsetAndMetadata, TopicPartition
-from logd.records import NewRecord, build_batch, estimate_size
-from streams.errors import TaskLost
+from logd.client import GroupMember, TopicPartition
+from logd.errors import RequestTimedOut
+from streams.runtime.changes import ChangelogWriter, SentBatch
+from streams.runtime.guarantees import Commit, Guarantee
 from streams.runtime.output import Output
-from streams.runtime.positions import commit_offsets
 from streams.runtime.running import RunningTask
 from streams.runtime.task import Flush
-from streams.runtime.undo import with_previous
 from streams.runtime.worker import Worker
-from streams.state import Pending
 
-BATCH_OVERHEAD = 200
-"""Bytes kept free in a batch for its header."""
-
-BATCH_MAX = 1_000_000
-"""No batch of several records is larger, whatever max.request.size says: topics take so much by default."""
-
-Batch = tuple[int, bytes]
-"""Number of records, and the batch built of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """One batch on its way to a changelog, and the offset it must get."""
-
-    running: RunningTask
-    store: str
-    expected: int
-    ack: asyncio.Future[int | None]
+COMMITS_UNDER_WAY_MAX = 1
+"""Commits that are sent and not known to have happened, beside the one that is being filled."""
 
 
 class Committer:
-    """Commits tasks through one producer and one group member."""
+    """Commits tasks, one commit after the other. Whatever is raised: `abandon`, and restore them all.
 
-    def __init__(self, producer: BatchProducer, member: GroupMember, output: Output, worker: Worker) -> None:
-        self._producer = producer
+    TaskLost: a changelog has another member's records. RebalanceNeeded: the group has moved on.
+    KafkaError, RequestTimedOut: the brokers cannot be reached, or refuse what was sent.
+    TransactionError: the transaction cannot be committed.
+    """
+
+    def __init__(
+        self,
+        guarantee: Guarantee,
+        changelogs: ChangelogWriter,
+        member: GroupMember,
+        output: Output,
+        worker: Worker,
+    ) -> None:
+        self._guarantee = guarantee
+        self._changelogs = changelogs
         self._member = member
         self._output = output
         self._worker = worker
+        self._commit: Commit | None = None
+        self._begun_at = 0.0
+        self.outcome: asyncio.Future[None] | None = None
+        """Of the commit under way: done when it has happened, or cannot."""
 
-    async def commit(
+    @property
+    def under_way(self) -> int:
+        """How many commits are: at most COMMITS_UNDER_WAY_MAX."""
+        return self._commit is not None
+
+    @property
+    def has_open(self) -> bool:
+        """Whether there is something to commit besides what tasks tell: an open transaction."""
+        return self._guarantee.has_open
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether a commit is due before the coordinator ends the open transaction."""
+        return self._guarantee.is_overdue
+
+    async def begin(
         self, tasks: Iterable[RunningTask], leader_epoch: Callable[[TopicPartition, int], int]
     ) -> None:
-        """Commit these tasks, with one OffsetCommit for all of them. Whatever is raised, restore them all.
-
-        ``leader_epoch`` of the record before an offset goes with it, so that truncation is noticed (KIP-320).
-
-        TaskLost: a changelog has another member's records. RebalanceNeeded: the group has moved on.
-        KafkaError, RequestTimedOut: the brokers cannot be reached, or refuse what was sent.
-        """
+        """Drain these tasks and send what there is, in one commit; `finish` it when `outcome` is done."""
+        assert self._commit is None, "one commit at a time"
+        self._begun_at = time.monotonic()
         flushes: list[tuple[RunningTask, Flush]] = []
-        sent: list[_Sent] = []
+        sent: list[SentBatch] = []
+        epochs: dict[TopicPartition, int] = {}
         for running in tasks:
             flush = await self._worker.run(running.task.flush)
             flushes.append((running, flush))
             await self._member.confirm()
             await self._output.send(running)
+            running.has_sent = False
             for store, pending in flush.changes.items():
                 if store in running.changelogs:
-                    sent += await self._send_changes(running, store, pending)
-        await self._producer.flush()
-        await asyncio.gather(*(each.ack for each in sent), return_exceptions=True)
-        await self._output.wait_for_acks()
-        for each in sent:
-            await _check_landing(each)
-        offsets: dict[TopicPartition, OffsetAndMetadata] = {}
-        for running, flush in flushes:
-            offsets.update(commit_offsets(flush.positions, running.ends, flush.times, running.changelogs))
-        if offsets:
-            await self._member.commit(
-                {
-                    tp: each._replace(leader_epoch=leader_epoch(tp, each.offset))
-                    for tp, each in offsets.items()
-                }
-            )
-        for running, flush in flushes:
+                    sent += await self._changelogs.send(running, store, pending)
+            epochs.update({tp: leader_epoch(tp, offset) for tp, offset in flush.positions.items()})
+        self._commit = Commit(flushes, sent, self._output.take_sent(), epochs)
+        self.outcome = await self._guarantee.commit(self._commit)
+
+    async def finish(self) -> list[RunningTask]:
+        """Wait for the commit under way and write it to the backends; the tasks in it."""
+        if self._commit is None or self.outcome is None:
+            return []
+        await asyncio.wait([self.outcome])
+        self.outcome.result()
+        for running, flush in self._commit.flushes:
             await self._worker.run(running.task.written, flush, running.ends)
             running.cuts.update(running.ends)
+        committed = [running for running, _ in self._commit.flushes]
+        self._commit = self.outcome = None
+        return committed
 
-    async def _send_changes(self, running: RunningTask, store: str, pending: Pending) -> list[_Sent]:
-        """Send one store's changes, in one batch if they fit."""
-        topic, partition = running.changelogs[store]
-        sent: list[_Sent] = []
-        for count, batch in await self._worker.run(self._build, running, store, pending):
-            ack = await self._producer.send_batch(topic, partition, batch)
-            sent.append(_Sent(running, store, running.ends[store], ack))
-            running.ends[store] += count
-        return sent
+    @property
+    def seconds(self) -> float:
+        """Since the last commit was begun."""
+        return time.monotonic() - self._begun_at
 
-    def _build(self, running: RunningTask, store: str, pending: Pending) -> list[Batch]:
-        records: list[NewRecord] = [(timestamp, key, raw, ()) for key, (raw, timestamp) in pending.items()]
-        room = min(self._producer.max_request_size, BATCH_MAX) - BATCH_OVERHEAD
-        if sum(map(estimate_size, records)) > room:
-            cut, get = running.cuts[store], running.task.stores[store].backend.get
-            records = [
-                (timestamp, key, raw, with_previous(cut, get(key)))
-                for key, (raw, timestamp) in pending.items()
-            ]
-        codec = self._producer.codec
-        return [(len(batch), build_batch(batch, codec=codec)) for batch in _in_batches(records, room)]
+    async def abandon(self) -> None:
+        """Forget the commit under way, and what was sent since: the tasks are dropped."""
+        self._commit = self.outcome = None
+        self._output.take_sent()
+        await self._guarantee.abandon()
+
+    async def recover(self) -> None:
+        """Leave nothing open of what was abandoned, before tasks are restored."""
+        await self._guarantee.recover()
 
 
-async def _check_landing(sent: _Sent) -> None:
-    """The batch must have been appended at the log end this task knows of."""
-    offset = await sent.ack
-    # None: a retry found the batch in the log and its offset forgotten.
-    if offset is not None and offset != sent.expected:
-        raise TaskLost(
-            f"task {sent.running.task.id}: {sent.running.changelogs[sent.store]} has another member's "
-            f"records at offset {sent.expected}"
-        )
-
-
-def _in_batches(records: list[NewRecord], room: int) -> Iterator[list[NewRecord]]:
-    """Batches of at most ``room`` bytes; a record that is larger stands alone, for the producer to refuse."""
-    batch: list[NewRecord] = []
-    size = 0
-    for record in records:
-        cost = estimate_size(record)
-        if batch and size + cost > room:
-            yield batch
-            batch, size = [], 0
-        batch.append(record)
-        size += cost
-    if batch:
-        yield batch
+def late(limit_ms: int) -> RequestTimedOut:
+    """The error of a commit that had to be over by now."""
+    return RequestTimedOut(f"the commit was not over within {limit_ms} ms")

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
+from typing import Any, NamedTuple
 
 from logd.client import (
     Admin,
@@ -22,20 +23,22 @@ from logd.client import (
 )
 from logd.errors import (
     ConnectionClosed,
+    ErrorCode,
     KafkaError,
     OffsetOutOfRange,
     RebalanceNeeded,
     RequestTimedOut,
+    TransactionError,
 )
 from streams.config import StreamsConfig
 from streams.errors import TaskLost
 from streams.processors.metrics import NodeMetrics
-from streams.runtime.commit import Committer
+from streams.runtime.commit import COMMITS_UNDER_WAY_MAX, Committer, late
 from streams.runtime.folder import StateFolder
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.opener import TaskOpener
 from streams.runtime.openings import Openings
-from streams.runtime.output import SENDS_MAX, Output
+from streams.runtime.output import RECORDS_FAULT, SENDS_MAX, Output
 from streams.runtime.protocol import RUNS_HERE, Assignment, MemberState
 from streams.runtime.purge import RepartitionPurge
 from streams.runtime.queue import InputQueue
@@ -48,6 +51,14 @@ from streams.runtime.turns import Turns
 from streams.runtime.worker import Worker
 
 log = logging.getLogger(__name__)
+
+
+class _Polled(NamedTuple):
+    """What a fetch gave, or that an input's next offset is gone, in which epoch of the assignment."""
+
+    fetched: list[Fetched]
+    lost: OffsetOutOfRange | None
+    epoch: int
 
 
 class TaskLoop:
@@ -107,11 +118,13 @@ class TaskLoop:
         self._epoch = 0
         self._working = False
         self._stopping = False
+        self._hold = ExitStack()
+        """Keeps the group's generation for the commit under way."""
         self._wanted: frozenset[TaskId] = frozenset()
         self._pending = False
         self.on_change: Callable[[], None] = lambda: None
         """Called when tasks came or went; `is_running` says whether all are here that are to be."""
-        self._commit_at = clock() + config.commit_interval_ms
+        self._commit_at = clock() + config.commit_every_ms
 
     # -- the loop
 
@@ -119,25 +132,52 @@ class TaskLoop:
         """Take turns until cancelled."""
         busy = False
         while True:
-            fetched: list[Fetched] = []
-            lost: OffsetOutOfRange | None = None
-            try:
-                with self.told.poll.timed():
-                    fetched = await self._fetcher.fetch(timeout_ms=0 if busy else self._config.poll_ms)
-                self.told.poll_records.record(sum(each.record_count for each in fetched))
-            except OffsetOutOfRange as error:
-                lost = error
-            epoch = self._epoch
+            with self.told.poll.timed():
+                polled = await (self._poll(0) if busy else self._poll_beside_commit())
+            self.told.poll_records.record(sum(each.record_count for each in polled.fetched))
             async with self._lock:
                 busy = False
                 async with self._dropped_on_error():
                     self._openings.check()
-                    if lost is not None:
-                        self._go_on_after(lost)
-                    for each in fetched:
-                        self._feed(each, epoch)
+                    if polled.lost is not None:
+                        self._go_on_after(polled.lost)
+                    for each in polled.fetched:
+                        self._feed(each, polled.epoch)
                     busy = self._working and not self._waits_for_generation and await self._turn() > 0
             self.progress.set()
+
+    async def _poll(self, timeout_ms: int) -> _Polled:
+        try:
+            fetched = await self._fetcher.fetch(timeout_ms=timeout_ms)
+        except OffsetOutOfRange as lost:
+            return _Polled([], lost, self._epoch)
+        return _Polled(fetched, None, self._epoch)
+
+    async def _poll_beside_commit(self) -> _Polled:
+        """Wait for records; a commit that is over by then is finished meanwhile, not when they come."""
+        timeout_ms = self._idle_ms()
+        outcome = self._committer.outcome
+        if outcome is None:
+            return await self._poll(timeout_ms)
+        polling = asyncio.create_task(self._poll(timeout_ms))
+        try:
+            futures: set[asyncio.Future[Any]] = {polling, outcome}
+            await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+            if not polling.done():
+                async with self._lock, self._dropped_on_error():
+                    await self._finish_commit()
+        finally:
+            polling.cancel()
+            await asyncio.wait([polling])
+        return _Polled([], None, self._epoch) if polling.cancelled() else polling.result()
+
+    def _idle_ms(self) -> int:
+        """How long to wait for records: not beyond the next commit, if there is something to commit."""
+        left = self._commit_at - self._clock()
+        cannot = self._committer.under_way or self._member.is_joining
+        if left >= self._config.poll_ms or cannot or not self._needs_commit():
+            return self._config.poll_ms
+        return max(left, 1)
 
     def _feed(self, fetched: Fetched, epoch: int) -> None:
         queue = self._queues.get(fetched.tp)
@@ -181,23 +221,14 @@ class TaskLoop:
         ready = [tp for tp in self._held_back if not self._has_enough(self._queues[tp])]
         self._fetcher.resume(ready)
         self._held_back.difference_update(ready)
-        cache_bytes = sum(running.task.cache_bytes for running in tasks)
-        full = cache_bytes > self._config.statestore_cache_max_bytes or self._output.is_full
-        if full or self._clock() >= self._commit_at:
-            await self._commit()
-            if cache_bytes > self._config.statestore_cache_max_bytes:
-                for running in self.tasks.values():
-                    running.task.shrink()
+        await self._commit_if_due()
         self._purge.start_if_due()
         return done
 
     @property
     def _waits_for_generation(self) -> bool:
         """Whether a commit has to be made before more is processed, and cannot be during a rebalance."""
-        if not self._member.is_joining:
-            return False
-        cache_bytes = sum(running.task.cache_bytes for running in self.tasks.values())
-        return cache_bytes > self._config.statestore_cache_max_bytes or self._output.is_full
+        return self._member.is_joining and self._must_commit()
 
     # -- commits
 
@@ -205,17 +236,73 @@ class TaskLoop:
         """Commit in the next turn."""
         self._commit_at = self._clock()
 
-    async def _commit(self) -> None:
-        """Commit what changed; later, if the group is between two generations."""
+    async def _commit_if_due(self) -> None:
+        """Finish the commit under way if it has happened, begin the next if it is time.
+
+        One that is only due waits for the one before while the tasks go on; one that has to be is waited for.
+        """
+        if self._committer.outcome is not None and (self._committer.outcome.done() or self._must_commit()):
+            await self._finish_commit()
+        if self._must_commit() or (self._clock() >= self._commit_at and not self._committer.under_way):
+            await self._begin_commit()
+            if not self._committer.under_way:
+                self._shrink_full_caches()  # of what was only looked up
+
+    def _must_commit(self) -> bool:
+        """Whether what waits for a commit has reached a bound: of memory, of sends, or of time."""
+        return self._is_cache_full() or self._output.is_full or self._committer.is_overdue
+
+    def _is_cache_full(self) -> bool:
+        return self._cache_bytes() > self._config.statestore_cache_max_bytes
+
+    def _cache_bytes(self) -> int:
+        return sum(running.task.cache_bytes for running in self.tasks.values())
+
+    def _needs_commit(self) -> bool:
+        return self._committer.has_open or any(running.needs_commit for running in self.tasks.values())
+
+    async def _begin_commit(self) -> None:
+        """Send what changed; the tasks go on meanwhile. Later, if the group is between two generations: the
+        next one is joined when this commit is over.
+        """
         if self._member.is_joining:
             return
-        self._commit_at = self._clock() + self._config.commit_interval_ms
-        changed = [running for running in self.tasks.values() if running.task.needs_commit]
-        if changed:
-            with self.told.commit.timed(), self._member.holding_generation():
-                await self._committer.commit(changed, self._fetcher.leader_epoch)
-            for running in changed:
-                self._purge.committed(running.task.committed)
+        self._commit_at = self._clock() + self._config.commit_every_ms
+        changed = [running for running in self.tasks.values() if running.needs_commit]
+        if changed or self._committer.has_open:
+            with ExitStack() as hold:
+                hold.enter_context(self._member.holding_generation())
+                await self._committer.begin(changed, self._fetcher.leader_epoch)
+                if self._committer.outcome is not None:
+                    kept = self._hold = hold.pop_all()
+                    self._committer.outcome.add_done_callback(lambda _: kept.close())
+
+    async def _finish_commit(self) -> None:
+        """Wait for the commit under way, if there is one, and write it down."""
+        if not self._committer.under_way:
+            return
+        committed = await self._committer.finish()
+        self.told.commit.record(self._committer.seconds)
+        for running in committed:
+            self._purge.committed(running.task.committed)
+        self._shrink_full_caches()
+
+    def _shrink_full_caches(self) -> None:
+        """Forget what the stores' backends have; no commit may be under way."""
+        if self._is_cache_full():
+            for running in self.tasks.values():
+                running.task.shrink()
+
+    async def _commit_all(self) -> None:
+        """Commit what changed, and return when that has happened; RequestTimedOut after revoke_timeout_ms."""
+        limit_ms = self._config.revoke_timeout_ms
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                await self._finish_commit()
+                await self._begin_commit()
+                await self._finish_commit()
+        except TimeoutError:
+            raise late(limit_ms) from None
 
     @asynccontextmanager
     async def _dropped_on_error(self) -> AsyncIterator[None]:
@@ -244,9 +331,11 @@ class TaskLoop:
                 await self._openings.cancel(self._openings.ids - self._wanted)
                 gone = self.tasks.keys() - self._wanted
                 if gone:
-                    await self._commit()
+                    await self._commit_all()
                     await self._close([self.tasks.pop(id) for id in gone], clean=True)
                     self._assign_inputs()
+                # Nothing is left open of what was dropped: restores would wait for its end.
+                await self._committer.recover()
                 new = self._wanted - self.tasks.keys() - self._openings.ids
                 stores = await self._standbys.take(new)
                 self._openings.begin(sorted(new), stores)
@@ -271,11 +360,14 @@ class TaskLoop:
         return self._working and not self._pending and self._wanted == self.tasks.keys()
 
     async def revoked(self) -> None:
-        """The end: commit and stand still."""
+        """The end: commit and stand still.
+
+        Over after `revoke_timeout_ms` at the latest: what is not committed then is dropped.
+        """
         async with self._lock:
             self._working = False
             async with self._dropped_on_error():
-                await self._commit()
+                await self._commit_all()
 
     async def lost(self) -> None:
         """The tasks are somebody else's already: nothing of theirs may be committed."""
@@ -286,6 +378,8 @@ class TaskLoop:
         """Close all tasks without a commit; none is opened any more. Standbys stay."""
         self._working = False
         await self._openings.cancel()
+        await self._committer.abandon()
+        self._hold.close()
         dropped = list(self.tasks.values())
         self.tasks.clear()
         self._assign_inputs()
@@ -326,6 +420,7 @@ class TaskLoop:
         await self._purge.close()
         await self._fetcher.close()
         async with self._lock:
+            await self._committer.abandon()
             closed = list(self.tasks.values())
             self.tasks.clear()
             await self._close(closed, clean=True)
@@ -355,14 +450,16 @@ class TaskLoop:
     def statistics(self) -> dict[str, float]:
         """Bytes in the stores' caches, beyond the bound of which a commit empties them; inputs that are not
         fetched on; sends whose acknowledgement the next commit waits for, and from how many on it is made;
-        what the worker has to do.
+        commits that are sent and not over; what the worker has to do.
         """
         return {
-            "cache_bytes": sum(running.task.cache_bytes for running in self.tasks.values()),
+            "cache_bytes": self._cache_bytes(),
             "cache_bytes_max": self._config.statestore_cache_max_bytes,
             "inputs_held_back": len(self._held_back),
             "sends": self._output.sends,
             "sends_max": SENDS_MAX,
+            "commits_under_way": self._committer.under_way,
+            "commits_under_way_max": COMMITS_UNDER_WAY_MAX,
             **self._worker.statistics(),
             **self._restorer.statistics(),
         }
@@ -375,14 +472,18 @@ class TaskLoop:
         """The log end of each input, asked of the brokers now."""
         if not self._queues:
             return {}
-        listed = await Admin(self._client).list_offsets(
-            dict.fromkeys(self._queues, "latest"), isolation_level=self._config.isolation_level
-        )
-        return {tp: each.offset for tp, each in listed.items()}
+        own = self._purge.topics
+        inner = {tp: "latest" for tp in self._queues if tp.topic in own}
+        outer = {tp: "latest" for tp in self._queues if tp.topic not in own}
+        admin = Admin(self._client)
+        found = await admin.list_offsets(outer, isolation_level=self._config.isolation_level)
+        # What our own transactions have sent there is on its way here, even if its markers are not there yet.
+        found |= await admin.list_offsets(inner)
+        return {tp: each.offset for tp, each in found.items()}
 
     def is_committed(self) -> bool:
         """Whether the tasks stand still at their last commit."""
-        return self.is_running and not any(running.task.needs_commit for running in self.tasks.values())
+        return self.is_running and not self._committer.under_way and not self._needs_commit()
 
     def metrics(self) -> dict[str, NodeMetrics]:
         """Counters by node, over all tasks this instance has had."""
@@ -395,8 +496,24 @@ class TaskLoop:
         return summed
 
 
+_FOR_GOOD = frozenset(
+    (
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+        ErrorCode.UNSUPPORTED_VERSION,
+        *RECORDS_FAULT,
+    )
+)
+"""Why a transaction fails that would fail again."""
+
+
 def _is_retriable(error: Exception) -> bool:
     """Whether trying again may help."""
+    if isinstance(error, TransactionError):
+        return error.code not in _FOR_GOOD
     if isinstance(error, KafkaError):
         return error.retriable or isinstance(error, RebalanceNeeded)
     return isinstance(error, TaskLost | ConnectionClosed | RequestTimedOut)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from logd.client import BatchProducer
-from logd.errors import ErrorCode, KafkaError
+from logd.errors import ErrorCode, KafkaError, TransactionError
 from logd.records import NewRecord
-from streams.config import ExceptionHandler
 from streams.errors import SerializationError
+from streams.handlers import ErrorContext, ExceptionHandler, answering
+from streams.runtime.producing import Producer
 from streams.runtime.running import RunningTask
 from streams.runtime.topics import TopicNames
 from streams.topology import Rows
 
 log = logging.getLogger(__name__)
 
-_RECORDS_FAULT = frozenset(
+RECORDS_FAULT = frozenset(
     (
         ErrorCode.MESSAGE_TOO_LARGE,
         ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -40,7 +40,9 @@ is looked at about once, however long the next commit takes to come.
 """
 
 
-class _Sent(NamedTuple):
+class SentRecords(NamedTuple):
+    """Records on their way to a partition."""
+
     topic: str
     partition: int
     records: int
@@ -52,7 +54,7 @@ class Output:
 
     def __init__(
         self,
-        producer: BatchProducer,
+        producer: Producer,
         names: TopicNames,
         counts: Mapping[str, int],
         on_bad_record: ExceptionHandler,
@@ -60,15 +62,15 @@ class Output:
         self._producer = producer
         self._names = names
         self._counts = counts
-        self._on_bad_record = on_bad_record
-        self._acks: list[_Sent] = []
+        self._decide = answering(on_bad_record)
+        self._acks: list[SentRecords] = []
         self._settle_at = SETTLED_AT
         self.dropped = 0
         """Records left out because the production handler said so."""
 
     @property
     def sends(self) -> int:
-        """Sends that the next `wait_for_acks` looks at: all but most of those acknowledged before it."""
+        """Sends that the next commit looks at: all but most of those acknowledged before it."""
         return len(self._acks)
 
     @property
@@ -79,9 +81,12 @@ class Output:
     async def send(self, running: RunningTask) -> None:
         """Send what the task has written; waits only for room in the producer."""
         for topic, rows in running.task.take_output().items():
+            running.has_sent = True
             name = self._names.topic(topic)
             for partition, records in self._partitioned(name, rows).items():
                 await self._send(name, partition, records)
+        for (topic, partition), rows in running.task.take_placed_output().items():
+            await self._send(self._names.topic(topic), partition, [*rows])
 
     def _partitioned(self, topic: str, rows: Rows) -> dict[int, list[NewRecord]]:
         count, partition_for = self._counts[topic], self._producer.partition_for
@@ -93,6 +98,8 @@ class Output:
     async def _send(self, topic: str, partition: int, records: list[NewRecord]) -> None:
         try:
             ack = await self._producer.send(topic, partition, records)
+        except TransactionError:
+            raise
         except KafkaError as error:
             # A record larger than the producer takes: nothing of the list is queued.
             if len(records) > 1:
@@ -101,7 +108,7 @@ class Output:
             else:
                 self._refused(topic, partition, 1, error)
         else:
-            self._acks.append(_Sent(topic, partition, len(records), ack))
+            self._acks.append(SentRecords(topic, partition, len(records), ack))
             if len(self._acks) >= self._settle_at:
                 self._let_go_acknowledged()
 
@@ -110,22 +117,27 @@ class Output:
         self._acks = [each for each in self._acks if not _is_acknowledged(each.ack)]
         self._settle_at = max(SETTLED_AT, 2 * len(self._acks))
 
-    async def wait_for_acks(self) -> None:
-        """Wait until everything sent is acknowledged; raises what the production handler fails on."""
-        await self._producer.flush()
-        acks, self._acks, self._settle_at = self._acks, [], SETTLED_AT
-        await asyncio.gather(*(each.ack for each in acks), return_exceptions=True)
-        for topic, partition, records, ack in acks:
+    def take_sent(self) -> list[SentRecords]:
+        """What was sent since the last call, for the commit that is to `settle` it."""
+        sent, self._acks, self._settle_at = self._acks, [], SETTLED_AT
+        return sent
+
+    async def settle(self, sent: Sequence[SentRecords]) -> None:
+        """Wait until all of it is acknowledged; raises what the production handler fails on."""
+        await asyncio.gather(*(each.ack for each in sent), return_exceptions=True)
+        for topic, partition, records, ack in sent:
             try:
                 await ack
             except KafkaError as error:
                 self._refused(topic, partition, records, error)
 
     def _refused(self, topic: str, partition: int, count: int, error: KafkaError) -> None:
-        if error.code not in _RECORDS_FAULT:
+        if error.code not in RECORDS_FAULT:
             raise error
         problem = SerializationError(f"not accepted: {error}", topic, partition)
-        if self._on_bad_record(problem) == "fail":
+        # Which input it was made of is not known any more: the context has no record, nor its bytes.
+        response = self._decide(ErrorContext(error=problem, node="", task_id=""))
+        if response.answer == "fail":
             raise problem from error
         self.dropped += count
         log.warning("%s-%d: records left out: %s", topic, partition, error)

@@ -23,7 +23,8 @@ class RepartitionPurge:
 
     def __init__(self, client: Client, topics: Collection[str], *, interval_ms: int, clock: Clock) -> None:
         self._client = client
-        self._topics = frozenset(topics)
+        self.topics = frozenset(topics)
+        """The repartition topics."""
         self._interval_ms = interval_ms
         self._clock = clock
         self._due_at = clock() + interval_ms
@@ -34,7 +35,7 @@ class RepartitionPurge:
     def committed(self, positions: Mapping[TopicPartition, int]) -> None:
         """These positions are committed: of repartition topics, what lies before them may go."""
         for tp, offset in positions.items():
-            if tp.topic in self._topics and offset > self._purged.get(tp, 0):
+            if tp.topic in self.topics and offset > self._purged.get(tp, 0):
                 self._committed[tp] = offset
 
     def start_if_due(self) -> None:

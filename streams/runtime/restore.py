@@ -12,6 +12,12 @@ that a later restore from the log start does not end with the tail's values. A t
 more than one batch carries its key's previous value (`runtime.undo`), because compaction may have removed
 the record that had it.
 
+Records of aborted transactions are left out, so that of a commit that broke off exactly once nothing is there
+to be undone. A store is then read to the cut, and beyond it to the last stable offset, for the tail of an
+instance that ran at least once before. Not to the log end: a transaction that is open there is of a member
+that lost the task, and will be aborted, for all transactions behind the committed positions have ended.
+Their markers may still be on their way, so the cut itself is waited for.
+
 A changelog is compacted, and after ``delete.retention.ms`` compaction removes tombstones as well. Older local
 state would never learn of those deletions. So it is not used if it may be that old, nor if its checkpoint
 lies before the log start or in an earlier topic of that name: then all is restored, from the log start.
@@ -26,7 +32,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
-from logd.client import Admin, BatchFetcher, Client, Fetched, IsolationLevel, TopicPartition
+from logd.client import Admin, BatchFetcher, Client, Fetched, TopicPartition
 from logd.errors import KafkaError, OffsetOutOfRange
 from logd.records import Headers
 from streams.errors import StateError
@@ -128,18 +134,18 @@ async def restore_stores(
     *,
     worker: Worker,
     clock: Clock,
-    isolation_level: IsolationLevel = "read_uncommitted",
+    exactly_once: bool = False,
     restores: dict[TopicPartition, StoreRestore] | None = None,
     told: Told | None = None,
     room: asyncio.Semaphore | None = None,
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Restore each store from its changelog partition; returns the cut and the log end of each, by store.
 
-    ``cut``: as `Cut.changelogs`. ``restores``: where to put how far each one is. ``room``: what has to read
-    waits for its place there; what has nothing to read does not. Raises StateError when a changelog ends
-    before its cut.
+    ``cut``: as `Cut.changelogs`. ``exactly_once``: an open transaction behind the cut is not waited for.
+    ``restores``: where to put how far each one is. ``room``: what has to read waits for its place there; what
+    has nothing to read does not. Raises StateError when a changelog ends before its cut.
     """
-    begun = await begin_restores(client, stores, cut, worker=worker, clock=clock)
+    begun = await begin_restores(client, stores, cut, worker=worker, clock=clock, exactly_once=exactly_once)
     if restores is not None:
         restores.update(begun)
     if told is not None:
@@ -147,9 +153,7 @@ async def restore_stores(
     try:
         if not all(each.is_done for each in begun.values()):
             async with room or nullcontext():
-                await read_changelogs(
-                    client, begun, worker=worker, isolation_level=isolation_level, told=told
-                )
+                await read_changelogs(client, begun, worker=worker, told=told)
         for each in begun.values():
             await worker.run(each.finish)
     except BaseException:
@@ -169,24 +173,28 @@ async def begin_restores(
     *,
     worker: Worker,
     clock: Clock,
+    exactly_once: bool = False,
     with_tail: bool = True,
 ) -> dict[TopicPartition, StoreRestore]:
     """Find out from where to where each store is to be restored; what its disk has of no use is deleted.
 
-    ``cut``: as `Cut.changelogs`. ``with_tail`` False: to the cut only, what lies behind it is left unread.
-    Raises StateError when a changelog ends before its cut.
+    ``cut``, ``exactly_once``: as for `restore_stores`. ``with_tail`` False: to the cut only, what lies behind
+    it is left unread. Raises StateError when a changelog ends before its cut.
     """
     if not stores:
         return {}
     admin, now = Admin(client), clock()
     starts = await admin.list_offsets(dict.fromkeys(stores, "earliest"))
     ends = await admin.list_offsets(dict.fromkeys(stores, "latest"))
+    stable = await admin.list_offsets(dict.fromkeys(stores, "latest"), isolation_level="read_committed")
     topics = (await client.metadata({tp.topic for tp in stores})).topics
     restores: dict[TopicPartition, StoreRestore] = {}
     for tp, store in stores.items():
         start, end = starts[tp].offset, ends[tp].offset
         upto = end if cut is None else cut.get(store.name, start)
         _check_end(tp, upto, end)
+        if exactly_once and cut is not None:
+            end = max(stable[tp].offset, upto)
         checkpoint, topic_id = store.backend.checkpoint, topics[tp.topic].topic_id
         upto = max(upto, start)
         stop = end if with_tail else upto
@@ -250,7 +258,6 @@ async def read_changelogs(
     restores: Mapping[TopicPartition, StoreRestore],
     *,
     worker: Worker,
-    isolation_level: IsolationLevel,
     told: Told | None = None,
 ) -> None:
     """Read each changelog to where its restore ends."""
@@ -259,7 +266,7 @@ async def read_changelogs(
         return
     fetcher = BatchFetcher(
         client,
-        isolation_level=isolation_level,
+        isolation_level="read_committed",
         max_partition_fetch_bytes=MAX_FETCH_BYTES,
         fetch_max_wait_ms=100,
     )

@@ -26,6 +26,13 @@ class RunningTask:
     """Called once the task is closed, with the changelog offset that each store on the disk is as of."""
     restored: int = 0
     """Records of changelogs that its stores were restored from."""
+    has_sent: bool = False
+    """Whether something was sent for it since its last commit was begun, be it by a schedule."""
+
+    @property
+    def needs_commit(self) -> bool:
+        """Whether anything happened since its last commit."""
+        return self.has_sent or self.task.needs_commit
 
     def close(self, *, clean: bool) -> None:
         """Close the task (see there), which is to run here no longer."""

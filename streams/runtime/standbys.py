@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from logd.client import BatchFetcher, Client, Fetched, GroupMember, IsolationLevel, TopicPartition
+from logd.client import BatchFetcher, Client, Fetched, GroupMember, TopicPartition
 from logd.errors import MillstreamError, OffsetOutOfRange
 from streams.runtime.folder import StateFolder
 from streams.runtime.opener import TaskOpener
@@ -64,7 +64,6 @@ class Standbys:
         folder: StateFolder,
         restorer: Worker,
         clock: Clock,
-        isolation_level: IsolationLevel,
         every_ms: int,
         acceptable_lag: int,
         on_warm: Callable[[], None],
@@ -79,7 +78,7 @@ class Standbys:
         self._acceptable_lag = acceptable_lag
         self._on_warm = on_warm
         self._fetcher = BatchFetcher(
-            client, isolation_level=isolation_level, buffer_max_bytes=BUFFER_BYTES, fetch_max_wait_ms=100
+            client, isolation_level="read_committed", buffer_max_bytes=BUFFER_BYTES, fetch_max_wait_ms=100
         )
         self._lock = asyncio.Lock()
         self._waits: set[TaskId] = set()

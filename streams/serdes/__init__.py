@@ -13,7 +13,7 @@ from streams.serdes.base import Serde
 from streams.serdes.immutable import is_immutable
 from streams.serdes.json import Json, MessagePack
 from streams.serdes.primitive import Boolean, Bytes, Double, Integer, Long, String, Uuid
-from streams.serdes.windowed import TimeWindowed, Window, Windowed
+from streams.serdes.windowed import SessionWindowed, TimeWindowed, Window, Windowed
 
 SerdeLike: TypeAlias = Serde[Any] | type[Any] | Any
 """A serde, or a type that stands for one."""
@@ -46,6 +46,7 @@ __all__ = [
     "MessagePack",
     "Serde",
     "SerdeLike",
+    "SessionWindowed",
     "String",
     "TimeWindowed",
     "Uuid",

@@ -7,6 +7,9 @@ A commit of a store is three steps, told apart because the producer's acks lie i
 2. the caller sends `pending`, waits for the acks and commits the source positions;
 3. `written(offset)`: `pending` goes to the backend in one write, with the changelog offset.
 
+Between 1 and 3 records go on being processed: what changes is part of the next commit, and `pending` stays
+readable, in the cache as before, until the backend has it. The next `drain` is after `written`.
+
 A crash between any two leaves the backend as of the commit before. `streams.state.entries` says who may
 change a value that is in the cache.
 
@@ -18,10 +21,10 @@ Values live in the backend as Kafka Streams' timestamped stores keep them:
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
 
+from logd.records import Headers
 from streams.state.backend import Backend
 from streams.state.entries import Entry, Serialized, entries_for
 from streams.state.sorted_keys import SortedKeys
@@ -34,8 +37,19 @@ ENTRY_OVERHEAD_BYTES = 250
 OBJECT_FACTOR = 4
 """A value as Python objects takes about this many times its serialized size."""
 
-Listener = Callable[[bytes, Any, int], None]
-"""Hears of a changed key's bytes, its last value and timestamp, at each commit."""
+Listener = Callable[[bytes, Any, Any, int, Headers], None]
+"""Hears at each commit of a changed key's bytes, its value, the one it had at the last commit (None if nobody
+asked for it), and timestamp and headers of the last change.
+"""
+_Change = tuple[bytes, Any, Any, int, Headers]
+
+
+class Update(Protocol):
+    """Sets a key's value and timestamp; the headers of its record go on to a listener."""
+
+    def __call__(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None: ...
+
+
 Pending = dict[bytes, Serialized]
 """Key to serialized value (None: deleted) and timestamp."""
 
@@ -48,11 +62,15 @@ class CachedStore:
         self.name = spec.name
         self.backend = backend
         self.listener: Listener | None = None
+        self.tells_old_values = False
+        """Whether the listener wants to know what a key had before."""
+        self.is_table = False
+        """Whether a table is kept here: deletions of keys that it never told of go unsaid."""
         self.pending: Pending = {}
         self._entries = entries = entries_for(spec, self._load)
         self._repairs: set[bytes] = set()
         self._changed: SortedKeys | None = None
-        self._dirty_in_order = 0
+        self._indexed = 0
         self._mean_bytes = 64
         self.encode_key: Callable[[Any], bytes] = spec.key_serde.serialize
         """From a key to the bytes its value is kept under."""
@@ -60,9 +78,9 @@ class CachedStore:
         """From those bytes to the key."""
         # What operators call per record; see `Entries`.
         self.lookup: Callable[[bytes], Entry | None] = entries.lookup
-        self.update: Callable[[bytes, Any, int], None] = entries.put
+        self.update: Update = entries.put
         self.borrow: Callable[[bytes], Entry | None] = entries.borrow
-        self.give_back: Callable[[bytes, Any, int], None] = entries.give_back
+        self.give_back: Update = entries.give_back
 
     def _load(self, key: bytes) -> Serialized | None:
         stored = self.backend.get(key)
@@ -87,13 +105,13 @@ class CachedStore:
         """The keys in a range that may differ from the backend; an index over them begins with the first scan
         after a commit, and each scan adds what was put since the last.
         """
-        dirty = self._entries.dirty
+        changed = self._entries.first_changed
         if self._changed is None:
-            self._changed = SortedKeys(dirty.keys() | self.pending.keys())
+            self._changed = SortedKeys(self._entries.dirty.keys() | self.pending.keys())
         else:
-            for key in islice(reversed(dirty), len(dirty) - self._dirty_in_order):
+            for key in changed[self._indexed :]:
                 self._changed.add(key)
-        self._dirty_in_order = len(dirty)
+        self._indexed = len(changed)
         return self._changed.range(lower, upper)
 
     # -- commit
@@ -111,22 +129,39 @@ class CachedStore:
     def drain(self) -> None:
         """Forward and serialize what changed into `pending`; see the module's text for what comes next."""
         self._drain_repairs()
-        entries, pending, listener = self._entries, self.pending, self.listener
-        dirty, entries.dirty = entries.dirty, {}
+        dirty = self._entries.take_dirty()
         self._changed = None
+        changes = self._taken(dirty)
+        if self.listener is not None:  # once all is pending, because a listener may scan this very store
+            for change in changes:
+                self.listener(*change)
+
+    def _taken(self, dirty: Mapping[bytes, Headers]) -> list[_Change]:
+        """Bring what changed into `pending`; what the listener is to hear of it."""
+        flush, pending, has_listener = self._entries.flush, self.pending, self.listener is not None
+        changes: list[_Change] = []
         total = 0
-        changes: list[tuple[bytes, Any, int]] = []
-        for key in dirty:
-            data, value, timestamp = entries.flush(key, with_value=listener is not None)
+        for key, headers in dirty.items():
+            data, value, timestamp = flush(key, with_value=has_listener)
+            if data is None and self.is_table and self._drained(key) is None:
+                continue  # Deleted, and never told of: neither the changelog nor anybody else has it.
+            if has_listener:
+                old = self._drained_value(key) if self.tells_old_values else None
+                changes.append((key, value, old, timestamp, headers))
             pending[key] = (data, timestamp)
             total += len(data or b"")
-            if listener is not None:
-                changes.append((key, value, timestamp))
         if dirty:
             self._mean_bytes = total // len(dirty)
-        if listener is not None:  # once all is pending, because a listener may scan this very store
-            for key, value, timestamp in changes:
-                listener(key, value, timestamp)
+        return changes
+
+    def _drained(self, key: bytes) -> bytes | None:
+        """The bytes a key had after the last `drain`."""
+        found = self.pending[key] if key in self.pending else self._load(key)
+        return None if found is None else found[0]
+
+    def _drained_value(self, key: bytes) -> Any:
+        data = self._drained(key)
+        return None if data is None else self._entries.codec.decode(data)
 
     def _drain_repairs(self) -> None:
         """Repairs come first, so that even a commit that breaks off has them (see `runtime.restore`)."""
@@ -151,9 +186,9 @@ class CachedStore:
             self._changed = None
 
     def shrink(self) -> None:
-        """Forget what the backend has; call after `written`."""
-        if not self._entries.dirty:
-            self._entries.clear()
+        """Forget what the backend has: all but what changed since the last `drain`. Call after `written`."""
+        assert not self.pending, "the backend has not got it yet"
+        self._entries.keep_dirty()
 
     # -- restore
 

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+from logd.records import Headers
 from streams.errors import SerializationError
 from streams.state.spec import StoreSpec
 
@@ -24,6 +25,9 @@ Serialized = tuple[bytes | None, int]
 """A value's bytes (None: deleted) and its timestamp."""
 Load = Callable[[bytes], Serialized | None]
 """From a key to what the backend has of it."""
+
+FORGOTTEN_MAX = 1000
+"""So many keys that were forgotten, and as many as there are others, stay among those that changed."""
 
 _UNKNOWN: Any = object()
 
@@ -59,12 +63,28 @@ class Codec:
 
 
 class Entries(ABC):
-    """Entries by key; `dirty` has the keys changed since the last flush, in the order of the changes."""
+    """Entries by key.
+
+    `dirty`: the keys changed since the last flush, in the order of their last changes, each with the headers
+    of the record that it came by. `first_changed`: the same keys in the order of their first changes.
+    """
 
     def __init__(self, codec: Codec, load: Load) -> None:
         self.codec = codec
-        self.dirty: dict[bytes, None] = {}
+        self.dirty: dict[bytes, Headers] = {}
+        self.first_changed: list[bytes] = []
         self._load = load
+
+    def take_dirty(self) -> dict[bytes, Headers]:
+        """The dirty keys, which are none from now on; `flush` each."""
+        dirty, self.dirty, self.first_changed = self.dirty, {}, []
+        return dirty
+
+    def _mark(self, key: bytes, headers: Headers) -> None:
+        """Note a change. The last one decides a key's place in the order, as in Kafka's cache."""
+        if self.dirty.pop(key, None) is None:
+            self.first_changed.append(key)
+        self.dirty[key] = headers
 
     @abstractmethod
     def lookup(self, key: bytes) -> Entry | None:
@@ -75,11 +95,11 @@ class Entries(ABC):
         """As `lookup`, for a caller who may `give_back` the value."""
 
     @abstractmethod
-    def put(self, key: bytes, value: Any, timestamp: int) -> None:
+    def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         """Set a key (value None deletes it). Changing the value in place afterwards changes nothing here."""
 
     @abstractmethod
-    def give_back(self, key: bytes, value: Any, timestamp: int) -> None:
+    def give_back(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         """Set a key to the object borrowed, changed in place; nobody else may hold it or a part of it."""
 
     @abstractmethod
@@ -90,9 +110,15 @@ class Entries(ABC):
     def set_absent(self, key: bytes) -> None:
         """Have a key deleted without making it dirty."""
 
+    def forget(self, key: bytes) -> None:
+        """Undo all that was done since the last flush to a key that was absent then."""
+        self.dirty.pop(key, None)
+        if len(self.first_changed) > 2 * len(self.dirty) + FORGOTTEN_MAX:
+            self.first_changed = list(self.dirty)
+
     @abstractmethod
-    def clear(self) -> None:
-        """Forget all entries."""
+    def keep_dirty(self) -> None:
+        """Forget all entries but those that are dirty."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -117,9 +143,12 @@ class ValueEntries(Entries):
 
     borrow = lookup
 
-    def put(self, key: bytes, value: Any, timestamp: int) -> None:
+    def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         self._entries[key] = (value, timestamp)
-        self.dirty[key] = None
+        dirty = self.dirty  # as `_mark`, without the call: this is once per record
+        if dirty.pop(key, None) is None:
+            self.first_changed.append(key)
+        dirty[key] = headers
 
     give_back = put
 
@@ -130,8 +159,13 @@ class ValueEntries(Entries):
     def set_absent(self, key: bytes) -> None:
         self._entries[key] = None
 
-    def clear(self) -> None:
-        self._entries.clear()
+    def forget(self, key: bytes) -> None:
+        self._entries.pop(key, None)
+        super().forget(key)
+
+    def keep_dirty(self) -> None:
+        entries = self._entries
+        self._entries = {key: entries[key] for key in self.dirty}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -158,14 +192,14 @@ class SerializedEntries(Entries):
     def borrow(self, key: bytes) -> Entry | None:
         return self._given_back.get(key) or self.lookup(key)
 
-    def put(self, key: bytes, value: Any, timestamp: int) -> None:
+    def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         self._entries[key] = (None if value is None else self.codec.encode(key, value), timestamp)
         self._given_back.pop(key, None)
-        self.dirty[key] = None
+        self._mark(key, headers)
 
-    def give_back(self, key: bytes, value: Any, timestamp: int) -> None:
+    def give_back(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         self._given_back[key] = (value, timestamp)
-        self.dirty[key] = None
+        self._mark(key, headers)
 
     def _serialize(self, key: bytes) -> Any:
         """Keep the bytes of a value that was given back instead of it; returns the value."""
@@ -184,9 +218,15 @@ class SerializedEntries(Entries):
         self._given_back.pop(key, None)
         self._entries[key] = None
 
-    def clear(self) -> None:
-        self._entries.clear()
-        self._given_back.clear()
+    def forget(self, key: bytes) -> None:
+        self._given_back.pop(key, None)
+        self._entries.pop(key, None)
+        super().forget(key)
+
+    def keep_dirty(self) -> None:
+        # What was given back is dirty, and was borrowed before, so its key is among the entries.
+        entries = self._entries
+        self._entries = {key: entries[key] for key in self.dirty}
 
     def __len__(self) -> int:
         return len(self._entries)  # it was borrowed before, so its key is there

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from streams.serdes import Serde
 
-StoreKind = Literal["key_value", "window"]
+StoreKind = Literal["key_value", "window", "session", "join_window", "outer_join"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +17,11 @@ class StoreSpec:
 
     `persistent`: RocksDB, otherwise memory. `logged`: has a changelog topic, otherwise a restart loses it.
     `cached`: downstream hears of the last value per key at each commit, otherwise of every update.
-    `window_size_ms`, `retention_ms`: window stores only; a window is forgotten once stream time is
-    `retention_ms` past its start.
+    `window_size_ms`: window stores only. `retention_ms`: window and session stores, those of joins too; a
+    window is forgotten once one is put that starts `retention_ms` later, a session once one is put that ends
+    so much later. `lookback_ms`: a cached store goes on to find so much of what is past its retention.
+    `by_time`: what there is can be looked up by time alone, as aggregations need that tell of windows when
+    they close.
     """
 
     name: str
@@ -30,6 +33,8 @@ class StoreSpec:
     cached: bool = True
     window_size_ms: int = 0
     retention_ms: int = 0
+    lookback_ms: int = 0
+    by_time: bool = False
     changelog_config: Mapping[str, str] = field(default_factory=dict)
 
     @property

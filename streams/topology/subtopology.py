@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from streams.graph import Graph, Node, ProcessorNode, SinkNode, SourceNode
+from streams.graph import Node, ProcessorNode, SinkNode, SourceNode
 
 
 @dataclass(frozen=True, slots=True)
 class Subtopology:
-    """One connected part; its tasks are one per partition. Nodes are in the order they were made."""
+    """One connected part; its tasks are one per partition. Nodes are in the order they are built."""
 
     id: int
     nodes: tuple[Node, ...]
@@ -36,20 +37,20 @@ class Subtopology:
         return list(dict.fromkeys(names))
 
 
-def subtopologies_of(graph: Graph) -> tuple[Subtopology, ...]:
-    """Number the parts as Kafka does: by their sources, in the order in which they were made."""
-    root = _roots(graph)
-    sources = [name for name, node in graph.nodes.items() if isinstance(node, SourceNode)]
+def subtopologies_of(nodes: Mapping[str, Node]) -> tuple[Subtopology, ...]:
+    """Number the parts as Kafka does: by their sources, in the order in which they are built."""
+    root = _roots(nodes)
+    sources = [name for name, node in nodes.items() if isinstance(node, SourceNode)]
     order = list(dict.fromkeys(root[name] for name in sources))
     return tuple(
-        Subtopology(number, tuple(node for node in graph.nodes.values() if root[node.name] == each))
+        Subtopology(number, tuple(node for node in nodes.values() if root[node.name] == each))
         for number, each in enumerate(order)
     )
 
 
-def _roots(graph: Graph) -> dict[str, str]:
+def _roots(nodes: Mapping[str, Node]) -> dict[str, str]:
     """Union-find: each node's representative."""
-    parent = {name: name for name in graph.nodes}
+    parent = {name: name for name in nodes}
 
     def find(name: str) -> str:
         while parent[name] != name:
@@ -58,11 +59,11 @@ def _roots(graph: Graph) -> dict[str, str]:
         return name
 
     store_user: dict[str, str] = {}
-    for node in graph.nodes.values():
+    for node in nodes.values():
         for above in node.parents:
             parent[find(node.name)] = find(above)
         if isinstance(node, ProcessorNode):
             for store in node.stores:
                 user = store_user.setdefault(store, node.name)
                 parent[find(node.name)] = find(user)
-    return {name: find(name) for name in graph.nodes}
+    return {name: find(name) for name in nodes}

@@ -14,19 +14,39 @@ import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.Joined;
+import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.Printed;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Repartitioned;
+import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.processor.RecordContext;
+import org.apache.kafka.streams.processor.TopicNameExtractor;
+import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
+import org.apache.kafka.streams.processor.api.FixedKeyRecord;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.WindowStore;
 
 public class Describe {
     private static final Map<String, Consumer<StreamsBuilder>> PROGRAMS = new TreeMap<>();
+
+    private static final JoinWindows WINDOWS =
+        JoinWindows.ofTimeDifferenceAndGrace(Duration.ofMinutes(1), Duration.ofHours(1));
 
     static {
         PROGRAMS.put("stateless", Describe::stateless);
@@ -40,6 +60,21 @@ public class Describe {
         PROGRAMS.put("join-repartition", Describe::joinRepartition);
         PROGRAMS.put("shared-group", Describe::sharedGroup);
         PROGRAMS.put("named", Describe::named);
+        PROGRAMS.put("names-cost-numbers", Describe::namesCostNumbers);
+        PROGRAMS.put("shared-joins", Describe::sharedJoins);
+        PROGRAMS.put("shared-windows", Describe::sharedWindows);
+        PROGRAMS.put("branches", Describe::branches);
+        PROGRAMS.put("branches-named", Describe::branchesNamed);
+        PROGRAMS.put("repartition", Describe::repartition);
+        PROGRAMS.put("values", Describe::values);
+        PROGRAMS.put("chosen-topic", Describe::chosenTopic);
+        PROGRAMS.put("tables-grouped", Describe::tablesGrouped);
+        PROGRAMS.put("stream-join", Describe::streamJoin);
+        PROGRAMS.put("stream-left-join", Describe::streamLeftJoin);
+        PROGRAMS.put("stream-outer-join", Describe::streamOuterJoin);
+        PROGRAMS.put("stream-join-repartition", Describe::streamJoinRepartition);
+        PROGRAMS.put("stream-join-named", Describe::streamJoinNamed);
+        PROGRAMS.put("stream-self-join", Describe::streamSelfJoin);
     }
 
     /** All programs, each behind a line with its name. */
@@ -50,6 +85,26 @@ public class Describe {
             System.out.println("== " + name);
             System.out.print(builder.build().describe());
         });
+        System.out.println("== node-by-node");
+        System.out.print(nodeByNode().describe());
+    }
+
+    private static void tablesGrouped(StreamsBuilder b) {
+        KTable<String, String> table = b.table("in");
+        KGroupedTable<String, String> group = table.groupBy((k, v) -> KeyValue.pair(v, k));
+        group.count().toStream().to("counts");
+        group.reduce((x, y) -> x, (x, y) -> x, Materialized.as("reduced")).toStream().to("reductions");
+        KGroupedTable<String, String> named = table.filter((k, v) -> true, Named.as("kept"))
+            .groupBy((k, v) -> KeyValue.pair(v, k), Grouped.as("by-value"));
+        named.aggregate(() -> "", (k, v, a) -> a, (k, v, a) -> a, Named.as("sum")).toStream().to("sums");
+        named.count(Named.as("number"), Materialized.as("numbers"))
+            .suppress(Suppressed.untilTimeLimit(Duration.ofMillis(5), Suppressed.BufferConfig.unbounded()))
+            .suppress(
+                Suppressed.<String>untilTimeLimit(Duration.ofMillis(5), Suppressed.BufferConfig.unbounded())
+                    .withName("held"))
+            .mapValues(v -> "" + v, Materialized.with(null, null))
+            .toStream()
+            .to("out");
     }
 
     private static void stateless(StreamsBuilder b) {
@@ -132,5 +187,182 @@ public class Describe {
             .count(Named.as("counter"), Materialized.as("counts"))
             .toStream(Named.as("back"))
             .to("out", Produced.as("sink"));
+    }
+
+    private static void namesCostNumbers(StreamsBuilder b) {
+        KStream<String, String> stream = b.<String, String>stream("in", Consumed.as("S"))
+            .filter((k, v) -> true, Named.as("F"))
+            .<String, String>process(Nothing::new, Named.as("P"));
+        stream.mapValues(v -> v, Named.as("V"))
+            .groupByKey()
+            .count(Materialized.<String, Long, KeyValueStore<Bytes, byte[]>>with(null, null).withCachingDisabled());
+        KTable<String, String> table = b.<String, String>table("t", Consumed.as("T"))
+            .filter((k, v) -> true, Named.as("TF"))
+            .toStream((k, v) -> k, Named.as("TS"))
+            .toTable();
+        stream.merge(stream, Named.as("M"))
+            .join(table, (x, y) -> x, Joined.as("J"))
+            .to("out", Produced.as("O"));
+        stream.toTable(Named.as("TT")).toStream().to("end");
+    }
+
+    private static void sharedJoins(StreamsBuilder b) {
+        KTable<String, String> table = b.table("t");
+        KStream<String, String> stream = b.<String, String>stream("in").selectKey((k, v) -> v, Named.as("N"));
+        stream.join(table, (x, y) -> x).to("a");
+        stream.leftJoin(table, (x, y) -> x).to("b");
+        stream.join(table, (x, y) -> x, Joined.as("J")).to("c");
+        stream.join(table, (x, y) -> x).to("d");
+    }
+
+    private static void sharedWindows(StreamsBuilder b) {
+        KGroupedStream<String, String> grouped = b.<String, String>stream("in").groupBy((k, v) -> v, Grouped.as("G"));
+        grouped.windowedBy(TimeWindows.ofSizeWithNoGrace(Duration.ofMillis(10))).count().toStream().to("a");
+        b.<String, String>stream("other").groupByKey().count().toStream().to("b");
+        grouped.windowedBy(TimeWindows.ofSizeWithNoGrace(Duration.ofMillis(20))).count().toStream().to("c");
+        grouped.count(Materialized.as("S")).toStream().to("d");
+    }
+
+    private static class Nothing implements Processor<String, String, String, String> {
+        @Override
+        public void process(Record<String, String> record) { }
+    }
+
+    private static void streamJoin(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        left.join(b.<String, String>stream("r"), (x, y) -> x, WINDOWS).groupByKey().count().toStream().to("out");
+    }
+
+    private static void streamLeftJoin(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        left.leftJoin(b.<String, String>stream("r"), (x, y) -> x, WINDOWS).to("out");
+    }
+
+    private static void streamOuterJoin(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        left.outerJoin(b.<String, String>stream("r"), (x, y) -> x, WINDOWS).to("out");
+    }
+
+    private static void streamJoinRepartition(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        KStream<String, String> right = b.stream("r");
+        left.selectKey((k, v) -> v)
+            .join(right.map((k, v) -> KeyValue.pair(v, k)), (x, y) -> x, WINDOWS)
+            .to("out");
+    }
+
+    private static void streamJoinNamed(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        KStream<String, String> right = b.stream("r");
+        StreamJoined<String, String, String> options =
+            StreamJoined.<String, String, String>as("stores").withName("both");
+        left.selectKey((k, v) -> v, Named.as("by-value"))
+            .outerJoin(right.selectKey((k, v) -> v, Named.as("by-value-too")), (x, y) -> x, WINDOWS, options)
+            .to("out", Produced.as("sink"));
+    }
+
+    private static void streamSelfJoin(StreamsBuilder b) {
+        KStream<String, String> stream = b.stream("l");
+        stream.join(stream, (x, y) -> x, WINDOWS).to("out");
+    }
+
+    private static void branches(StreamsBuilder b) {
+        Map<String, KStream<String, String>> branches = b.<String, String>stream("in")
+            .split()
+            .branch((k, v) -> true)
+            .branch((k, v) -> true, Branched.as("-b"))
+            .branch((k, v) -> true, Branched.withConsumer(stream -> stream.to("c")))
+            .branch((k, v) -> true, Branched.withFunction(stream -> stream.mapValues(v -> v)))
+            .defaultBranch();
+        new TreeMap<>(branches).forEach((name, stream) -> stream.to(name));
+        b.<String, String>stream("more").split().branch((k, v) -> true).noDefaultBranch();
+    }
+
+    private static void branchesNamed(StreamsBuilder b) {
+        Map<String, KStream<String, String>> branches = b.<String, String>stream("in")
+            .selectKey((k, v) -> v)
+            .split(Named.as("by-"))
+            .branch((k, v) -> true, Branched.as("size"))
+            .branch((k, v) -> true)
+            .defaultBranch(Branched.as("rest"));
+        branches.get("by-size").groupByKey().count().toStream().to("size");
+        branches.get("by-2").to("2");
+        branches.get("by-rest").to("rest");
+    }
+
+    private static void repartition(StreamsBuilder b) {
+        b.<String, String>stream("in").repartition().to("out");
+        b.<String, String>stream("keyed")
+            .selectKey((k, v) -> v)
+            .repartition(Repartitioned.<String, String>as("R").withNumberOfPartitions(3))
+            .groupByKey()
+            .count()
+            .toStream()
+            .to("counts");
+        b.<String, String>stream("more").repartition(Repartitioned.as("given-repartition")).mapValues(v -> v).to("end");
+    }
+
+    private static void values(StreamsBuilder b) {
+        b.addStateStore(Stores.keyValueStoreBuilder(
+            Stores.inMemoryKeyValueStore("seen"), Serdes.String(), Serdes.String()));
+        KStream<String, String> stream = b.stream("in");
+        stream.selectKey((k, v) -> v)
+            .processValues(Values::new, "seen")
+            .processValues(Values::new, Named.as("again"))
+            .mapValues((k, v) -> v)
+            .flatMapValues((k, v) -> List.of(v))
+            .groupByKey()
+            .count()
+            .toStream()
+            .print(Printed.toSysOut());
+        stream.print(Printed.<String, String>toSysOut().withName("printer").withLabel("label"));
+    }
+
+    /** A processor of values that forwards nothing. */
+    private static class Values implements FixedKeyProcessor<String, String, String> {
+        @Override
+        public void process(FixedKeyRecord<String, String> record) {
+        }
+    }
+
+    private static void chosenTopic(StreamsBuilder b) {
+        b.<String, String>stream("in").to(new ByValue());
+    }
+
+    /** Sends a record to the topic that is its value; prints its name. */
+    private static class ByValue implements TopicNameExtractor<String, String> {
+        @Override
+        public String extract(String key, String value, RecordContext context) {
+            return value;
+        }
+
+        @Override
+        public String toString() {
+            return "by_value";
+        }
+    }
+
+    private static Topology nodeByNode() {
+        Topology topology = new Topology();
+        topology.addSource("source", "in")
+            .addSource("other", "a", "b")
+            .addProcessor("first", Quiet::new, "source")
+            .addProcessor("second", Quiet::new, "first", "other")
+            .addStateStore(Stores.keyValueStoreBuilder(
+                Stores.inMemoryKeyValueStore("kept"), Serdes.String(), Serdes.String()), "second")
+            .addSink("sink", "out", "second", "first")
+            .addSource("apart", "c")
+            .addProcessor("third", Quiet::new, "apart")
+            .connectProcessorAndStateStores("third", "kept")
+            .addSource("alone", "d")
+            .addSink("end", new ByValue(), "alone");
+        return topology;
+    }
+
+    /** A processor that forwards nothing. */
+    private static class Quiet implements Processor<String, String, String, String> {
+        @Override
+        public void process(Record<String, String> record) {
+        }
     }
 }

@@ -98,3 +98,28 @@ def test_keywords_of_another_type_are_named(name: str, value: object) -> None:
     settings: dict[str, Any] = {"application_id": "app", "bootstrap_servers": "localhost:9092", name: value}
     with pytest.raises(ConfigError, match=name.replace("_", ".")):
         StreamsConfig(**settings)
+
+
+def test_the_guarantee_says_how_often_is_committed() -> None:
+    exactly_once = {**NEEDED, "processing.guarantee": "exactly_once_v2"}
+
+    assert StreamsConfig.from_properties(NEEDED).commit_every_ms == 30_000
+    assert StreamsConfig.from_properties(exactly_once).commit_every_ms == 100
+    given = StreamsConfig.from_properties({**exactly_once, "commit.interval.ms": "5000"})
+    assert given.commit_every_ms == 5000
+
+
+def test_the_producers_transaction_timeout_is_taken() -> None:
+    assert StreamsConfig.from_properties(NEEDED).transaction_timeout_ms == 10_000
+    given = StreamsConfig.from_properties({**NEEDED, "producer.transaction.timeout.ms": "60000"})
+    assert given.transaction_timeout_ms == 60_000
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("processing.guarantee", "exactly_once"), ("isolation.level", "read_uncommitted")],
+)
+def test_what_does_not_go_with_exactly_once_is_named(key: str, value: str) -> None:
+    """``exactly_once`` of Kafka before 4.0 is no more there, either."""
+    with pytest.raises(ConfigError, match=key):
+        StreamsConfig.from_properties({**NEEDED, "processing.guarantee": "exactly_once_v2", key: value})

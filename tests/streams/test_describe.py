@@ -14,8 +14,22 @@ from typing import Any
 
 import pytest
 
-from streams import Grouped, Materialized, StreamsBuilder, TimeWindows
-from streams.serdes import TimeWindowed
+from streams import (
+    FixedKeyProcessor,
+    FixedKeyRecord,
+    Grouped,
+    JoinWindows,
+    Materialized,
+    Processor,
+    RecordContext,
+    StreamJoined,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+)
+from streams.serdes import String, TimeWindowed
+from streams.state import StoreSpec
 from tests.support import java
 
 GOLDEN = Path(__file__).parent / "golden" / "describe"
@@ -32,6 +46,19 @@ def program(name: str) -> Callable[[Callable[[StreamsBuilder], object]], Callabl
 
 def true(key: Any, value: Any) -> bool:
     return True
+
+
+@program("tables-grouped")
+def tables_grouped(b: StreamsBuilder) -> None:
+    table = b.table("in")
+    group = table.group_by(lambda k, v: (v, k))
+    group.count().to_stream().to("counts")
+    group.reduce(lambda x, y: x, lambda x, y: x, store="reduced").to_stream().to("reductions")
+    named = table.filter(true, name="kept").group_by(lambda k, v: (v, k), name="by-value")
+    named.aggregate(str, lambda k, v, a: a, lambda k, v, a: a, name="sum").to_stream().to("sums")
+    held = named.count(name="number", store="numbers").suppress(Suppressed.until_time_limit(5))
+    held = held.suppress(Suppressed.until_time_limit(5, name="held"))
+    held.map_values(str, store=Materialized()).to_stream().to("out")
 
 
 @program("stateless")
@@ -102,6 +129,138 @@ def named(b: StreamsBuilder) -> None:
     counts.to_stream(name="back").to("out", name="sink")
 
 
+@program("names-cost-numbers")
+def names_cost_numbers(b: StreamsBuilder) -> None:
+    stream = b.stream("in", name="S").filter(true, name="F").process(Processor, name="P")
+    stream.map_values(str, name="V").group_by_key().count(store=Materialized(caching=False))
+    table = b.table("t", name="T").filter(true, name="TF").to_stream(lambda k, v: k, name="TS").to_table()
+    stream.merge(stream, name="M").join(table, lambda x, y: x, name="J").to("out", name="O")
+    stream.to_table(name="TT").to_stream().to("end")
+
+
+@program("shared-joins")
+def shared_joins(b: StreamsBuilder) -> None:
+    table, stream = b.table("t"), b.stream("in").select_key(lambda k, v: v, name="N")
+    stream.join(table, lambda x, y: x).to("a")
+    stream.left_join(table, lambda x, y: x).to("b")
+    stream.join(table, lambda x, y: x, name="J").to("c")
+    stream.join(table, lambda x, y: x).to("d")
+
+
+@program("shared-windows")
+def shared_windows(b: StreamsBuilder) -> None:
+    grouped = b.stream("in").group_by(lambda k, v: v, name="G")
+    grouped.windowed_by(TimeWindows(10)).count().to_stream().to("a")
+    b.stream("other").group_by_key().count().to_stream().to("b")
+    grouped.windowed_by(TimeWindows(20)).count().to_stream().to("c")
+    grouped.count(store="S").to_stream().to("d")
+
+
+WINDOWS = JoinWindows.of(timedelta(minutes=1), grace=timedelta(hours=1))
+
+
+@program("stream-join")
+def stream_join(b: StreamsBuilder) -> None:
+    joined = b.stream("l").join(b.stream("r"), lambda x, y: x, windows=WINDOWS)
+    joined.group_by_key().count().to_stream().to("out")
+
+
+@program("stream-left-join")
+def stream_left_join(b: StreamsBuilder) -> None:
+    b.stream("l").left_join(b.stream("r"), lambda x, y: x, windows=WINDOWS).to("out")
+
+
+@program("stream-outer-join")
+def stream_outer_join(b: StreamsBuilder) -> None:
+    b.stream("l").outer_join(b.stream("r"), lambda x, y: x, windows=WINDOWS).to("out")
+
+
+@program("stream-join-repartition")
+def stream_join_repartition(b: StreamsBuilder) -> None:
+    left, right = b.stream("l"), b.stream("r")
+    by_value = left.select_key(lambda k, v: v)
+    by_value.join(right.map(lambda k, v: (v, k)), lambda x, y: x, windows=WINDOWS).to("out")
+
+
+@program("stream-join-named")
+def stream_join_named(b: StreamsBuilder) -> None:
+    left, right = b.stream("l"), b.stream("r")
+    left = left.select_key(lambda k, v: v, name="by-value")
+    right = right.select_key(lambda k, v: v, name="by-value-too")
+    options = StreamJoined(name="both", store="stores")
+    left.outer_join(right, lambda x, y: x, options, windows=WINDOWS).to("out", name="sink")
+
+
+@program("stream-self-join")
+def stream_self_join(b: StreamsBuilder) -> None:
+    stream = b.stream("l")
+    stream.join(stream, lambda x, y: x, windows=WINDOWS).to("out")
+
+
+@program("branches")
+def branches(b: StreamsBuilder) -> None:
+    split = b.stream("in").split().branch(true).branch(true, name="-b")
+    split.branch(true, consumer=lambda stream: stream.to("c"))
+    split.branch(true, chain=lambda stream: stream.map_values(str))
+    for name, stream in sorted(split.default_branch().items()):
+        stream.to(name, value_serde=str)
+    b.stream("more").split().branch(true).no_default_branch()
+
+
+@program("branches-named")
+def branches_named(b: StreamsBuilder) -> None:
+    split = b.stream("in").select_key(lambda k, v: v).split(name="by-")
+    found = split.branch(true, name="size").branch(true).default_branch(name="rest")
+    found["by-size"].group_by_key().count().to_stream().to("size")
+    found["by-2"].to("2")
+    found["by-rest"].to("rest")
+
+
+@program("repartition")
+def repartition(b: StreamsBuilder) -> None:
+    b.stream("in").repartition().to("out")
+    keyed = b.stream("keyed").select_key(lambda k, v: v).repartition(name="R", partitions=3)
+    keyed.group_by_key().count().to_stream().to("counts")
+    b.stream("more").repartition(name="given-repartition").map_values(str).to("end")
+
+
+class Values(FixedKeyProcessor[str, str]):
+    def process(self, record: FixedKeyRecord[str, str]) -> None:
+        """Forward nothing."""
+
+
+@program("values")
+def values(b: StreamsBuilder) -> None:
+    b.add_store(StoreSpec(name="seen", kind="key_value", key_serde=String(), value_serde=String()))
+    stream = b.stream("in")
+    kept = stream.select_key(lambda k, v: v).process_values(Values, stores=["seen"])
+    kept = kept.process_values(Values, name="again").map_values(lambda k, v: v)
+    kept.flat_map_values(lambda k, v: [v]).group_by_key().count().to_stream().print()
+    stream.print(name="printer", label="label")
+
+
+def by_value(key: str, value: str, context: RecordContext) -> str:
+    return value
+
+
+@program("chosen-topic")
+def chosen_topic(b: StreamsBuilder) -> None:
+    b.stream("in").to(by_value)
+
+
+def node_by_node() -> Topology:
+    topology = Topology(key_serde=str, value_serde=str)
+    topology.add_source("source", "in").add_source("other", ["a", "b"])
+    topology.add_processor("first", Processor, "source").add_processor(
+        "second", Processor, ["first", "other"]
+    )
+    kept = StoreSpec(name="kept", kind="key_value", key_serde=String(), value_serde=String())
+    topology.add_state_store(kept, "second").add_sink("sink", "out", ["second", "first"])
+    topology.add_source("apart", "c").add_processor("third", Processor, "apart")
+    topology.connect_processor_and_state_stores("third", "kept")
+    return topology.add_source("alone", "d").add_sink("end", by_value, "alone")
+
+
 @java.needs_jar("kafka-streams")
 def test_kafka_describes_them_so() -> None:
     described = java.run_sections("Describe")
@@ -116,6 +275,10 @@ def test_description_is_kafkas(name: str) -> None:
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     PROGRAMS[name](builder)
     assert builder.build().describe() == (GOLDEN / f"{name}.txt").read_text()
+
+
+def test_a_topology_made_node_by_node_is_described_as_kafkas() -> None:
+    assert node_by_node().describe() == (GOLDEN / "node-by-node.txt").read_text()
 
 
 def test_windowed_keys_reach_a_topic_with_their_serde() -> None:

@@ -33,9 +33,6 @@ class Producer:
         self.acks.append(asyncio.get_running_loop().create_future())
         return self.acks[-1]
 
-    async def flush(self) -> None:
-        await asyncio.wait(self.acks)
-
 
 class Application:
     """An output with a producer, and a task that has written a record for each call of `send`."""
@@ -50,13 +47,18 @@ class Application:
 
         names = SimpleNamespace(topic=lambda topic: topic)
         self.output = Output(self.producer, names, {"t": 1}, note)  # type: ignore[arg-type]
-        self._task = SimpleNamespace(task=SimpleNamespace(take_output=lambda: {"t": [(0, b"k", b"v", ())]}))
+        task = SimpleNamespace(take_output=lambda: {"t": [(0, b"k", b"v", ())]}, take_placed_output=dict)
+        self._task = SimpleNamespace(task=task)
 
     async def send(self, count: int = 1) -> list[Ack]:
         before = len(self.producer.acks)
         for _ in range(count):
             await self.output.send(self._task)  # type: ignore[arg-type]
         return self.producer.acks[before:]
+
+    async def settle(self) -> None:
+        """What a commit does."""
+        await self.output.settle(self.output.take_sent())
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
@@ -72,7 +74,7 @@ def test_acknowledged_sends_are_let_go_as_they_come() -> None:
             (ack,) = await application.send()
             ack.set_result(offset)
             assert application.output.sends < SETTLED_AT
-        await application.output.wait_for_acks()
+        await application.settle()
         assert application.output.sends == 0
 
     run(test)
@@ -88,7 +90,7 @@ def test_those_on_their_way_are_kept_and_looked_at_no_more_often_than_they_doubl
         while application.output.sends > SETTLED_AT:
             (ack,) = await application.send()
             ack.set_result(0)
-        committing = asyncio.create_task(application.output.wait_for_acks())
+        committing = asyncio.create_task(application.settle())
         await asyncio.sleep(0)
         assert not committing.done(), "the first one is still on its way"
         first.set_result(0)
@@ -106,7 +108,7 @@ def test_a_commit_is_due_where_too_many_are_not_settled() -> None:
         assert application.output.is_full
         for ack in acks:
             ack.set_result(0)
-        await application.output.wait_for_acks()
+        await application.settle()
         assert not application.output.is_full
 
     run(test)
@@ -132,7 +134,7 @@ def test_what_became_of_them_is_the_same_for_the_commit(seed: int, monkeypatch: 
         for each in left:
             end(each, left[each])
         try:
-            await application.output.wait_for_acks()
+            await application.settle()
         except KafkaError as error:
             return error.code.name, application.told, application.output.dropped
         return "committed", application.told, application.output.dropped
@@ -165,6 +167,6 @@ def test_a_refusal_that_came_long_before_the_commit_fails_it() -> None:
                 ack.set_result(0)
         assert not application.told
         with pytest.raises(SerializationError, match="not accepted"):
-            await application.output.wait_for_acks()
+            await application.settle()
 
     run(test)

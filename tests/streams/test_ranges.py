@@ -22,7 +22,7 @@ from streams.state import KeyValueStore, MemoryBackend, StoreSpec, WindowStore, 
 from streams.state.rocks import RocksBackend
 from streams.state.segments import SegmentedBackend
 from streams.state.sorted_keys import CHUNK_KEYS, SortedKeys
-from streams.state.window import EXPIRED_WINDOWS_MAX
+from streams.state.timed import EXPIRED_WINDOWS_MAX
 from streams.state.window_key import window_key
 from tests.support.depth import deep
 
@@ -130,7 +130,7 @@ def test_a_listener_may_scan_the_store_it_hears_of() -> None:
     """It is told of the first key: the second was in no place a scan looks at."""
     store = key_value_store(MemoryBackend())
     seen: list[Any] = []
-    store.listener = lambda key, value, timestamp: seen.append(list(store.all()))
+    store.listener = lambda *change: seen.append(list(store.all()))
     store.put("a", 1)
     store.put("b", 2)
     store.drain()

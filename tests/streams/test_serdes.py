@@ -20,6 +20,7 @@ from streams.serdes import (
     Long,
     MessagePack,
     Serde,
+    SessionWindowed,
     String,
     TimeWindowed,
     Uuid,
@@ -48,6 +49,12 @@ class Point(msgspec.Struct):
         (Json(Point), Point(1, 2), b'{"x":1,"y":2}'),
         (MessagePack(Point), Point(1, 2), b"\x82\xa1x\x01\xa1y\x02"),
         (TimeWindowed(String(), 10), Windowed("k", Window(20, 30)), b"k" + struct.pack(">q", 20)),
+        (
+            TimeWindowed(String(), 2**63 - 1),
+            Windowed("k", Window(20, 2**63 - 1)),
+            b"k" + struct.pack(">q", 20),
+        ),
+        (SessionWindowed(String()), Windowed("k", Window(20, 35)), b"k" + struct.pack(">qq", 35, 20)),
     ],
 )
 def test_bytes(serde: Serde[Any], value: Any, data: bytes) -> None:
@@ -67,6 +74,7 @@ def test_bytes(serde: Serde[Any], value: Any, data: bytes) -> None:
         (Json(), b"{"),
         (Json(Point), b'{"x":"one"}'),
         (TimeWindowed(String(), 10), b"short"),
+        (SessionWindowed(String()), b"twelve bytes"),
     ],
 )
 def test_bytes_that_are_none_raise_value_error(serde: Serde[Any], data: bytes) -> None:

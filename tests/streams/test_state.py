@@ -112,14 +112,57 @@ def test_values_of_another_serde_are_the_stores_not_the_records_fault(backend: B
 def test_a_commit_takes_the_last_value_of_each_key_once(backend: Backend) -> None:
     store = key_value_store(backend)
     heard: list[Any] = []
-    store.listener = lambda key, value, timestamp: heard.append((key, value, timestamp))
+    store.listener = lambda *change: heard.append(change)
     for number in range(5):
         store.put("a", number, number)
     assert store.needs_drain
     assert commit(store, 1) == {b"a": ((4).to_bytes(8, "big"), 4)}
-    assert heard == [(b"a", 4, 4)]
+    assert heard == [(b"a", 4, None, 4, ())]
     assert not store.needs_drain
     assert commit(store, 1) == {}
+
+
+def test_a_listener_hears_what_a_key_had_at_the_last_commit(backend: Backend) -> None:
+    store = key_value_store(backend)
+    heard: list[Any] = []
+    store.listener, store.tells_old_values = lambda *change: heard.append(change), True
+    store.put("a", 1, 1)
+    store.put("a", 2, 2)
+    store.drain()
+    store.put("a", 3, 3)
+    store.drain()  # before the one before is written
+    store.written(1)
+    store.put("a", None, 4)
+    commit(store, 2)
+    assert [(new, old) for _, new, old, _, _ in heard] == [(2, None), (3, 2), (None, 3)]
+
+
+def test_the_last_change_decides_order_and_headers(backend: Backend) -> None:
+    store = key_value_store(backend)
+    heard: list[Any] = []
+    store.listener = lambda *change: heard.append(change)
+    for key, headers in [("a", ()), ("b", (("h", b"1"),)), ("a", (("h", b"2"),))]:
+        store.update(key.encode(), 1, 0, headers)
+        assert [each for each, _ in store.all()] == sorted({key, *(each for each, _ in store.all())})
+    assert list(commit(store, 1)) == [b"b", b"a"]
+    assert [(key, headers) for key, _, _, _, headers in heard] == [
+        (b"b", (("h", b"1"),)),
+        (b"a", (("h", b"2"),)),
+    ]
+
+
+def test_a_table_does_not_tell_that_what_never_was_is_gone(backend: Backend) -> None:
+    store = key_value_store(backend)
+    heard: list[Any] = []
+    store.listener, store.is_table = lambda *change: heard.append(change), True
+    store.put("a", 1)
+    store.put("a", None)
+    assert commit(store, 1) == {}
+    store.put("a", 1)
+    commit(store, 2)
+    store.put("a", None, 5)
+    assert commit(store, 3) == {b"a": (None, 5)}
+    assert [new for _, new, _, _, _ in heard] == [1, None]
 
 
 def test_what_is_drained_and_not_written_can_still_be_read(backend: Backend) -> None:
@@ -148,7 +191,7 @@ def test_repairs_are_written_to_the_changelog_again_before_anything_else(backend
         b"b": ((2).to_bytes(8, "big"), 9),
     }
     assert list(pending)[-1] == b"b"
-    assert heard == [(b"b", 2, 9)], "nobody downstream hears of repairs"
+    assert heard == [(b"b", 2, None, 9, ())], "nobody downstream hears of repairs"
 
 
 def test_cache_bytes_grow_with_entries_and_go_with_a_shrink(backend: Backend) -> None:

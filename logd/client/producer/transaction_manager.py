@@ -8,7 +8,7 @@ does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from logd.client.cluster.metadata import OffsetAndMetadata
@@ -30,6 +30,8 @@ from logd.errors import (
 from logd.topic_partition import TopicPartition
 
 Offsets = Mapping[TopicPartition, int | OffsetAndMetadata]
+OffsetsLater = Callable[[], Offsets]
+"""Offsets that depend on where the transaction's records have landed: called when all are acknowledged."""
 
 
 class TransactionManager:
@@ -144,7 +146,9 @@ class TransactionManager:
 
     # --- ending ---
 
-    def begin_commit(self, transaction: Transaction, offsets: Offsets, group: GroupMetadata | str) -> None:
+    def begin_commit(
+        self, transaction: Transaction, offsets: Offsets | OffsetsLater, group: GroupMetadata | str
+    ) -> None:
         """The open transaction takes no more records, and is committed; its outcome tells."""
         delivered = self._batches.cut()
         self.open, self.closing = None, transaction
@@ -159,15 +163,18 @@ class TransactionManager:
         self,
         transaction: Transaction,
         delivered: set[asyncio.Future[int | None]],
-        offsets: Offsets,
+        offsets: Offsets | OffsetsLater,
         group: GroupMetadata | str,
     ) -> None:
         try:
-            await self.send_offsets(transaction, offsets, group)
+            if not callable(offsets):
+                await self.send_offsets(transaction, offsets, group)
             if delivered:
                 await asyncio.wait(delivered)
             if not self._may_go_on(transaction):
                 self.check()
+            if callable(offsets):
+                await self.send_offsets(transaction, offsets(), group)
             await self._end(transaction, commit=True)
         except asyncio.CancelledError:
             self._commit_failed(transaction, ConnectionClosed("the producer was closed before the answer"))

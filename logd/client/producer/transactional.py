@@ -26,7 +26,7 @@ from logd.client.producer.producer import IN_FLIGHT_MAX, BatchProducer, Compress
 from logd.client.producer.producer_metrics import TXN_ABORT, TXN_INIT, TXN_SEND_OFFSETS
 from logd.client.producer.transaction import Transaction
 from logd.client.producer.transaction_coordinator import TransactionCoordinator
-from logd.client.producer.transaction_manager import Offsets, TransactionManager
+from logd.client.producer.transaction_manager import Offsets, OffsetsLater, TransactionManager
 from logd.errors import (
     ConfigError,
     ConnectionClosed,
@@ -208,13 +208,16 @@ class TransactionalProducer:
         await asyncio.shield(await self.commit_soon(offsets, group))
 
     async def commit_soon(
-        self, offsets: Offsets | None = None, group: GroupMetadata | str = ""
+        self, offsets: Offsets | OffsetsLater | None = None, group: GroupMetadata | str = ""
     ) -> asyncio.Future[None]:
         """Begin to commit; the future is done when all of the transaction is. `begin` may be called at once.
 
-        `offsets`, `group`: as for `send_offsets`. Waits for the transaction before to be committed, and for
-        calls of `send` that wait for memory. Where the commit fails, the future and every call raise why, and
-        the next transaction, if it was begun, falls with it: `abort` ends both.
+        `offsets`, `group`: as for `send_offsets`; a function is called once all records of the transaction
+        are acknowledged, for offsets that depend on where those landed.
+
+        Waits for the transaction before to be committed, and for calls of `send` that wait for memory. Where
+        the commit fails, the future and every call raise why, and the next transaction, if it was begun,
+        falls with it: `abort` ends both.
         """
         transaction = self._filling()
         if offsets and not group:

@@ -143,6 +143,8 @@ def test_what_cannot_be_initialised(client: RawClient, transactional_id: str) ->
         assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
         return int(answer.error_code)
 
+    # A broker that has coordinated nothing yet has no __transaction_state.
+    assert RawProducer(client, transactional_id).init() == 0
     assert code(transactional_id="") == ErrorCode.INVALID_REQUEST
     assert code(transaction_timeout_ms=900_001) == ErrorCode.INVALID_TRANSACTION_TIMEOUT
     assert code(transaction_timeout_ms=0) == ErrorCode.INVALID_TRANSACTION_TIMEOUT

@@ -1,0 +1,93 @@
+"""A store's changes on their way to its changelog: built in batches, sent, and where they have to land."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from logd.records import NewRecord, build_batch, estimate_size
+from streams.errors import TaskLost
+from streams.runtime.producing import Producer
+from streams.runtime.running import RunningTask
+from streams.runtime.undo import with_previous
+from streams.runtime.worker import Worker
+from streams.state import Pending
+
+BATCH_OVERHEAD = 200
+"""Bytes kept free in a batch for its header."""
+
+BATCH_MAX = 1_000_000
+"""No batch of several records is larger, whatever max.request.size says: topics take so much by default."""
+
+Batch = tuple[int, bytes]
+"""Number of records, and the batch built of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentBatch:
+    """One batch on its way to a changelog, and the offset it gets if nobody else writes there."""
+
+    running: RunningTask
+    store: str
+    expected: int
+    count: int
+    ack: asyncio.Future[int | None]
+
+    async def check_landing(self) -> None:
+        """TaskLost if the batch was not appended at the log end that this task knows of."""
+        offset = await self.ack
+        # None: a retry found the batch in the log and its offset forgotten.
+        if offset is not None and offset != self.expected:
+            raise TaskLost(
+                f"task {self.running.task.id}: {self.running.changelogs[self.store]} has another member's "
+                f"records at offset {self.expected}"
+            )
+
+
+class ChangelogWriter:
+    """Writes to changelogs. ``undoable``: a commit of several batches says what its keys had before (see
+    `undo`), for want of a transaction that makes one of them.
+    """
+
+    def __init__(self, producer: Producer, worker: Worker, *, undoable: bool) -> None:
+        self._producer = producer
+        self._worker = worker
+        self._undoable = undoable
+
+    async def send(self, running: RunningTask, store: str, pending: Pending) -> list[SentBatch]:
+        """Send one store's changes, in one batch if they fit."""
+        topic, partition = running.changelogs[store]
+        sent: list[SentBatch] = []
+        for count, batch in await self._worker.run(self._build, running, store, pending):
+            ack = await self._producer.send_batch(topic, partition, batch)
+            sent.append(SentBatch(running, store, running.ends[store], count, ack))
+            running.ends[store] += count
+        return sent
+
+    def _build(self, running: RunningTask, store: str, pending: Pending) -> list[Batch]:
+        records: list[NewRecord] = [(timestamp, key, raw, ()) for key, (raw, timestamp) in pending.items()]
+        room = min(self._producer.max_request_size, BATCH_MAX) - BATCH_OVERHEAD
+        if self._undoable and sum(map(estimate_size, records)) > room:
+            cut, get = running.cuts[store], running.task.stores[store].backend.get
+            records = [
+                (timestamp, key, raw, with_previous(cut, get(key)))
+                for key, (raw, timestamp) in pending.items()
+            ]
+        codec = self._producer.codec
+        return [(len(batch), build_batch(batch, codec=codec)) for batch in _in_batches(records, room)]
+
+
+def _in_batches(records: list[NewRecord], room: int) -> Iterator[list[NewRecord]]:
+    """Batches of at most ``room`` bytes; a record that is larger stands alone, for the producer to refuse."""
+    batch: list[NewRecord] = []
+    size = 0
+    for record in records:
+        cost = estimate_size(record)
+        if batch and size + cost > room:
+            yield batch
+            batch, size = [], 0
+        batch.append(record)
+        size += cost
+    if batch:
+        yield batch

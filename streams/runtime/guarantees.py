@@ -1,0 +1,162 @@
+"""``processing.guarantee``: when a commit has happened, at least once or exactly once.
+
+At least once, the commit is the group's OffsetCommit, which one append makes true or not; it follows when
+output and changelogs are acknowledged. Exactly once, it is the end of the transaction that holds output,
+changelogs and positions (KIP-447).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from logd.client import BatchProducer, GroupMember, OffsetAndMetadata, TopicPartition
+from logd.errors import AbortableTransactionError, ErrorCode
+from streams.runtime.changes import SentBatch
+from streams.runtime.output import Output, SentRecords
+from streams.runtime.positions import commit_offsets
+from streams.runtime.running import RunningTask
+from streams.runtime.task import Flush
+from streams.runtime.transactions import Transactions
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one commit holds: where tasks stood, and what was sent.
+
+    `epochs`: of inputs, the leader epoch of the record before the position, so that truncation is noticed
+    (KIP-320).
+    """
+
+    flushes: Sequence[tuple[RunningTask, Flush]]
+    changes: Sequence[SentBatch]
+    output: Sequence[SentRecords]
+    epochs: Mapping[TopicPartition, int]
+
+    def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What to commit to the group; `RunningTask.ends` must lie behind the changes."""
+        offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+        for running, flush in self.flushes:
+            offsets.update(commit_offsets(flush.positions, running.ends, flush.times, running.changelogs))
+        return {tp: each._replace(leader_epoch=self.epochs.get(tp, -1)) for tp, each in offsets.items()}
+
+
+class Guarantee(Protocol):
+    """How a commit that was sent comes to its end."""
+
+    @property
+    def has_open(self) -> bool:
+        """Whether there is a transaction to be committed, whatever tasks have done."""
+        ...
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether that has to be soon."""
+        ...
+
+    async def commit(self, commit: Commit) -> asyncio.Future[None]:
+        """Go on with the commit in the background; the future is done when it has happened."""
+        ...
+
+    async def abandon(self) -> None:
+        """The commit under way is nobody's any more: return when it is known not to happen later."""
+        ...
+
+    async def recover(self) -> None:
+        """Leave nothing open of what was abandoned; tasks are opened next."""
+        ...
+
+
+class AtLeastOnce:
+    """Output may be written twice; state counts once (see `commit`)."""
+
+    has_open = is_overdue = False
+
+    def __init__(self, producer: BatchProducer, member: GroupMember, output: Output) -> None:
+        self._producer = producer
+        self._member = member
+        self._output = output
+        self._committing: asyncio.Task[None] | None = None
+        self._sends_offsets = False
+
+    async def commit(self, commit: Commit) -> asyncio.Future[None]:
+        """Acknowledgements, then OffsetCommit."""
+        self._committing = asyncio.create_task(self._commit(commit), name="streams-commit")
+        return self._committing
+
+    async def _commit(self, commit: Commit) -> None:
+        await self._producer.flush()
+        await asyncio.gather(*(each.ack for each in commit.changes), return_exceptions=True)
+        await self._output.settle(commit.output)
+        for each in commit.changes:
+            await each.check_landing()
+        if offsets := commit.offsets():
+            self._sends_offsets = True
+            try:
+                await self._member.commit(offsets)
+            finally:
+                self._sends_offsets = False
+
+    async def abandon(self) -> None:
+        """Once OffsetCommit is on its way it is waited for: restored tasks must not be older than it."""
+        committing, self._committing = self._committing, None
+        if committing is not None:
+            if not self._sends_offsets:
+                committing.cancel()
+            await asyncio.wait([committing])
+            if not committing.cancelled():
+                committing.exception()  # it was told already, or its end does not matter any more
+
+    async def recover(self) -> None:
+        """There is nothing open."""
+
+
+class ExactlyOnce:
+    """One transaction for all of a commit; the group's coordinator fences it by the member's generation."""
+
+    def __init__(self, transactions: Transactions, member: GroupMember) -> None:
+        self._transactions = transactions
+        self._member = member
+
+    @property
+    def has_open(self) -> bool:
+        """Whether a transaction is open: what a schedule sent is in one, too."""
+        return self._transactions.is_open
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether it has been open for long."""
+        return self._transactions.is_overdue
+
+    async def commit(self, commit: Commit) -> asyncio.Future[None]:
+        """Acknowledgements, TxnOffsetCommit, EndTxn."""
+
+        def offsets() -> dict[TopicPartition, OffsetAndMetadata]:
+            _note_landings(commit.changes)
+            return commit.offsets()
+
+        return await self._transactions.commit_soon(offsets, self._member.group_metadata())
+
+    async def abandon(self) -> None:
+        """What becomes of it is known once the next transaction can begin, so to `recover`."""
+        self._transactions.abandon()
+
+    async def recover(self) -> None:
+        """Abort what is open, or begin with a new producer."""
+        await self._transactions.recover()
+
+
+def _note_landings(changes: Sequence[SentBatch]) -> None:
+    """Where the changes ended in their changelogs. Nobody can tell before: the markers of transactions take
+    offsets, and so does what an instance has written that has lost the task and cannot commit.
+    """
+    for each in changes:
+        offset = each.ack.result()
+        if offset is None:  # a retry found the batch in the log and its offset forgotten
+            tp = each.running.changelogs[each.store]
+            raise AbortableTransactionError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"where a batch is in {tp} is not known"
+            )
+        each.running.ends[each.store] = offset + each.count

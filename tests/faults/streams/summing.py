@@ -1,0 +1,79 @@
+"""The topology that instances run here: a stream, state before and behind a repartition topic, and what each
+of them has to give. Loaded by ``millstream streams run tests.faults.streams.summing:topology``.
+
+Every number comes once in the input. What is sent on, or counted, twice or never shows in
+
+    copied     the input again, partition by partition
+    keys       the sum per key
+    counted    per group, behind the repartition topic, every count from 1 on, since it is not cached
+    sums       the sum per group, cached
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import defaultdict
+from collections.abc import Iterable
+
+from logd.client import Admin, Client, NewTopic
+from streams import Materialized, StreamsBuilder, Topology
+
+PREFIX = os.environ.get("SUMMING_PREFIX", "summing")
+KILL_AT = "SUMMING_KILL_AT"
+"""Environment: ``POINT:N`` of `kill_points`, at whose N-th time the process kills itself."""
+NUMBERS, COPIED, KEYS, COUNTED, SUMS = "numbers", "copied", "keys", "counted", "sums"
+KEY_COUNT = 60
+GROUP_COUNT = 40
+
+Row = tuple[str, int]
+
+
+def topology(prefix: str = PREFIX) -> Topology:
+    """The topology of an application named ``<prefix>-app``."""
+    if at := os.environ.get(KILL_AT):
+        from tests.faults.streams.kill_points import kill_at
+
+        point, _, number = at.partition(":")
+        kill_at(point, int(number), lambda: os.kill(os.getpid(), signal.SIGKILL))
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    numbers = builder.stream(f"{prefix}-{NUMBERS}")
+    numbers.to(f"{prefix}-{COPIED}")
+    numbers.group_by_key().reduce(_add, store="keys").to_stream().to(f"{prefix}-{KEYS}")
+    groups = numbers.group_by(lambda key, number: group_of(number), name="groups")
+    counts = groups.count(store=Materialized(name="counts", caching=False))
+    counts.to_stream().to(f"{prefix}-{COUNTED}")
+    groups.reduce(_add, store="sums").to_stream().to(f"{prefix}-{SUMS}")
+    return builder.build()
+
+
+def _add(sum: int, number: int) -> int:
+    return sum + number
+
+
+def group_of(number: int) -> str:
+    """The group of a number."""
+    return f"group-{number % GROUP_COUNT}"
+
+
+def row(number: int) -> Row:
+    """A record of the input; keys are spread as numbers squared."""
+    return f"key-{number * number % KEY_COUNT}", number
+
+
+def sums(rows: Iterable[Row]) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+    """Computed directly: the sum per key, the count per group and the sum per group."""
+    keys: defaultdict[str, int] = defaultdict(int)
+    counts: defaultdict[str, int] = defaultdict(int)
+    groups: defaultdict[str, int] = defaultdict(int)
+    for key, number in rows:
+        keys[key] += number
+        counts[group_of(number)] += 1
+        groups[group_of(number)] += number
+    return dict(keys), dict(counts), dict(groups)
+
+
+async def prepare(client: Client, prefix: str, partitions: int) -> None:
+    """Create the topics."""
+    topics = [f"{prefix}-{each}" for each in (NUMBERS, COPIED, KEYS, COUNTED, SUMS)]
+    await Admin(client).create_topics([NewTopic(topic, partitions, 1) for topic in topics])

@@ -1,0 +1,498 @@
+"""The pipeline of commits, a step at a time: a producer that does what it is told takes the broker's place.
+
+Wherever the process ends, the stores' backends have what is committed, or less, and never more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from logd.client import GroupMetadata, OffsetAndMetadata, TopicPartition
+from logd.errors import (
+    AbortableTransactionError,
+    ErrorCode,
+    KafkaError,
+    ProducerFenced,
+    RebalanceNeeded,
+    TransactionError,
+    TransactionRebalanced,
+)
+from logd.records import Codec, read_header
+from streams import StreamsBuilder
+from streams.errors import TaskLost
+from streams.runtime.changes import ChangelogWriter
+from streams.runtime.commit import Committer
+from streams.runtime.guarantees import AtLeastOnce, ExactlyOnce
+from streams.runtime.output import Output
+from streams.runtime.positions import read_cut
+from streams.runtime.running import RunningTask
+from streams.runtime.task import Task, TaskId
+from streams.runtime.transactions import Transactions
+from streams.runtime.worker import Worker
+from streams.state import open_store
+
+IN, CHANGELOG = TopicPartition("in", 0), TopicPartition("counts-changelog", 0)
+WHO = GroupMetadata(group_id="app", generation=3, member_id="me")
+ABORTABLE = AbortableTransactionError(ErrorCode.TRANSACTION_ABORTABLE, "scripted")
+FENCED = ProducerFenced(ErrorCode.PRODUCER_FENCED, "scripted")
+REBALANCED = TransactionRebalanced(ErrorCode.ILLEGAL_GENERATION, "scripted")
+
+
+class Broker:
+    """One changelog's log, in which each transaction's marker takes an offset; and what is committed."""
+
+    def __init__(self) -> None:
+        self.end = 0
+        self.committed: dict[TopicPartition, OffsetAndMetadata] = {}
+        self.transactions_committed = 0
+
+    def append(self, count: int) -> int:
+        first, self.end = self.end, self.end + count
+        return first
+
+
+class Producer:
+    """A `TransactionalProducer` and a `BatchProducer` whose acknowledgements come when told."""
+
+    codec, max_request_size, transactional_id = Codec.NONE, 1_000_000, "app-1"
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.told: list[str] = []
+        self.failure: TransactionError | None = None
+        self.sent: list[tuple[int, asyncio.Future[int | None]]] = []
+        self.closing: tuple[Any, asyncio.Future[None]] | None = None
+        self._offsets: Any = None
+
+    def partition_for(self, topic: str, key: bytes | None, count: int) -> int:
+        return 0
+
+    async def start(self) -> None:
+        self.told.append("start")
+
+    async def close(self, *, timeout_ms: int = 0) -> None:
+        self.told.append("close")
+
+    def begin(self) -> None:
+        self._check()
+        self.told.append("begin")
+
+    async def send(self, topic: str, partition: int, records: list[Any]) -> asyncio.Future[int | None]:
+        return self._take("send", 0)
+
+    async def send_batch(self, topic: str, partition: int, batch: bytes) -> asyncio.Future[int | None]:
+        return self._take("send_batch", read_header(memoryview(batch)).count)
+
+    def _take(self, what: str, count: int) -> asyncio.Future[int | None]:
+        self._check()
+        self.told.append(what)
+        ack: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        self.sent.append((count, ack))
+        return ack
+
+    async def flush(self) -> None:
+        await asyncio.wait([ack for _, ack in self.sent])
+
+    async def commit_soon(self, offsets: Any, group: GroupMetadata) -> asyncio.Future[None]:
+        assert group == WHO and self.closing is None
+        self._check()
+        self.told.append("commit_soon")
+        self.closing = offsets, asyncio.get_running_loop().create_future()
+        return self.closing[1]
+
+    async def abort(self) -> None:
+        if isinstance(self.failure, ProducerFenced):
+            raise self.failure
+        self.told.append("abort")
+        self.failure = None
+
+    def _check(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    # -- what the broker does, told by the test
+
+    def acknowledge(self, count: int | None = None) -> None:
+        for records, ack in self.sent[:count]:
+            ack.set_result(self.broker.append(records))
+        del self.sent[:count]
+
+    def take_offsets(self) -> None:
+        assert self.closing is not None
+        self._offsets = self.closing[0]()
+
+    def end_transaction(self) -> None:
+        assert self.closing is not None
+        self.broker.committed.update(self._offsets)
+        self.broker.append(1)  # the marker
+        self.broker.transactions_committed += 1
+        self.closing[1].set_result(None)
+        self.closing = None
+
+    def fail(self, error: TransactionError) -> None:
+        self.failure = error
+        if self.closing is not None:
+            self.closing[1].set_exception(error)
+            self.closing = None
+
+
+class Application:
+    """A task that counts, its commits, and the producer they go through."""
+
+    def __init__(self, *, exactly_once: bool = True) -> None:
+        self.broker = Broker()
+        self.producers: list[Producer] = []
+        self.now = 0
+        self.member = SimpleNamespace(
+            confirm=self._nothing, group_metadata=lambda: WHO, commit=self._commit_offsets
+        )
+        self.offset_commits: list[asyncio.Future[None]] = []
+        builder = StreamsBuilder(key_serde=str, value_serde=int)
+        records = builder.stream("in")
+        records.to("out")
+        records.group_by_key().count(store="counts")
+        topology = builder.build()
+        self.store: Any = open_store(topology.stores["counts"], None)
+        subtopology = topology.subtopologies[0]
+        self.task = Task(TaskId(0, 0), subtopology, {"counts": self.store}, clock=lambda: self.now)
+        self.task.add_input(IN, subtopology.sources[0], position=0)
+        self.running = RunningTask(self.task, {"counts": CHANGELOG}, {"counts": 0}, {"counts": 0})
+        self.worker, self._fed = Worker(), 0
+        self.transactions = Transactions(
+            self._make,  # type: ignore[arg-type]
+            clock=lambda: self.now,
+            timeout_ms=10_000,
+            codec=Codec.NONE,
+            max_request_size=1_000_000,
+        )
+        producer: Any = self.transactions if exactly_once else self.producers[0]
+        names: Any = SimpleNamespace(topic=lambda topic: topic)
+        member: Any = self.member
+        self.output = Output(producer, names, {"out": 1}, lambda _: "fail")
+        guarantee = (
+            ExactlyOnce(self.transactions, member)
+            if exactly_once
+            else AtLeastOnce(producer, member, self.output)
+        )
+        writer = ChangelogWriter(producer, self.worker, undoable=not exactly_once)
+        self.committer = Committer(guarantee, writer, member, self.output, self.worker)
+
+    def _make(self) -> Producer:
+        self.producers.append(Producer(self.broker))
+        return self.producers[-1]
+
+    async def _nothing(self) -> None:
+        pass
+
+    async def _commit_offsets(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        self.offset_commits.append(asyncio.get_running_loop().create_future())
+        await self.offset_commits[-1]
+        self.broker.committed.update(offsets)
+
+    @property
+    def producer(self) -> Producer:
+        return self.producers[-1]
+
+    async def process(self, *keys: str) -> None:
+        """A turn of the loop with these records."""
+        records: list[Any] = [(self._fed + n, 7, key.encode(), bytes(8), ()) for n, key in enumerate(keys)]
+        self._fed += len(keys)
+        self.task.add(IN, records, self._fed, self._fed)
+        assert self.task.process() == len(keys)
+        await self.output.send(self.running)
+
+    async def begin(self) -> None:
+        await self.committer.begin([self.running], lambda tp, offset: 5)
+
+    def counts(self) -> dict[str, int]:
+        """As the operators see them."""
+        found: dict[str, int] = dict(self.store.all())
+        assert found == {key: self.store.get(key) for key in found}
+        return found
+
+    def on_disk(self) -> tuple[dict[str, int], int | None]:
+        """What a restart would find: the counts, and the changelog's offset."""
+        backend = self.store.backend
+        return {
+            key.decode(): int.from_bytes(value[8:], "big") for key, value in backend.scan()
+        }, backend.checkpoint
+
+    def committed(self) -> tuple[int, int | None]:
+        """Where a restart would go on: the input's position, and the changelog's offset of the note."""
+        cut = read_cut(self.broker.committed, [IN])
+        return cut.positions.get(IN, 0), (cut.changelogs or {}).get("counts")
+
+
+def run(test: Callable[[Application], Awaitable[None]], **settings: bool) -> None:
+    async def whole() -> None:
+        application = Application(**settings)
+        try:
+            await test(application)
+        finally:
+            application.worker.close()
+
+    asyncio.run(whole())
+
+
+def test_records_go_on_being_processed_while_a_commit_is_under_way() -> None:
+    """The commit's changes stay readable, and apart from those of the next one, at each of its steps."""
+
+    async def test(app: Application) -> None:
+        await app.process("a", "a", "b")
+        await app.begin()
+        await app.process("a", "c")
+        assert app.counts() == {"a": 3, "b": 1, "c": 1}
+        assert app.on_disk() == ({}, None)
+        app.producer.acknowledge()
+        app.producer.take_offsets()
+        await app.process("b")
+        assert (app.on_disk(), app.committed()) == (({}, None), (0, None)), "it may still fail"
+        app.producer.end_transaction()
+        assert app.committed() == (3, 2)
+        assert app.on_disk() == ({}, None), "a kill here restores the tail"
+        assert await app.committer.finish() == [app.running]
+        assert app.on_disk() == ({"a": 2, "b": 1}, 2)
+        assert app.counts() == {"a": 3, "b": 2, "c": 1}
+        assert app.running.needs_commit and app.transactions.is_open
+
+        await app.begin()
+        app.producer.acknowledge()
+        app.producer.take_offsets()
+        app.producer.end_transaction()
+        await app.committer.finish()
+        assert app.on_disk() == ({"a": 3, "b": 2, "c": 1}, 6), "the marker at 2 takes an offset"
+        assert app.committed() == (6, 6)
+        assert not app.running.needs_commit and not app.transactions.is_open
+        assert app.broker.transactions_committed == 2
+
+    run(test)
+
+
+STEPS: list[Callable[[Producer], None]] = [
+    lambda producer: None,
+    lambda producer: producer.acknowledge(1),
+    lambda producer: producer.acknowledge(),
+    Producer.take_offsets,
+    Producer.end_transaction,
+]
+"""What a broker does in the course of a commit."""
+
+
+@pytest.mark.parametrize("steps", range(len(STEPS) + 1))
+@pytest.mark.parametrize("next_begun", [False, True])
+def test_state_on_disk_is_never_ahead_wherever_the_process_ends(steps: int, next_begun: bool) -> None:
+    async def test(app: Application) -> None:
+        await app.process("a", "b")
+        await app.begin()
+        for step in STEPS:
+            step(app.producer)
+        await app.committer.finish()
+        before = app.on_disk()
+        await app.process("a", "c")
+        await app.begin()
+        if next_begun:
+            await app.process("a", "d")
+        for step in STEPS[:steps]:
+            step(app.producer)
+            assert app.on_disk() == before
+        position, offset = app.committed()
+        found, checkpoint = app.on_disk()
+        assert checkpoint is not None and offset is not None and checkpoint <= offset
+        assert (position, offset) == ((4, 5) if steps == len(STEPS) else (2, 2))
+        if steps == len(STEPS):
+            await app.committer.finish()
+            assert app.on_disk() == ({"a": 2, "b": 1, "c": 1}, 5)
+        assert found == {"a": 1, "b": 1}
+
+    run(test)
+
+
+@pytest.mark.parametrize("error", [ABORTABLE, REBALANCED, FENCED], ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("steps", range(len(STEPS)))
+def test_what_was_begun_behind_a_failure_falls_with_it(error: TransactionError, steps: int) -> None:
+    async def test(app: Application) -> None:
+        await app.process("a")
+        await app.begin()
+        for step in STEPS[:steps]:
+            step(app.producer)
+        await app.process("b")
+        assert app.transactions.is_open
+        app.producer.fail(error)
+        with pytest.raises(type(error)):
+            await app.committer.finish()
+        with pytest.raises(type(error)):
+            await app.process("c")
+        await app.committer.abandon()
+        assert not app.transactions.is_open, "nobody commits it"
+        with pytest.raises(AssertionError):
+            await app.transactions.send("out", 0, [])
+        assert (app.on_disk(), app.committed()) == (({}, None), (0, None))
+        failed = app.producer
+        await app.committer.recover()
+        if error is FENCED:
+            assert failed.told[-1] == "close" and app.producer.told == ["start"]
+        else:
+            assert failed is app.producer and failed.told[-1] == "abort"
+        await app.transactions.send("out", 0, [])
+        assert app.producer.told[-2:] == ["begin", "send"]
+
+    run(test)
+
+
+def test_what_is_committed_when_the_next_falls_stays_so() -> None:
+    """A user's function raises while a commit is under way: that one is over before tasks are opened."""
+
+    async def test(app: Application) -> None:
+        await app.process("a")
+        await app.begin()
+        await app.committer.abandon()
+        recovering = asyncio.create_task(app.committer.recover())
+        await asyncio.sleep(0)
+        assert not recovering.done()
+        for step in STEPS:
+            step(app.producer)
+        await recovering
+        assert app.committed() == (1, 1)
+        assert "abort" not in app.producer.told, "nothing was open behind it"
+
+    run(test)
+
+
+def test_one_commit_at_a_time() -> None:
+    async def test(app: Application) -> None:
+        await app.process("a")
+        await app.begin()
+        with pytest.raises(AssertionError, match="one commit"):
+            await app.begin()
+        assert app.committer.under_way == 1
+
+    run(test)
+
+
+def test_a_transaction_that_is_open_for_long_is_overdue() -> None:
+    async def test(app: Application) -> None:
+        assert not app.committer.is_overdue
+        await app.transactions.send("out", 0, [])
+        app.now = 4999
+        assert not app.committer.is_overdue
+        app.now = 5000
+        assert app.committer.is_overdue
+        await app.begin()
+        assert not app.committer.is_overdue
+
+    run(test)
+
+
+def test_what_a_schedule_sends_is_to_be_committed_too() -> None:
+    async def test(app: Application) -> None:
+        assert not app.running.needs_commit
+        app.task._program.written.by_topic["out"].append((7, b"k", b"v", ()))
+        await app.output.send(app.running)
+        assert app.running.needs_commit
+        await app.begin()
+        assert not app.running.needs_commit
+
+    run(test)
+
+
+def test_caches_forget_what_is_written_while_the_next_commit_fills() -> None:
+    async def test(app: Application) -> None:
+        await app.process("a", "b", "c")
+        await app.begin()
+        await app.process("c", "d")
+        for step in STEPS:
+            step(app.producer)
+        await app.committer.finish()
+        before = app.task.cache_bytes
+        app.task.shrink()
+        assert 0 < app.task.cache_bytes < before
+        assert app.counts() == {"a": 1, "b": 1, "c": 2, "d": 1}
+
+    run(test)
+
+
+def test_at_least_once_is_pipelined_too() -> None:
+    async def test(app: Application) -> None:
+        await app.process("a")
+        await app.begin()
+        await app.process("a", "b")
+        await asyncio.sleep(0)
+        assert not app.offset_commits, "nothing is acknowledged"
+        app.producer.acknowledge()
+        await until(lambda: bool(app.offset_commits))
+        assert app.on_disk() == ({}, None)
+        app.offset_commits[0].set_result(None)
+        await app.committer.finish()
+        assert (app.on_disk(), app.committed()) == (({"a": 1}, 1), (1, 1))
+        assert app.counts() == {"a": 2, "b": 1}
+
+    run(test, exactly_once=False)
+
+
+def test_at_least_once_a_strangers_records_are_noticed() -> None:
+    async def test(app: Application) -> None:
+        await app.process("a")
+        app.broker.append(1)
+        await app.begin()
+        await asyncio.sleep(0)
+        app.producer.acknowledge()
+        with pytest.raises(TaskLost, match="counts-changelog"):
+            await app.committer.finish()
+        assert not app.offset_commits
+        await app.committer.abandon()
+
+    run(test, exactly_once=False)
+
+
+def test_at_least_once_offsets_do_not_move_behind_a_restores_back() -> None:
+    """A commit that is given up sends no offsets any more, and is waited for where it has sent them."""
+
+    async def test(app: Application) -> None:
+        await app.process("a")
+        await app.begin()
+        await asyncio.sleep(0)
+        await app.committer.abandon()
+        app.producer.acknowledge()
+        await asyncio.sleep(0)
+        assert not app.offset_commits
+
+        await app.begin()
+        await asyncio.sleep(0)
+        app.producer.acknowledge()
+        await until(lambda: bool(app.offset_commits))
+        abandoning = asyncio.create_task(app.committer.abandon())
+        await asyncio.sleep(0)
+        assert not abandoning.done()
+        app.offset_commits[0].set_exception(RebalanceNeeded(ErrorCode.ILLEGAL_GENERATION))
+        await abandoning
+        assert app.committed() == (0, None)
+
+    run(test, exactly_once=False)
+
+
+def test_a_record_that_is_refused_fails_the_commit() -> None:
+    async def test(app: Application) -> None:
+        await app.process("a")
+        await app.begin()
+        (_, ack), *_ = app.producer.sent
+        del app.producer.sent[0]
+        ack.set_exception(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        await asyncio.sleep(0)
+        app.producer.acknowledge()
+        with pytest.raises(KafkaError):
+            await app.committer.finish()
+        assert not app.offset_commits
+        await app.committer.abandon()
+
+    run(test, exactly_once=False)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - there is no event to wait for
+            await asyncio.sleep(0)

@@ -1,0 +1,193 @@
+"""Exactly once under kills: the process of ``millstream streams run`` is killed at each point of its commits;
+then sums are exact, and readers of committed records find nothing twice and nothing missing.
+
+`tests.faults.streams.random_kills` does it to three processes, for as long as you like.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logd.client import BatchProducer, Client
+from streams import KafkaStreams
+from tests.faults.streams import summing
+from tests.faults.streams.audit import audit, last, read
+from tests.faults.streams.instance import Instance
+from tests.faults.streams.kill_points import POINTS
+from tests.support import depth, java
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.logd_process import LogdProcess
+from tests.support.tracebacks import assert_no_tracebacks
+from tests.support.waiting import wait_for
+
+PARTITIONS = 3
+SECONDS = 60.0
+PLACE = {"group.instance.id": "one", "transaction.timeout.ms": 3000}
+"""What another process gets at once of a killed one, and the rest soon."""
+FIRST = ("changelog sent", "next transaction begun", "transaction ended")
+"""The points of which `make test` takes a sample."""
+NewName = Callable[[str], str]
+
+
+async def feed(bootstrap: str, prefix: str, numbers: range) -> None:
+    """Write these numbers; the topics are made if they begin at 0."""
+    topic = f"{prefix}-{summing.NUMBERS}"
+    async with Client(bootstrap) as client:
+        if numbers.start == 0:
+            await summing.prepare(client, prefix, PARTITIONS)
+        async with BatchProducer(client) as producer:
+            partitions: dict[int, list[Any]] = {}
+            for number in numbers:
+                key = summing.row(number)[0].encode()
+                record = (number, key, number.to_bytes(8, "big"), ())
+                partitions.setdefault(producer.partition_for(topic, key, PARTITIONS), []).append(record)
+            for partition, records in partitions.items():
+                await producer.send(topic, partition, records)
+
+
+def application(bootstrap: str, prefix: str, state_dir: Path, **settings: Any) -> KafkaStreams:
+    return KafkaStreams(
+        summing.topology(prefix),
+        application_id=f"{prefix}-app",
+        bootstrap_servers=bootstrap,
+        state_dir=str(state_dir),
+        **{
+            "processing_guarantee": "exactly_once_v2",
+            "poll_ms": 20,
+            "session_timeout_ms": 3000,
+            "group_instance_id": "one",
+            **settings,
+        },
+    )
+
+
+async def run_to_the_end(bootstrap: str, prefix: str, state_dir: Path, **settings: Any) -> None:
+    """All there is in the inputs is processed; stores and outputs are exact."""
+    async with application(bootstrap, prefix, state_dir, **settings) as app:
+        async with asyncio.timeout(SECONDS):
+            await app.wait_until_caught_up()
+        found = [
+            {key: value for store in app.stores(name) for key, value in store.all()}  # type: ignore[attr-defined]
+            for name in ("keys", "counts", "sums")
+        ]
+    async with Client(bootstrap) as client:
+        numbers = await read(client, f"{prefix}-{summing.NUMBERS}", PARTITIONS)
+        assert found == list(summing.sums(row for each in numbers for row in each))
+        await audit(client, prefix, PARTITIONS)
+
+
+@contextmanager
+def started(*arguments: Any, **keywords: Any) -> Iterator[Instance]:
+    instance = Instance(*arguments, **keywords)
+    try:
+        yield instance
+    finally:
+        instance.kill()
+
+
+def killed_at(bootstrap: str, prefix: str, folder: Path, point: str) -> None:
+    """The process kills itself in its third commit or so, with work before and behind."""
+    asyncio.run(feed(bootstrap, prefix, range(900)))
+    settings = {"commit.interval.ms": 10, "buffered.records.per.partition": 50, "poll.ms": 2, **PLACE}
+    number = 30 if POINTS[point][1] in ("send", "process") else 4
+    environment = {summing.KILL_AT: f"{point}:{number}"}
+    with started(bootstrap, folder, prefix=prefix, settings=settings, environment=environment) as killed:
+        wait_for(lambda: killed.told["RUNNING"] > 0 or not killed.is_alive, SECONDS)
+        fed = 900
+        while killed.is_alive:
+            asyncio.run(feed(bootstrap, prefix, range(fed, fed + 100)))
+            fed += 100
+            assert fed < 100_000, f"{point} is never reached: {killed.log}"
+        assert killed.wait() == -signal.SIGKILL
+    assert_no_tracebacks(killed.log)
+    asyncio.run(feed(bootstrap, prefix, range(fed, fed + 100)))
+
+
+@depth.sample(2)
+@pytest.mark.parametrize("fresh_state", [False, True], ids=["state kept", "state gone"])
+@pytest.mark.parametrize("point", sorted(POINTS, key=lambda point: point not in FIRST))
+def test_killed_at_a_point_of_a_commit(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, point: str, fresh_state: bool
+) -> None:
+    prefix = new_name("killed-at")
+    killed_at(logd.bootstrap, prefix, tmp_path / "killed", point)
+    if fresh_state:
+        shutil.rmtree(tmp_path / "killed")
+    asyncio.run(run_to_the_end(logd.bootstrap, prefix, tmp_path / "killed"))
+    asyncio.run(run_to_the_end(logd.bootstrap, prefix, tmp_path / "elsewhere"))
+
+
+@java.needs_kafka
+def test_killed_at_points_of_a_commit_on_apache_kafka(tmp_path: Path) -> None:
+    with ApacheKafka(tmp_path / "kafka", {"group.min.session.timeout.ms": 500}) as kafka:
+        for number, point in enumerate(("changelog sent", "offsets sent", "transaction ended")):
+            prefix = f"killed-at-{number}"
+            killed_at(kafka.bootstrap, prefix, tmp_path / prefix, point)
+            asyncio.run(run_to_the_end(kafka.bootstrap, prefix, tmp_path / prefix))
+            asyncio.run(run_to_the_end(kafka.bootstrap, prefix, tmp_path / "elsewhere"))
+
+
+@depth.deep
+@pytest.mark.timeout(5 * SECONDS)
+def test_the_other_takes_over_from_a_killed_one(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+    """Its open transaction is in the way until it is aborted by its age; nothing of it is ever seen."""
+    prefix = new_name("killed")
+    asyncio.run(feed(logd.bootstrap, prefix, range(2000)))
+    settings = {"transaction.timeout.ms": 3000}
+    with (
+        started(logd.bootstrap, tmp_path / "first", prefix=prefix, settings=settings) as first,
+        started(logd.bootstrap, tmp_path / "second", prefix=prefix, settings=settings) as second,
+    ):
+        fed = 2000
+        while not (first.records_in and second.records_in and fed > 4000):
+            asyncio.run(feed(logd.bootstrap, prefix, range(fed, fed + 200)))
+            fed += 200
+        first.kill()
+        asyncio.run(feed(logd.bootstrap, prefix, range(fed, fed + 2000)))
+        wanted = summing.sums(map(summing.row, range(fed + 2000)))[2]
+
+        async def written() -> dict[str, int]:
+            async with Client(logd.bootstrap) as client:
+                return last(await read(client, f"{prefix}-{summing.SUMS}", PARTITIONS))
+
+        wait_for(lambda: asyncio.run(written()) == wanted, SECONDS)
+        second.send(signal.SIGTERM)
+        assert second.wait() == 0, second.log
+    asyncio.run(run_to_the_end(logd.bootstrap, prefix, tmp_path / "elsewhere"))
+
+
+@pytest.mark.parametrize(
+    "guarantees",
+    [
+        ("at_least_once", "exactly_once_v2", "at_least_once"),
+        pytest.param(("exactly_once_v2", "at_least_once", "exactly_once_v2"), marks=depth.deep),
+    ],
+    ids="-".join,
+)
+def test_the_guarantee_may_change_over_existing_state(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantees: tuple[str, ...]
+) -> None:
+    """With the state kept, and with all of it restored from changelogs with markers and without."""
+    prefix = new_name("switched")
+
+    async def run() -> None:
+        for number, guarantee in enumerate(guarantees):
+            await feed(logd.bootstrap, prefix, range(number * 500, number * 500 + 500))
+            for folder in ("kept", f"fresh-{number}"):
+                await run_to_the_end(
+                    logd.bootstrap,
+                    prefix,
+                    tmp_path / folder,
+                    processing_guarantee=guarantee,
+                    commit_interval_ms=20,
+                )
+
+    asyncio.run(run())
