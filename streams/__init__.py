@@ -47,6 +47,7 @@ from streams.handlers import DeadLetter, ErrorContext, ErrorResponse, log_and_co
 from streams.processors.custom import FixedKeyProcessor, FixedKeyRecord, Processor, ProcessorContext
 from streams.processors.join_windows import JoinWindows
 from streams.processors.record import Record, RecordContext
+from streams.processors.transform_values import ValueTransformer
 from streams.processors.windows import (
     EmitStrategy,
     SessionWindows,
@@ -103,6 +104,7 @@ __all__ = [
     "Topology",
     "TopologyError",
     "UnlimitedWindows",
+    "ValueTransformer",
     "Window",
     "Windowed",
     "log_and_continue",

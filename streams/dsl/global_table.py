@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from streams.dsl.arity import joiner_takes_key
 from streams.dsl.internal_builder import InternalStreamsBuilder
 from streams.dsl.options import Consumed, Materialized
 from streams.dsl.stream import Stream
 from streams.errors import TopologyError
 from streams.graph import SourceNode
-from streams.processors.joiner import takes_key, with_key
+from streams.processors.joiner import with_key
 from streams.processors.lookup_join import join_selected
 from streams.processors.stateless import pass_through
 from streams.processors.table import StoreView
@@ -74,7 +75,7 @@ class GlobalTable:
             )
         if stream.builder is not self.builder:
             raise TopologyError("a stream and a global table that are joined come of one StreamsBuilder")
-        joined = with_key(joiner, takes_key=takes_key(joiner))
+        joined = with_key(joiner, takes_key=joiner_takes_key(joiner))
         operator = join_selected(StoreView(self.store.name), key_selector, joined, left=left)
         # Kafka has one name for both kinds.
         return stream.then("KSTREAM-LEFTJOIN-", name, operator, takes_null_keys=left).with_new_values()

@@ -46,6 +46,7 @@ from streams.processors.custom import (
     run_processor,
 )
 from streams.processors.join_windows import JoinWindows
+from streams.processors.transform_values import ValueTransformer
 from streams.processors.windows import (
     EmitStrategy,
     SessionWindows,
@@ -648,6 +649,27 @@ class KTable(Generic[K, V]):
         """
         options = options_with(grouped, Grouped, key_serde=key_serde, value_serde=value_serde, name=name)
         return KGroupedTable(TableGrouping(self._table, selector, options))
+
+    def transform_values(
+        self,
+        supplier: Callable[[], ValueTransformer[K, V, NewV]],
+        *,
+        stores: Sequence[str] = (),
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """Make each value anew by a `ValueTransformer` of your own, which may have stores and schedules.
+
+        ``supplier()`` makes one per task, and one for each node that looks values up in a table without a
+        store.
+        """
+        if not callable(supplier):
+            raise TopologyError(
+                f"transform_values() makes a transformer per task: give it the class or a function, not "
+                f"{supplier!r}"
+            )
+        materialized = _materialized_if(store)
+        return KTable(self._table.transformed(supplier, name, tuple(stores), materialized))
 
     def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
         """Hold updates back: ``Suppressed.until_window_closes()`` or ``Suppressed.until_time_limit(...)``."""

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams import Joined, JoinWindows, StreamJoined, StreamsBuilder, TopologyError
-from streams.processors.joiner import takes_key
+from streams.dsl.arity import joiner_takes_key
 from streams.serdes import Json, String
 from streams.state import JoinWindowStore, OuterJoinStore, StoreSpec, open_store
 from streams.state.outer_join import TIME_AND_SIDE, UnmatchedKeys, UnmatchedValues
@@ -285,12 +285,12 @@ def test_joiners_tell_by_their_parameters_whether_they_take_the_key() -> None:
         value: Any
         other: Any
 
-    assert not takes_key(lambda value, other: None)
-    assert takes_key(lambda key, value, other: None)
-    assert not takes_key(lambda value, other, scale=1: None)
-    assert not takes_key(lambda *values: None)
-    assert not takes_key(Pair)
-    assert not takes_key(max)
+    assert not joiner_takes_key(lambda value, other: None)
+    assert joiner_takes_key(lambda key, value, other: None)
+    assert not joiner_takes_key(lambda value, other, scale=1: None)
+    assert not joiner_takes_key(lambda *values: None)
+    assert not joiner_takes_key(Pair)
+    assert not joiner_takes_key(max)
 
 
 def test_options_name_nodes_stores_and_topics() -> None:
