@@ -13,6 +13,9 @@ from typing import Any, Generic, TypeVar, overload
 
 from streams.dsl.arity import takes_key
 from streams.dsl.branches import Branches
+from streams.dsl.cogrouping import Cogrouping
+from streams.dsl.foreign_key import join_foreign
+from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouping import Grouping
 from streams.dsl.options import (
     Grouped,
@@ -31,6 +34,8 @@ from streams.dsl.suppression import Suppressed
 from streams.dsl.suppression import suppressed as suppress_updates
 from streams.dsl.table import Table, table_of_stream
 from streams.dsl.table_grouping import TableGrouping
+from streams.dsl.table_join import join_tables
+from streams.dsl.windowing import Windowing
 from streams.errors import TopologyError
 from streams.graph import StreamPartitioner, TopicChooser
 from streams.processors import aggregate as aggregations
@@ -42,6 +47,7 @@ from streams.processors.custom import (
     run_processor,
 )
 from streams.processors.join_windows import JoinWindows
+from streams.processors.transform_values import ValueTransformer
 from streams.processors.windows import (
     EmitStrategy,
     SessionWindows,
@@ -283,11 +289,12 @@ class KStream(Generic[K, V]):
     @overload
     def join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[V, T], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -297,11 +304,12 @@ class KStream(Generic[K, V]):
     @overload
     def join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[K, V, T], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -310,11 +318,12 @@ class KStream(Generic[K, V]):
     ) -> KStream[K, NewV]: ...
     def join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[..., NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -324,20 +333,22 @@ class KStream(Generic[K, V]):
         """Join each record with what ``other`` has for its key: ``joiner(value, other)``, or with the key in
         front.
 
-        A table is looked up as it is now. Of a stream it meets every record whose time is within ``windows``,
-        which are needed then; ``other_value_serde`` and ``store`` (the stores' name) are for that too.
+        A table is looked up as it is now, a global one by ``key_selector(key, value)``. Of a stream it meets
+        every record whose time is within ``windows``, which are needed then; ``other_value_serde`` and
+        ``store`` (the stores' name) are for that too.
         """
         options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
-        return KStream(self._joined(other, joiner, windows, options, left=False))
+        return KStream(self._joined(other, joiner, windows, options, key_selector, left=False))
 
     @overload
     def left_join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[V, T | None], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -347,11 +358,12 @@ class KStream(Generic[K, V]):
     @overload
     def left_join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[K, V, T | None], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -360,11 +372,12 @@ class KStream(Generic[K, V]):
     ) -> KStream[K, NewV]: ...
     def left_join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[..., NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -376,7 +389,7 @@ class KStream(Generic[K, V]):
         With another stream that comes out once the record's window and its grace are over.
         """
         options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
-        return KStream(self._joined(other, joiner, windows, options, left=True))
+        return KStream(self._joined(other, joiner, windows, options, key_selector, left=True))
 
     @overload
     def outer_join(
@@ -429,14 +442,21 @@ class KStream(Generic[K, V]):
 
     def _joined(
         self,
-        other: KStream[Any, Any] | KTable[Any, Any],
+        other: KStream[Any, Any] | KTable[Any, Any] | GlobalKTable[Any, Any],
         joiner: Callable[..., Any],
         windows: JoinWindows | None,
         options: Joined | StreamJoined,
+        key_selector: Callable[[Any, Any], Any] | None = None,
         *,
         left: bool,
         right: bool = False,
     ) -> Stream:
+        if isinstance(other, GlobalKTable) and isinstance(options, Joined):
+            return other._table.joined(self._stream, key_selector, joiner, options.name, left=left)
+        if key_selector is not None:
+            raise TopologyError(
+                "key_selector= is for the join with a global table; see select_key() for others"
+            )
         if isinstance(other, KTable) and isinstance(options, Joined):
             return other._table.joined(self._stream, joiner, options, left=left)
         if isinstance(other, KStream) and isinstance(options, StreamJoined) and windows is not None:
@@ -536,7 +556,9 @@ def _cannot_join(other: object, windows: JoinWindows | None) -> TopologyError:
         return TopologyError(
             "a stream is joined with a table as it is then: without windows and StreamJoined"
         )
-    return TopologyError(f"a stream is joined with a KStream or a KTable, not with a {type(other).__name__}")
+    return TopologyError(
+        f"a stream is joined with a KStream, a KTable or a GlobalKTable, not with a {type(other).__name__}"
+    )
 
 
 class KTable(Generic[K, V]):
@@ -629,6 +651,27 @@ class KTable(Generic[K, V]):
         options = options_with(grouped, Grouped, key_serde=key_serde, value_serde=value_serde, name=name)
         return KGroupedTable(TableGrouping(self._table, selector, options))
 
+    def transform_values(
+        self,
+        supplier: Callable[[], ValueTransformer[K, V, NewV]],
+        *,
+        stores: Sequence[str] = (),
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """Make each value anew by a `ValueTransformer` of your own, which may have stores and schedules.
+
+        ``supplier()`` makes one per task, and one for each node that looks values up in a table without a
+        store.
+        """
+        if not callable(supplier):
+            raise TopologyError(
+                f"transform_values() makes a transformer per task: give it the class or a function, not "
+                f"{supplier!r}"
+            )
+        materialized = _materialized_if(store)
+        return KTable(self._table.transformed(supplier, name, tuple(stores), materialized))
+
     def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
         """Hold updates back: ``Suppressed.until_window_closes()`` or ``Suppressed.until_time_limit(...)``."""
         return KTable(suppress_updates(self._table, suppressed))
@@ -639,6 +682,67 @@ class KTable(Generic[K, V]):
         """The table's updates as records; ``key(key, value)`` gives them another key."""
         stream = self._table.to_stream(name)
         return KStream(stream if key is None else stream.selected(key, None))
+
+    # -- joins
+
+    def join(
+        self,
+        other: KTable[Any, T],
+        joiner: Callable[[V, T], NewV],
+        *,
+        foreign_key: Callable[..., Any] | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """The keys that both tables have, with ``joiner(value, other)``; in a store if ``store`` says so.
+
+        With ``foreign_key``, a function of (value) or (key, value), each row is joined with the other table's
+        row of that key (KIP-213); any number of rows may have the same.
+        """
+        return self._joined(other, joiner, name, store, foreign_key)
+
+    def left_join(
+        self,
+        other: KTable[Any, T],
+        joiner: Callable[[V, T | None], NewV],
+        *,
+        foreign_key: Callable[..., Any] | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """As `join`, with the other keys of this table, joined with None."""
+        return self._joined(other, joiner, name, store, foreign_key, keep_left=True)
+
+    def outer_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V | None, T | None], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """The keys of either table, joined with None where one does not have them."""
+        return self._joined(other, joiner, name, store, None, keep_left=True, keep_right=True)
+
+    def _joined(
+        self,
+        other: KTable[Any, Any],
+        joiner: Callable[..., Any],
+        name: str | None,
+        store: str | Materialized | None,
+        foreign_key: Callable[..., Any] | None,
+        *,
+        keep_left: bool = False,
+        keep_right: bool = False,
+    ) -> KTable[Any, Any]:
+        if not isinstance(other, KTable):
+            raise TopologyError(f"a table is joined with a KTable, not with a {type(other).__name__}")
+        mine, others = self._table, other._table
+        if foreign_key is not None:
+            kept = as_materialized(store)
+            return KTable(join_foreign(mine, others, foreign_key, joiner, name, kept, keep_left=keep_left))
+        materialized, sides = _materialized_if(store), {"keep_left": keep_left, "keep_right": keep_right}
+        return KTable(join_tables(mine, others, joiner, name, materialized, **sides))
 
 
 class KGroupedTable(Generic[K, V]):
@@ -700,6 +804,20 @@ def _materialized_if(store: str | Materialized | None) -> Materialized | None:
     return None if store is None else as_materialized(store)
 
 
+class GlobalKTable(Generic[K, V]):
+    """A table that every instance holds whole: what streams of any partitions, and by any key, are joined
+    with.
+    """
+
+    def __init__(self, table: GlobalTable) -> None:
+        self._table = table
+
+    @property
+    def queryable_store_name(self) -> str:
+        """The store it can be read from."""
+        return self._table.store.name
+
+
 class KGroupedStream(Generic[K, V]):
     """A stream grouped by key; an aggregation makes a table of it."""
 
@@ -726,7 +844,7 @@ class KGroupedStream(Generic[K, V]):
         emit_strategy: EmitStrategy | None = None,
     ) -> TimeWindowedKStream[K, V] | SessionWindowedKStream[K, V]:
         """Group by time as well. ``emit_strategy``: as the method of that name of what this returns."""
-        grouping = self._grouping.windowed_by(windows, emit_strategy)
+        grouping = self._grouping.windowed_by(Windowing(windows, emit_strategy or "on_window_update"))
         if isinstance(windows, SessionWindows):
             return SessionWindowedKStream(grouping)
         return TimeWindowedKStream(grouping)
@@ -760,6 +878,10 @@ class KGroupedStream(Generic[K, V]):
         """
         return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
 
+    def cogroup(self, aggregator: Callable[[K, V, A], A]) -> CogroupedKStream[K, A]:
+        """Begin an aggregation of several grouped streams into one table (KIP-150)."""
+        return CogroupedKStream(Cogrouping({}).and_of(self._grouping, aggregator))
+
 
 class TimeWindowedKStream(Generic[K, V]):
     """A stream grouped by key and window; its tables are keyed by ``Windowed(key, Window(start, end))``."""
@@ -769,7 +891,7 @@ class TimeWindowedKStream(Generic[K, V]):
 
     def emit_strategy(self, emit_strategy: EmitStrategy) -> TimeWindowedKStream[K, V]:
         """When results go on: ``on_window_update``, or once per window, ``on_window_close`` (KIP-825)."""
-        return TimeWindowedKStream(self._grouping.emitting(emit_strategy))
+        return TimeWindowedKStream(_emitting(self._grouping, emit_strategy))
 
     def count(
         self, *, name: str | None = None, store: str | Materialized | None = None
@@ -814,7 +936,7 @@ class SessionWindowedKStream(Generic[K, V]):
 
     def emit_strategy(self, emit_strategy: EmitStrategy) -> SessionWindowedKStream[K, V]:
         """When results go on: ``on_window_update``, or once per session, ``on_window_close`` (KIP-825)."""
-        return SessionWindowedKStream(self._grouping.emitting(emit_strategy))
+        return SessionWindowedKStream(_emitting(self._grouping, emit_strategy))
 
     def count(
         self, *, name: str | None = None, store: str | Materialized | None = None
@@ -848,6 +970,95 @@ class SessionWindowedKStream(Generic[K, V]):
         Both may change ``so_far``, which is ``one``, in place and return it.
         """
         return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store, merger))
+
+
+class CogroupedKStream(Generic[K, A]):
+    """Grouped streams, each with an aggregator of its own, that make one table."""
+
+    def __init__(self, cogrouping: Cogrouping) -> None:
+        self._cogrouping = cogrouping
+
+    def cogroup(
+        self, grouped: KGroupedStream[K, V], aggregator: Callable[[K, V, A], A]
+    ) -> CogroupedKStream[K, A]:
+        """Another stream's records as well: ``aggregator(key, value, so_far)``."""
+        if not isinstance(grouped, KGroupedStream):
+            raise TopologyError(f"cogroup() takes a KGroupedStream, not a {type(grouped).__name__}")
+        return CogroupedKStream(self._cogrouping.and_of(grouped._grouping, aggregator))
+
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> SessionWindowedCogroupedKStream[K, A]: ...
+
+    @overload
+    def windowed_by(
+        self, windows: TimeWindows | SlidingWindows | UnlimitedWindows
+    ) -> TimeWindowedCogroupedKStream[K, A]: ...
+
+    def windowed_by(
+        self, windows: TimeWindows | SlidingWindows | UnlimitedWindows | SessionWindows
+    ) -> TimeWindowedCogroupedKStream[K, A] | SessionWindowedCogroupedKStream[K, A]:
+        """Group by time as well."""
+        cogrouping = self._cogrouping.windowed_by(Windowing(windows))
+        if isinstance(windows, SessionWindows):
+            return SessionWindowedCogroupedKStream(cogrouping)
+        return TimeWindowedCogroupedKStream(cogrouping)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, A]:
+        """What all aggregators make of their records, beginning with ``initializer()``."""
+        kept = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, None, value_serde, name, kept))
+
+
+class TimeWindowedCogroupedKStream(Generic[K, A]):
+    """As `CogroupedKStream`, by window as well."""
+
+    def __init__(self, cogrouping: Cogrouping) -> None:
+        self._cogrouping = cogrouping
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """What all aggregators make of their records, beginning with ``initializer()``."""
+        kept = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, None, value_serde, name, kept))
+
+
+class SessionWindowedCogroupedKStream(Generic[K, A]):
+    """As `CogroupedKStream`, by session as well."""
+
+    def __init__(self, cogrouping: Cogrouping) -> None:
+        self._cogrouping = cogrouping
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        merger: Callable[[K, A, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """What all aggregators make of their records, beginning with ``initializer()``; sessions that a
+        record puts together become ``merger(key, one, other)``.
+        """
+        kept = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, merger, value_serde, name, kept))
+
+
+def _emitting(grouping: Grouping, emit_strategy: EmitStrategy) -> Grouping:
+    return grouping.windowed_by(Windowing(grouping.windowing.windows, emit_strategy))
 
 
 def _counted(grouping: Grouping, name: str | None, store: str | Materialized | None) -> Table:

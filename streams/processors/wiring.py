@@ -39,6 +39,8 @@ class TaskState:
     starters: list[Callable[[], None]] = field(default_factory=list)
     """Called once all nodes are built, in their order."""
     closers: list[Callable[[], None]] = field(default_factory=list)
+    global_stores: Mapping[str, CachedStore] = field(default_factory=dict)
+    """The stores of global tables, which any node may read."""
     during: str = ""
     """What is done that is no record: a schedule, or a commit."""
     raw_record: Callable[[int], RawRecord | None] = lambda offset: None
@@ -75,7 +77,9 @@ class Wiring:
     task: TaskState
 
     def store(self, name: str) -> CachedStore:
-        """The node's store of that name."""
+        """The node's store of that name, or a global table's."""
+        if name in self.task.global_stores:
+            return self.task.global_stores[name]
         if name not in self.stores:
             raise TopologyError(f"{self.node} has no store {name!r}; name it in its stores=")
         return self.stores[name]

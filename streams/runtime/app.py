@@ -25,6 +25,7 @@ from streams.runtime.changes import ChangelogWriter
 from streams.runtime.cleaner import clean_state
 from streams.runtime.commit import Committer
 from streams.runtime.folder import StateFolder
+from streams.runtime.global_stores import GlobalStores
 from streams.runtime.guarantees import AtLeastOnce, ExactlyOnce, Guarantee
 from streams.runtime.hang import watch_worker
 from streams.runtime.input_buffer import InputBuffer
@@ -107,9 +108,14 @@ class KafkaStreams:
         self._client = Client(
             config.bootstrap_servers, metrics=self.registry, **{"client_id": client_id, **config.client}
         )
+        self._globals = GlobalStores(
+            self._client, self.topology, config, self._folder.global_stores, self._worker, wall_clock
+        )
         try:
             await self._connect()
+            await self._globals.start()
         except BaseException:
+            await self._globals.close()
             await self._client.close()
             self._worker.close()
             self._restorer.close()
@@ -135,6 +141,7 @@ class KafkaStreams:
             ),
             "clean": clean_state(self._loop, self._folder, every_ms=config.state_cleanup_delay_ms),
             "standbys": self._standbys.run(),
+            "global": self._globals.run(),
             "hang": watch_worker(
                 self._worker, member, limit_ms=config.max_poll_interval_ms, nodes=self.topology.nodes
             ),
@@ -194,6 +201,7 @@ class KafkaStreams:
             restorer=self._restorer,
             buffer=buffer,
             listeners=self._restores,
+            global_stores=self._globals.stores,
             sink_topics=sink_topics,
         )
         self._standbys = Standbys(
@@ -308,6 +316,7 @@ class KafkaStreams:
             await self._loop.close()
         finally:
             await self._producer.close(timeout_ms=self.config.poll_ms if self._failure else None)
+            await self._globals.close()
             await self._client.close()
             self._worker.close()
             self._restorer.close()
@@ -410,8 +419,10 @@ class KafkaStreams:
     def stores(self, name: str) -> list[CachedStore]:
         """The store of that name of each task here, for reading while the application stands still.
 
-        What was processed and not committed is in it.
+        What was processed and not committed is in it. A global table has one.
         """
+        if name in self._globals.stores:
+            return [self._globals.stores[name]]
         tasks = (running.task for _, running in sorted(self._loop.tasks.items()))
         return [task.stores[name] for task in tasks if name in task.stores]
 

@@ -58,6 +58,7 @@ class TaskOpener:
         restorer: Worker,
         buffer: InputBuffer,
         listeners: RestoreListeners,
+        global_stores: Mapping[str, CachedStore],
         sink_topics: SinkTopics,
     ) -> None:
         self._client = client
@@ -72,6 +73,7 @@ class TaskOpener:
         self._buffer = buffer
         self._room = asyncio.Semaphore(RESTORES_MAX)
         self.listeners = listeners
+        self._global_stores = global_stores
         self._sink_topics = sink_topics
         self._handlers = Handlers(
             deserialization=config.deserialization_exception_handler,
@@ -169,6 +171,7 @@ class TaskOpener:
             times=cut.times,
             buffer=self._buffer,
             windowed_emit_interval_ms=self._config.emit_interval_ms_kstreams_windowed_aggregation,
+            global_stores=self._global_stores,
             outer_join_emit_interval_ms=(
                 self._config.emit_interval_ms_kstreams_outer_join_spurious_results_fix
             ),

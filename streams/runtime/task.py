@@ -90,6 +90,7 @@ class Task:
         times: StreamTimes | None = None,
         buffer: InputBuffer | None = None,
         windowed_emit_interval_ms: int = 0,
+        global_stores: Mapping[str, CachedStore] | None = None,
         outer_join_emit_interval_ms: int = 1000,
     ) -> None:
         self.id = id
@@ -105,6 +106,7 @@ class Task:
             stream_time=times.task,
             wall_clock=clock(),
             windowed_emit_interval_ms=windowed_emit_interval_ms,
+            global_stores=global_stores or {},
             partition_count=partition_count,
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
         )

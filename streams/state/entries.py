@@ -38,7 +38,7 @@ class Codec:
     def __init__(self, spec: StoreSpec) -> None:
         self._name = spec.name
         self._changelog = spec.changelog
-        self._serialize = spec.value_serde.serialize
+        self._serialize: Callable[[Any], bytes] = spec.value_serde.serialize
         self._deserialize = spec.value_serde.deserialize
 
     def encode(self, key: bytes, value: Any) -> bytes:

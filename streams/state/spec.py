@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from streams.serdes import Serde
+from streams.serdes import serde_for
 
 StoreKind = Literal["key_value", "window", "session", "join_window", "outer_join"]
 
@@ -15,6 +15,7 @@ StoreKind = Literal["key_value", "window", "session", "join_window", "outer_join
 class StoreSpec:
     """A store's name, types and keeping.
 
+    `key_serde`, `value_serde`: serdes, or types that stand for some (`SerdeLike`); serdes once it is made.
     `persistent`: RocksDB, otherwise memory. `logged`: has a changelog topic, otherwise a restart loses it.
     `cached`: downstream hears of the last value per key at each commit, otherwise of every update.
     `window_size_ms`: window stores only. `retention_ms`: window and session stores, those of joins too; a
@@ -26,8 +27,8 @@ class StoreSpec:
 
     name: str
     kind: StoreKind
-    key_serde: Serde[Any]
-    value_serde: Serde[Any]
+    key_serde: Any
+    value_serde: Any
     persistent: bool = True
     logged: bool = True
     cached: bool = True
@@ -36,6 +37,10 @@ class StoreSpec:
     lookback_ms: int = 0
     by_time: bool = False
     changelog_config: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("key_serde", "value_serde"):  # a type stands for its serde here too
+            object.__setattr__(self, name, serde_for(getattr(self, name)))
 
     @property
     def changelog(self) -> str:

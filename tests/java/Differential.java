@@ -541,6 +541,7 @@ public class Differential {
             topology = new Building(plan.get("steps")).topology();
         } catch (RuntimeException error) {
             OUT.println("refused");
+            OUT.println(String.valueOf(error.getMessage()).lines().findFirst().orElse(""));
             return;
         }
         OUT.println(topology.describe().toString().stripTrailing());

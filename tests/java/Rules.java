@@ -29,22 +29,26 @@ import org.apache.kafka.streams.TestOutputTopic;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.errors.LogAndContinueProcessingExceptionHandler;
 import org.apache.kafka.streams.kstream.Branched;
+import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.Grouped;
-import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.JoinWindows;
+import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.KeyValueMapper;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.ValueJoiner;
+import org.apache.kafka.streams.kstream.ValueTransformerWithKey;
 import org.apache.kafka.streams.kstream.ValueJoinerWithKey;
 import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.test.TestRecord;
 
 public class Rules {
@@ -73,6 +77,8 @@ public class Rules {
         PROGRAMS.put("suppress-records", Rules::suppressRecords);
         PROGRAMS.put("suppress-bytes", Rules::suppressBytes);
         PROGRAMS.put("suppress-joined", Rules::suppressJoined);
+        PROGRAMS.put("transform-values", b -> transformed(b, null));
+        PROGRAMS.put("transform-values-kept", b -> transformed(b, Materialized.as("lengths")));
         PROGRAMS.put("stream-join", b -> streams(b, "inner", JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)));
         PROGRAMS.put("stream-left-join", b -> streams(b, "left", JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)));
         PROGRAMS.put("stream-outer-join", b -> streams(b, "outer", JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)));
@@ -84,6 +90,17 @@ public class Rules {
         PROGRAMS.put("stream-outer-join-same-time",
             b -> streams(b, "outer", JoinWindows.ofTimeDifferenceWithNoGrace(Duration.ZERO)));
         PROGRAMS.put("stream-self-join", Rules::selfJoin);
+        PROGRAMS.put("foreign-join", b -> foreign(b, false));
+        PROGRAMS.put("foreign-left-join", b -> foreign(b, true));
+        PROGRAMS.put("foreign-join-stored", Rules::foreignStored);
+        PROGRAMS.put("global-join", b -> global(b, false));
+        PROGRAMS.put("global-left-join", b -> global(b, true));
+        PROGRAMS.put("join-with-key", Rules::joinWithKey);
+        for (String kind : List.of("inner", "left", "outer")) {
+            PROGRAMS.put("table-" + kind + "-join", b -> tables(b, kind, null));
+            PROGRAMS.put("table-" + kind + "-join-stored", b -> tables(b, kind, Materialized.as("joined")));
+            PROGRAMS.put("table-" + kind + "-join-read", b -> joinedTwice(b, kind));
+        }
         for (String kind : List.of("inner", "left", "outer")) {
             PROGRAMS.put("stream-" + kind + "-random",
                 b -> streams(b, kind, JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE).after(FIVE)));
@@ -213,6 +230,36 @@ public class Rules {
             .to("out");
     }
 
+    /** Joined with a table's transformed values, and grouped by them, which asks for old ones. */
+    private static void transformed(
+            StreamsBuilder b, Materialized<String, String, KeyValueStore<Bytes, byte[]>> materialized) {
+        KTable<String, String> table = b.table("t");
+        KTable<String, String> lengths = materialized == null
+            ? table.transformValues(Lengths::new)
+            : table.transformValues(Lengths::new, materialized);
+        b.<String, String>stream("in").leftJoin(lengths, (x, y) -> x + "+" + y).to("out");
+        lengths.groupBy((k, v) -> KeyValue.pair(v, k), Grouped.with(Serdes.String(), Serdes.String()))
+            .aggregate(() -> "", (k, v, a) -> a + "+" + v, (k, v, a) -> a + "-" + v)
+            .toStream()
+            .to("out");
+    }
+
+    /** As `Lengths` in tests/streams/test_rules.py. */
+    private static class Lengths implements ValueTransformerWithKey<String, String, String> {
+        @Override
+        public void init(org.apache.kafka.streams.processor.ProcessorContext context) {
+        }
+
+        @Override
+        public String transform(String key, String value) {
+            return value == null ? "gone" : value.equals("x") ? null : key + value.length();
+        }
+
+        @Override
+        public void close() {
+        }
+    }
+
     /** Records joined with a table as it is known outside. */
     private static void suppressJoined(StreamsBuilder b) {
         KTable<String, String> table = b.<String, String>table("t")
@@ -229,6 +276,75 @@ public class Rules {
             case "left" -> left.leftJoin(right, joiner, windows).to("out");
             default -> left.outerJoin(right, joiner, windows).to("out");
         }
+    }
+
+    /** What is before the `|` of a value, none of `none`. */
+    private static String foreignKey(String value) {
+        String key = value.split("[|]")[0];
+        return key.equals("none") ? null : key;
+    }
+
+    private static void foreign(StreamsBuilder b, boolean left) {
+        KTable<String, String> table = b.table("l");
+        KTable<String, String> other = b.table("r");
+        ValueJoiner<String, String, String> joiner = (x, y) -> x + "+" + y;
+        (left ? table.leftJoin(other, Rules::foreignKey, joiner) : table.join(other, Rules::foreignKey, joiner))
+            .toStream()
+            .to("out");
+    }
+
+    /** Of filtered and mapped tables, by a foreign key of key and value, in a store that a stream reads. */
+    private static void foreignStored(StreamsBuilder b) {
+        KTable<String, String> table =
+            b.<String, String>table("l").filter((k, v) -> !v.contains("7"));
+        KTable<String, String> other = b.<String, String>table("r").mapValues(v -> v + "!",
+            Materialized.<String, String, KeyValueStore<Bytes, byte[]>>with(Serdes.String(), Serdes.String()));
+        KTable<String, String> joined = table.leftJoin(other,
+            (k, v) -> v.startsWith("x|") ? k : foreignKey(v),
+            (x, y) -> x + "+" + y,
+            Materialized.as("joined"));
+        joined.filter((k, v) -> !v.contains("3")).toStream().to("out");
+        b.<String, String>stream("in").leftJoin(joined, (x, y) -> x + "+" + y).to("out");
+    }
+
+    private static void global(StreamsBuilder b, boolean left) {
+        GlobalKTable<String, String> table = b.globalTable("t");
+        KStream<String, String> stream = b.stream("in");
+        KeyValueMapper<String, String, String> selector = (k, v) -> v == null || v.equals("none") ? null : v;
+        ValueJoinerWithKey<String, String, String, String> joiner = (k, x, y) -> k + ":" + x + "+" + y;
+        (left ? stream.leftJoin(table, selector, joiner) : stream.join(table, selector, joiner)).to("out");
+    }
+
+    private static void joinWithKey(StreamsBuilder b) {
+        KTable<String, String> table = b.table("t");
+        ValueJoinerWithKey<String, String, String, String> joiner = (k, x, y) -> k + ":" + x + "+" + y;
+        b.<String, String>stream("in").leftJoin(table, joiner).to("out");
+    }
+
+    private static KTable<String, String> joined(
+            KTable<String, String> left, KTable<String, String> right, String kind,
+            Materialized<String, String, KeyValueStore<Bytes, byte[]>> kept) {
+        ValueJoiner<String, String, String> joiner = (x, y) -> x + "+" + y;
+        return switch (kind) {
+            case "inner" -> kept == null ? left.join(right, joiner) : left.join(right, joiner, kept);
+            case "left" -> kept == null ? left.leftJoin(right, joiner) : left.leftJoin(right, joiner, kept);
+            default -> kept == null ? left.outerJoin(right, joiner) : left.outerJoin(right, joiner, kept);
+        };
+    }
+
+    private static void tables(
+            StreamsBuilder b, String kind, Materialized<String, String, KeyValueStore<Bytes, byte[]>> kept) {
+        joined(b.table("l"), b.table("r"), kind, kept).toStream().to("out");
+    }
+
+    /** A join of a filtered table, read by another join, filtered: with old values and without a store. */
+    private static void joinedTwice(StreamsBuilder b, String kind) {
+        KTable<String, String> left = b.<String, String>table("l").filter((k, v) -> !v.startsWith("x"));
+        KTable<String, String> joined = joined(left, b.table("r"), kind, null);
+        joined(joined, b.<String, String>table("t").mapValues(v -> v + "!"), kind, null)
+            .filter((k, v) -> !v.contains("7"))
+            .toStream()
+            .to("out");
     }
 
     private static void selfJoin(StreamsBuilder b) {

@@ -52,8 +52,8 @@ class Operator:
 
     `build(builder, step, above, steps)`: ours; ``above`` is made already, of ``steps``. `functions`: those it
     picks from. `key`, `value`: the types of what it makes, those of the first step it takes if not given.
-    `of_text`: it takes string keys (`k`), or keys and values (`kv`), only. `stored`: it takes a store; so does
-    one that gives a table from `windows`, whose keys are windowed. `named`: it takes a name.
+    `of_text`: it takes string keys (`k`), or keys and values (`kv`), only. `stored`: it takes a store, unless
+    keys are windowed and it did not window them. `named`: it takes a name.
     """
 
     takes: tuple[str, ...]

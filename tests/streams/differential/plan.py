@@ -1,8 +1,8 @@
 """A plan: a topology and what is piped into it, as the JSON that both sides run.
 
-A step makes one noun of earlier ones: `op` names it (see `operators`), `of` has the numbers of those steps, `f`
-the function, `name` and `store` what is given to the operator. `key` and `value` are the types of what it makes:
-`s` a string, `l` a long, a number the size of a windowed key. Steps that make nothing have them too, of no use.
+A step makes one noun of earlier ones: `op` names it (see `operators`), `of` has the numbers of those steps,
+`f` the function, `name` and `store` what is given to the operator. `key` and `value` are the types of what it
+makes: `s` a string, `l` a long, a number the size of a windowed key.
 
 Events are `["pipe", topic, key, value, timestamp, headers]` and `["wall", ms]`, which moves the wall clock.
 """

@@ -1,8 +1,8 @@
 """A plan, run by ours and by Kafka's TopologyTestDriver, told in the same text.
 
-First the topology's description, then each event with the records written by it, by topic: key, value, timestamp
-and headers. Of a changelog it is the last record of each key, by key: ours writes no others. Last come the
-stores' contents.
+First the topology's description, then each event with the records written by it, by topic: key, value,
+timestamp and headers. Of a changelog it is the last record of each key, by key: ours writes no others. Last
+come the stores' contents.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tests.streams.differential.plan import START, Event, Plan
 from tests.support import java
 
 END = "."
+REFUSED = "refused"
 
 
 def ours(plan: Plan) -> str:
@@ -26,7 +27,7 @@ def ours(plan: Plan) -> str:
     try:
         topology = built(plan)
     except StreamsError:
-        return "refused\n"
+        return f"{REFUSED}\n"
     return "".join(f"{line}\n" for line in _run(plan, topology))
 
 

@@ -1,8 +1,10 @@
 """Ours agrees with Kafka Streams: the same topology, the same records, every byte that is written.
 
-Plans are random (`strategy`), and Kafka runs them in one process. Some are frozen with what Kafka wrote, in golden,
-where each file begins with its plan: a difference that was mended is kept by putting its line there. With REWRITE=1
-in the environment Kafka's answers are written anew.
+Plans are random (`strategy`), and Kafka runs them in one process. One kind it refuses and ours does not: a
+stream joined with a table of a named grouping that is aggregated once more later; it "is not added yet".
+
+Some plans are frozen with what Kafka wrote, in golden, where each file begins with its plan: a difference
+that was mended is kept by putting its line there. With REWRITE=1 in the environment the rest is written anew.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from difflib import unified_diff
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 
 from tests.streams.differential.plan import Plan
-from tests.streams.differential.runs import Kafkas, ours
+from tests.streams.differential.runs import REFUSED, Kafkas, ours
 from tests.streams.differential.strategy import plans
 from tests.support import java
 from tests.support.depth import times
@@ -43,7 +45,7 @@ NAMES = sorted(path.stem for path in GOLDEN.glob("*.txt"))
 def check(plan: Plan, kafkas: str) -> None:
     """Fail with the plan and the lines that differ."""
     lines = kafkas.splitlines(), ours(plan).splitlines()
-    if lines[0] != lines[1]:
+    if lines[0] != lines[1] and not lines[0][0] == lines[1][0] == REFUSED:
         differences = "\n".join(unified_diff(*lines, "Kafka's", "ours", lineterm="", n=2))
         pytest.fail(f"{plan!r}\n{differences}", pytrace=False)
 
@@ -53,7 +55,9 @@ def test_random_topologies(kafkas: Kafkas) -> None:
     @settings(max_examples=times(TOPOLOGIES), suppress_health_check=list(HealthCheck), database=None)
     @given(plan=plans())
     def agree(plan: Plan) -> None:
-        check(plan, kafkas.run(plan))
+        answer = kafkas.run(plan)
+        assume("is not added yet" not in answer)
+        check(plan, answer)
 
     agree()
 
@@ -70,4 +74,5 @@ def test_kafkas_are_these(kafkas: Kafkas) -> None:
         told = kafkas.run(plan)
         if os.environ.get("REWRITE"):
             (GOLDEN / f"{name}.txt").write_text(f"{plan.line}\n{told}")
-        assert told == answer, name
+        else:
+            assert told == answer, name
