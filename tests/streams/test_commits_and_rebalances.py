@@ -22,6 +22,7 @@ from tests.support.logd_process import LogdProcess
 
 GUARANTEES = ["at_least_once", "exactly_once_v2"]
 TASKS = 2 * PARTITIONS
+STORES = ("keys", "counts", "sums")
 
 
 def instance(bootstrap: str, prefix: str, folder: Path, **settings: Any) -> KafkaStreams:
@@ -70,8 +71,8 @@ class HeldUp:
         self.waiting -= 1
 
 
-async def exact(bootstrap: str, prefix: str, *apps: KafkaStreams) -> None:
-    """All is processed and committed, and stores have what was fed, once."""
+async def exact(bootstrap: str, prefix: str, stores: int, *apps: KafkaStreams) -> None:
+    """All is processed and committed, and the first stores have what was fed, once."""
 
     async def level() -> bool:
         for app in apps:
@@ -80,7 +81,7 @@ async def exact(bootstrap: str, prefix: str, *apps: KafkaStreams) -> None:
 
     while not await level():  # noqa: ASYNC110 - tasks may be on their way from one to the other
         await asyncio.sleep(0.01)
-    for name, wanted in zip(("keys", "counts", "sums"), await fed(bootstrap, prefix), strict=True):
+    for name, wanted in list(zip(STORES, await fed(bootstrap, prefix), strict=True))[:stores]:
         found: dict[str, int] = {}
         for app in apps:
             for store in app.stores(name):
@@ -116,6 +117,8 @@ def test_a_rebalance_while_a_commit_is_under_way(
 
     async def case() -> None:
         held = HeldUp(monkeypatch)
+        # At least once, what comes of a refused commit is written again to the repartition topic.
+        stores = 1 if too_long and guarantee == "at_least_once" else len(STORES)
         await feed(logd.bootstrap, prefix, range(200))
         async with instance(logd.bootstrap, prefix, tmp_path / "1", **settings) as first:
             await first.wait_until_caught_up()
@@ -138,9 +141,9 @@ def test_a_rebalance_while_a_commit_is_under_way(
                 await until(lambda: bool(first.tasks and second.tasks))
                 if not too_long:
                     assert first._member.generation > generation
-                await exact(logd.bootstrap, prefix, first, second)
+                await exact(logd.bootstrap, prefix, stores, first, second)
             await until(lambda: len(first.tasks) == TASKS and first.state is State.RUNNING)
-            await exact(logd.bootstrap, prefix, first)
+            await exact(logd.bootstrap, prefix, stores, first)
         if guarantee == "exactly_once_v2":
             async with Client(logd.bootstrap) as client:
                 await audit(client, prefix, PARTITIONS)

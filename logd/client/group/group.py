@@ -353,7 +353,12 @@ class GroupMember:
                 self._joining = True
                 self._rejoin.clear()
                 data = [(name, await _result(p.metadata())) for name, p in self._protocols.items()]
-                self._joined = await self._place.join(data)
+                before, self._joined = self._joined, await self._place.join(data)
+                if before is not None and self._joined.generation > before.generation + 1:
+                    # A generation went by without us, as happens to static members that are late. The leader
+                    # may have given others what it did not know we have.
+                    self._lost = True
+                    await self._give_up_assignment()
                 assignment = await self._place.sync(self._joined, await self._assign(self._joined))
                 self._heard_at = self._now()
                 return assignment

@@ -435,6 +435,20 @@ def test_a_member_that_is_out_while_its_join_waits_has_lost_its_work() -> None:
     run(test())
 
 
+def test_work_is_lost_over_a_generation_without_this_member() -> None:
+    async def test() -> None:
+        async with coordinator() as at, at.member(eager=False, group_instance_id="static") as member:
+            await member.wait_joined()
+            member.request_rejoin()
+            await until(lambda: member.generation == 2 and member.is_stable)
+            at.generation += 1
+            member.request_rejoin()
+            await until(lambda: member.generation == 4 and member.is_stable)
+            assert at.diary == ["assigned 1", "assigned 2", "lost 2", "assigned 4"]
+
+    run(test())
+
+
 @pytest.mark.parametrize("instance", [None, "static"])
 def test_a_member_that_steps_out_is_one_again_when_it_asks(instance: str | None) -> None:
     async def test() -> None:
