@@ -104,6 +104,7 @@ class TaskLoop:
         self._lock = asyncio.Lock()
         self._epoch = 0
         self._working = False
+        self._revoked_in = -1
         self._stopping = False
         self._opening: asyncio.Task[list[RunningTask]] | None = None
         self._commit_at = clock() + config.commit_every_ms
@@ -297,6 +298,9 @@ class TaskLoop:
             if self._stopping:
                 return False
             async with self._dropped_on_error():
+                if self.tasks and self._member.generation > self._revoked_in + 1:
+                    log.warning("tasks are restored: others may have had them since")
+                    await self.drop()
                 await self._finish_commit()
                 gone = [self.tasks.pop(id) for id in self.tasks.keys() - wanted]
                 await self._close(gone, clean=True)
@@ -325,6 +329,7 @@ class TaskLoop:
         """
         async with self._lock:
             self._working = False
+            self._revoked_in = self._member.generation
             async with self._dropped_on_error():
                 await self._commit_all()
 

@@ -60,6 +60,15 @@ async def outcome(bootstrap: str, app: KafkaStreams, name: str) -> tuple[list[in
     return [value for _, value in rows], store.get("k")  # type: ignore[attr-defined]
 
 
+async def remove(bootstrap: str, group: str, member_id: str) -> None:
+    """Have the group give a member up."""
+    who = MemberIdentity(member_id=member_id)
+    async with Client(bootstrap) as client:
+        await ask_coordinator(
+            client, group, LeaveGroupRequest(group_id=group, member_id=member_id, members=[who])
+        )
+
+
 def test_a_fenced_producer_is_replaced(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -128,18 +137,11 @@ def test_a_member_that_the_group_has_given_up_commits_nothing(
     async def case() -> None:
         await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "out", "sums")})
         app = counting(logd.bootstrap, name, tmp_path, commit_interval_ms=400)
-        async with app, Client(logd.bootstrap) as client:
+        async with app:
             await until(lambda: app.state is State.RUNNING)
             await produce(logd.bootstrap, f"{name}-in", number(1), number(2))
             await until(lambda: app.summary()["records_in"] == 2)
-            described = (await Admin(client).describe_groups([name]))[name]
-            (member,) = described.members
-            leaves = LeaveGroupRequest(
-                group_id=name,
-                member_id=member.member_id,
-                members=[MemberIdentity(member_id=member.member_id)],
-            )
-            await ask_coordinator(client, name, leaves)
+            await remove(logd.bootstrap, name, app._member.member_id)
             assert await outcome(logd.bootstrap, app, name) == ([1, 2], 3)
 
     with caplog.at_level(logging.WARNING):
@@ -173,3 +175,33 @@ def test_the_transactional_id_stays_over_restarts(tmp_path: Path) -> None:
     assert first.startswith("app-") and first.endswith("-1")
     (tmp_path / "kafka-streams-process-metadata").write_text("{}")
     assert transactional_id("app", tmp_path) != first
+
+
+def test_tasks_are_not_kept_over_a_generation_without_us(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The story of the bug: an instance was stopped between JoinGroup and SyncGroup, and given up. Others had
+    its tasks; it joined again, got them back, and went on where it had stood before, so that what they had
+    written was written once more.
+    """
+    name = new_name("stale")
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "out", "sums")})
+        async with counting(logd.bootstrap, name, tmp_path) as app:
+            await until(lambda: app.state is State.RUNNING)
+            (before,) = app._loop.tasks.values()
+            sync, syncs = app._member._place.sync, iter([True])
+
+            async def sync_too_late(joined: Any, assignments: Any) -> bytes:
+                if next(syncs, None):
+                    await remove(logd.bootstrap, name, app._member.member_id)
+                return await sync(joined, assignments)
+
+            monkeypatch.setattr(app._member._place, "sync", sync_too_late)
+            app._member.request_rejoin()
+            await until(lambda: [*app._loop.tasks.values()] not in ([], [before]))
+            await produce(logd.bootstrap, f"{name}-in", number(1))
+            assert await outcome(logd.bootstrap, app, name) == ([1], 1)
+
+    run(case)
