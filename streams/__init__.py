@@ -36,6 +36,7 @@ from streams.processors.custom import Processor, ProcessorContext
 from streams.processors.record import Record
 from streams.processors.windows import TimeWindows
 from streams.runtime.app import KafkaStreams
+from streams.runtime.restore_listener import StateRestoreListener
 from streams.runtime.status import State
 from streams.serdes import Serde, Window, Windowed
 from streams.topology import Topology
@@ -55,6 +56,7 @@ __all__ = [
     "Record",
     "Serde",
     "State",
+    "StateRestoreListener",
     "StreamsBuilder",
     "StreamsConfig",
     "StreamsError",

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Protocol, Self, TypeVar
 
 from logd.client.cluster.cluster import Client, is_retriable
@@ -111,6 +111,8 @@ class GroupMember:
         self._heard_at = 0.0
         self._lost = False
         self._joining = False
+        self._holds = 0
+        self._unheld = asyncio.Event()
         self._rejoin = asyncio.Event()
         self._stable = asyncio.Event()
         self._calling = asyncio.Lock()
@@ -155,6 +157,28 @@ class GroupMember:
         """Whether an assignment is held, `on_assigned` has returned and no rebalance is under way."""
         return self._stable.is_set() and not self._rejoin.is_set()
 
+    @property
+    def is_joining(self) -> bool:
+        """Whether a rebalance is between this member's JoinGroup and the assignment: nothing can be committed
+        meanwhile. With a cooperative protocol work goes on, and is committed afterwards.
+        """
+        return self._joining
+
+    @contextmanager
+    def holding_generation(self) -> Iterator[None]:
+        """Keep the generation while the body runs, for commits of several steps: a rebalance that begins
+        meanwhile is joined behind it. Enter it while not `is_joining`, with no await in between.
+
+        The coordinator waits for the join as long as the rebalance timeout, and no longer.
+        """
+        assert not self._joining, "the generation is given up already"
+        self._holds += 1
+        try:
+            yield
+        finally:
+            self._holds -= 1
+            self._unheld.set()
+
     # --- life ---
 
     async def start(self) -> None:
@@ -197,7 +221,7 @@ class GroupMember:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-            await self._leave(leave)
+            await self._leave(leave and self._group_instance_id is None)
             await self._place.close()
 
     async def __aenter__(self) -> Self:
@@ -210,6 +234,19 @@ class GroupMember:
     def request_rejoin(self) -> None:
         """Join again soon, e.g. because this member's metadata changed."""
         self._rejoin.set()
+
+    async def step_out(self, reason: str) -> None:
+        """Leave the group for now, because the work stands still: the others take it over at once.
+
+        As a static member too: its place is not kept (unlike a close). `confirm` raises from now on. The next
+        `request_rejoin` reports the assignment as lost and joins anew.
+        """
+        if not self._place.member_id:
+            return
+        self._lost = True
+        self._stable.clear()
+        await self._leave(True, reason)
+        self._place.forget_member()
 
     def check(self) -> None:
         """Raise the error that ended this member, if one did."""
@@ -302,6 +339,7 @@ class GroupMember:
         backoff = self._client.backoff()
         while True:
             try:
+                await self._wait_until_unheld()
                 self._joining = True
                 self._rejoin.clear()
                 data = [(name, await _result(p.metadata())) for name, p in self._protocols.items()]
@@ -319,6 +357,11 @@ class GroupMember:
                     await asyncio.sleep(backoff.next())
             finally:
                 self._joining = False
+
+    async def _wait_until_unheld(self) -> None:
+        while self._holds:
+            self._unheld.clear()
+            await self._unheld.wait()
 
     async def _turned_away(self, error: RebalanceNeeded) -> None:
         """Joining failed: give up the assignment if our membership or its generation is over."""
@@ -373,16 +416,16 @@ class GroupMember:
             self._lost = True
             await self._give_up_assignment()
         self._stable.set()
-        await self._leave(leave=not fenced)
+        await self._leave(not fenced and self._group_instance_id is None)
         self._place.forget_member()
         if self._on_failed is not None:
             self._on_failed(error)
 
-    async def _leave(self, leave: bool) -> None:
-        if leave and self._place.member_id and self._group_instance_id is None:
+    async def _leave(self, leave: bool, reason: str = "the member is closing") -> None:
+        if leave and self._place.member_id:
             try:
                 async with asyncio.timeout(LEAVE_SECONDS):
-                    await self._place.leave()
+                    await self._place.leave(reason)
             except (MillstreamError, TimeoutError):
                 pass  # The session timeout does the same, later.
 
