@@ -113,7 +113,7 @@ def killed_at(bootstrap: str, prefix: str, folder: Path, point: str) -> None:
 
 @pytest.mark.parametrize(
     ("point", "fresh_state"),
-    depth.first(2, [(FIRST, False), *((each, each == "stores drained") for each in POINTS if each != FIRST)]),
+    depth.first(1, [(FIRST, False), *((each, each == "stores drained") for each in POINTS if each != FIRST)]),
 )
 def test_killed_at_a_point_of_a_commit(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, point: str, fresh_state: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 
 from logd.client import Admin, Client, NewTopic, TransactionalProducer
 from logd.client.group.coordinator import ask_coordinator
+from logd.client.producer.transaction_coordinator import TransactionCoordinator
 from logd.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from streams import KafkaStreams, State, StreamsBuilder, StreamsError
 from streams.runtime.transactions import transactional_id
@@ -147,6 +149,35 @@ def test_a_member_that_the_group_has_given_up_commits_nothing(
     with caplog.at_level(logging.WARNING):
         run(case)
     assert "tasks are restored: ILLEGAL_GENERATION" in caplog.text or "UNKNOWN_MEMBER_ID" in caplog.text
+
+
+@depth.deep
+def test_a_revoke_is_over_in_time(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A coordinator does not answer: what cannot be committed is given up, and its inputs are read again."""
+    name, answer = new_name("revoked"), asyncio.Event()
+    original = TransactionCoordinator.commit_offsets
+
+    async def answered_late(*arguments: Any, **keywords: Any) -> None:
+        await answer.wait()
+        await original(*arguments, **keywords)
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "out", "sums")})
+        app = counting(logd.bootstrap, name, tmp_path, transaction_timeout_ms=700)
+        async with app:
+            await until(lambda: app.state is State.RUNNING)
+            monkeypatch.setattr(TransactionCoordinator, "commit_offsets", answered_late)
+            await produce(logd.bootstrap, f"{name}-in", number(1))
+            await until(lambda: app._loop.statistics()["commits_under_way"] == 1)
+            await app._loop.revoked()
+            assert not app.tasks
+            answer.set()
+            await until(lambda: bool(app.tasks))
+            assert await outcome(logd.bootstrap, app, name) == ([1], 1)
+
+    run(case)
 
 
 def test_a_record_that_only_the_broker_refuses_ends_the_application(
