@@ -1,7 +1,9 @@
 // Runs plans by Kafka's TopologyTestDriver: those of tests/streams/differential, one a line on stdin, where the
 // format of what is printed for each, up to a line with a dot, is told (runs.py), and what a plan is (plan.py).
 //
-//     java -cp "$KAFKA_LIBS/*" tests/java/Differential.java
+//     java -cp "$KAFKA_LIBS/*" tests/java/Differential.java FOLDER
+//
+// State is kept in memory, but for joins of streams: there RocksDB, the default, forgets by other rules.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -38,13 +40,18 @@ import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.kstream.Aggregator;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Repartitioned;
+import org.apache.kafka.streams.kstream.StreamJoined;
+import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.Windowed;
@@ -55,6 +62,7 @@ import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.processor.api.RecordMetadata;
+import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.StoreBuilder;
@@ -65,7 +73,7 @@ import org.apache.kafka.streams.state.ValueAndTimestamp;
 import org.apache.kafka.streams.state.WindowStore;
 import org.apache.kafka.streams.test.TestRecord;
 
-@SuppressWarnings("unchecked")
+@SuppressWarnings({"unchecked", "rawtypes"})
 public class Differential {
     private static final Duration RETENTION = Duration.ofMillis(10_000_000);
     private static final String APPLICATION = "app";
@@ -118,6 +126,10 @@ public class Differential {
     private static final Map<String, Aggregator<Object, Object, Object>> AGGREGATORS = Map.of(
         "append", (k, v, a) -> cut(text(a) + text(v)),
         "forget_x", (k, v, a) -> hasX(v) ? null : cut(text(a) + text(k)));
+
+    private static final Map<String, BiFunction<Object, Object, Object>> UNDOERS = Map.of(
+        "minus", (a, b) -> cut(text(a) + "-" + text(b)),
+        "forget_x", (a, b) -> hasX(b) ? null : cut(text(b) + text(a)));
 
     private static final Map<String, BiFunction<Object, Object, Object>> JOINERS = Map.of(
         "plus", (a, b) -> cut(text(a) + "+" + text(b)),
@@ -206,6 +218,18 @@ public class Differential {
         OPERATORS.put("to_stream_by", (b, s) -> s.unnamed()
             ? s.table().toStream(SELECTORS.get(s.f())::apply)
             : s.table().toStream(SELECTORS.get(s.f())::apply, s.named()));
+        OPERATORS.put("repartition", (b, s) -> s.stream().repartition(s.repartitioned()));
+        OPERATORS.put("stream_join", (b, s) ->
+            s.stream().join(s.<KStream<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.windows(), s.streamJoined()));
+        OPERATORS.put("stream_left_join", (b, s) ->
+            s.stream().leftJoin(s.<KStream<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.windows(), s.streamJoined()));
+        OPERATORS.put("stream_outer_join", (b, s) ->
+            s.stream().outerJoin(s.<KStream<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.windows(), s.streamJoined()));
+        OPERATORS.put("table_group_by", (b, s) -> s.table().groupBy(PAIRS.get(s.f())::apply, s.grouped()));
+        OPERATORS.put("count_rows", (b, s) -> countRows(s));
+        OPERATORS.put("reduce_rows", (b, s) -> reduceRows(s));
+        OPERATORS.put("aggregate_rows", (b, s) -> aggregateRows(s));
+        OPERATORS.put("suppress", (b, s) -> suppress(s));
         OPERATORS.put("to", (b, s) -> {
             s.stream().to(s.topics().get(0), s.produced());
             return null;
@@ -303,6 +327,49 @@ public class Differential {
                 ? s.table().mapValues(v -> f.apply(v), s.<KeyValueStore<Bytes, byte[]>>store(true))
                 : s.table().mapValues(v -> f.apply(v), s.named(), s.<KeyValueStore<Bytes, byte[]>>store(true))
             : s.unnamed() ? s.table().mapValues(v -> f.apply(v)) : s.table().mapValues(v -> f.apply(v), s.named());
+    }
+
+    private static Object countRows(Step s) {
+        KGroupedTable<Object, Object> group = s.above(0);
+        Object table = s.hasStore()
+            ? s.unnamed()
+                ? group.count((Materialized<Object, Long, KeyValueStore<Bytes, byte[]>>) s.anyStore())
+                : group.count(s.named(), (Materialized<Object, Long, KeyValueStore<Bytes, byte[]>>) s.anyStore())
+            : s.unnamed() ? group.count() : group.count(s.named());
+        return table;
+    }
+
+    private static Object reduceRows(Step s) {
+        KGroupedTable<Object, Object> group = s.above(0);
+        BiFunction<Object, Object, Object> add = REDUCERS.get(s.f());
+        BiFunction<Object, Object, Object> undo = UNDOERS.get(s.node.get("undo").asText());
+        return s.unnamed()
+            ? s.hasStore()
+                ? group.reduce(add::apply, undo::apply, s.<KeyValueStore<Bytes, byte[]>>store(false))
+                : group.reduce(add::apply, undo::apply)
+            : group.reduce(add::apply, undo::apply, s.named(), s.<KeyValueStore<Bytes, byte[]>>store(false));
+    }
+
+    private static Object aggregateRows(Step s) {
+        KGroupedTable<Object, Object> group = s.above(0);
+        Aggregator<Object, Object, Object> add = AGGREGATORS.get(s.f());
+        BiFunction<Object, Object, Object> f = UNDOERS.get(s.node.get("undo").asText());
+        Aggregator<Object, Object, Object> undo = (k, v, a) -> f.apply(a, v);
+        return s.unnamed()
+            ? s.hasStore()
+                ? group.aggregate(() -> "i", add, undo, s.<KeyValueStore<Bytes, byte[]>>store(false))
+                : group.aggregate(() -> "i", add, undo)
+            : group.aggregate(() -> "i", add, undo, s.named(), s.<KeyValueStore<Bytes, byte[]>>store(false));
+    }
+
+    private static Object suppress(Step s) {
+        if (s.node.get("wait").isNull()) {
+            Suppressed held = Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded());
+            return s.<KTable>above(0).suppress(s.unnamed() ? held : held.withName(s.name()));
+        }
+        Suppressed<Object> held = Suppressed.untilTimeLimit(
+            Duration.ofMillis(s.number("wait")), Suppressed.BufferConfig.maxRecords(s.number("most")));
+        return s.table().suppress(s.unnamed() ? held : held.withName(s.name()));
     }
 
     private static Object process(Building b, Step s) {
@@ -491,6 +558,26 @@ public class Differential {
             return unnamed() ? joined : joined.withName(name());
         }
 
+        Repartitioned<Object, Object> repartitioned() {
+            Repartitioned<Object, Object> repartitioned = Repartitioned.with(keySerde(), valueSerde());
+            return unnamed() ? repartitioned : repartitioned.withName(name());
+        }
+
+        JoinWindows windows() {
+            return JoinWindows.ofTimeDifferenceAndGrace(Duration.ofMillis(0), Duration.ofMillis(number("grace")))
+                .before(Duration.ofMillis(number("before")))
+                .after(Duration.ofMillis(number("after")));
+        }
+
+        StreamJoined<Object, Object, Object> streamJoined() {
+            JsonNode left = building.steps.get(node.get("of").get(0).asInt());
+            JsonNode right = building.steps.get(node.get("of").get(1).asInt());
+            StreamJoined<Object, Object, Object> joined = StreamJoined.with(
+                serde(left.get("key").asText()), serde(left.get("value").asText()), serde(right.get("value").asText()));
+            joined = joined.withDslStoreSuppliers(BuiltInDslStoreSuppliers.ROCKS_DB);
+            return unnamed() ? joined : joined.withName(name());
+        }
+
         boolean hasStore() {
             return !node.get("store").isNull();
         }
@@ -529,13 +616,13 @@ public class Differential {
         ObjectMapper mapper = new ObjectMapper();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
-            run(mapper.readTree(line));
+            run(mapper.readTree(line), arguments[0]);
             OUT.println(".");
             OUT.flush();
         }
     }
 
-    private static void run(JsonNode plan) {
+    private static void run(JsonNode plan, String folder) {
         Topology topology;
         try {
             topology = new Building(plan.get("steps")).topology();
@@ -549,7 +636,11 @@ public class Differential {
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, APPLICATION);
         settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
-        settings.put(StreamsConfig.DEFAULT_DSL_STORE_CONFIG, StreamsConfig.IN_MEMORY);
+        settings.put(StreamsConfig.STATE_DIR_CONFIG, folder);
+        settings.put(
+            StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, BuiltInDslStoreSuppliers.InMemoryDslStoreSuppliers.class);
+        // Nothing waits for the wall clock.
+        settings.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_OUTER_JOIN_SPURIOUS_RESULTS_FIX, 0L);
         try (TopologyTestDriver driver = new TopologyTestDriver(topology, settings, Instant.ofEpochMilli(3))) {
             for (JsonNode event : plan.get("events")) {
                 play(driver, event);
@@ -592,6 +683,9 @@ public class Differential {
         Map<String, String> topics = new TreeMap<>();
         driver.producedTopicNames().forEach(topic -> topics.put(undecorated(topic), topic));
         topics.forEach((topic, decorated) -> {
+            if (topic.matches(".*(-store|SUPPRESS-STATE-STORE-[0-9]+)-changelog")) {
+                return;
+            }
             List<TestRecord<byte[], byte[]>> records = new ArrayList<>(
                 driver.createOutputTopic(decorated, new ByteArrayDeserializer(), new ByteArrayDeserializer())
                     .readRecordsToList());

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streams import Materialized, StreamsBuilder, TimeWindows
+from streams import JoinWindows, Materialized, StreamsBuilder, Suppressed, TimeWindows
 from streams.serdes import Long, Serde, String, TimeWindowed
 from streams.state import StoreSpec
 from tests.streams.differential import functions
@@ -105,6 +105,42 @@ def _to_stream_by(builder: StreamsBuilder, step: Step, above: list[Any], steps: 
     return above[0].to_stream(functions.SELECTORS[step["f"]], name=step["name"])
 
 
+def _reduce_rows(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    adder = functions.REDUCERS[step["f"]]
+    return above[0].reduce(adder, functions.UNDOERS[step["undo"]], name=step["name"], store=store(step))
+
+
+def _aggregate_rows(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    undo = functions.UNDOERS[step["undo"]]
+    return above[0].aggregate(
+        lambda: "i",
+        functions.AGGREGATORS[step["f"]],
+        lambda key, value, so_far: undo(so_far, value),
+        name=step["name"],
+        store=store(step),
+        value_serde=String(),
+    )
+
+
+def _joined_streams(method: str) -> Callable[..., Any]:
+    return lambda builder, step, above, steps: getattr(above[0], method)(
+        above[1],
+        functions.JOINERS[step["f"]],
+        windows=JoinWindows(before=step["before"], after=step["after"], grace=step["grace"]),
+        name=step["name"],
+        other_value_serde=serde(steps[1]["value"]),
+        **serdes(steps[0]),
+    )
+
+
+def _suppress(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    if step["wait"] is None:
+        return above[0].suppress(Suppressed.until_window_closes(name=step["name"]))
+    return above[0].suppress(
+        Suppressed.until_time_limit(step["wait"], max_records=step["most"], name=step["name"])
+    )
+
+
 def _process(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
     stores = []
     if step["store"] is not None:
@@ -121,7 +157,7 @@ def _process(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[
     return above[0].process(teller(step), stores=stores, name=step["name"])
 
 
-S, T, G, W = "stream", "table", "group", "windows"
+S, T, G, W, R = "stream", "table", "group", "windows", "rows"
 f = functions
 
 OPERATORS: dict[str, Operator] = {
@@ -192,6 +228,34 @@ OPERATORS: dict[str, Operator] = {
     "table_map_values": Operator((T,), T, _kept("map_values"), f.MAPPERS, value="s", stored=True),
     "to_stream": Operator((T,), S, lambda b, s, above, steps: above[0].to_stream(name=s["name"])),
     "to_stream_by": Operator((T,), S, _to_stream_by, f.SELECTORS, key="s"),
+    "repartition": Operator(
+        (S,),
+        S,
+        lambda b, s, above, steps: above[0].repartition(name=s["name"], **serdes(s)),
+    ),
+    "stream_join": Operator((S, S), S, _joined_streams("join"), f.JOINERS, value="s", of_text="k"),
+    "stream_left_join": Operator((S, S), S, _joined_streams("left_join"), f.JOINERS, value="s", of_text="k"),
+    "stream_outer_join": Operator(
+        (S, S), S, _joined_streams("outer_join"), f.JOINERS, value="s", of_text="k"
+    ),
+    "table_group_by": Operator(
+        (T,),
+        R,
+        lambda b, s, above, steps: above[0].group_by(f.PAIRS[s["f"]], name=s["name"], **serdes(s)),
+        f.PAIRS,
+        key="s",
+        value="s",
+    ),
+    "count_rows": Operator(
+        (R,),
+        T,
+        lambda b, s, above, steps: above[0].count(name=s["name"], store=store(s)),
+        value="l",
+        stored=True,
+    ),
+    "reduce_rows": Operator((R,), T, _reduce_rows, f.REDUCERS, stored=True),
+    "aggregate_rows": Operator((R,), T, _aggregate_rows, f.AGGREGATORS, stored=True),
+    "suppress": Operator((T,), T, _suppress),
     "to": Operator(
         (S,), "", lambda b, s, above, steps: above[0].to(s["topics"][0], name=s["name"], **serdes(steps[0]))
     ),
