@@ -22,6 +22,7 @@ from streams.config import StreamsConfig
 from streams.dsl import (
     BranchedKStream,
     Consumed,
+    GlobalKTable,
     Grouped,
     Joined,
     KGroupedStream,
@@ -32,6 +33,7 @@ from streams.dsl import (
     Printed,
     Produced,
     Repartitioned,
+    SessionWindowedKStream,
     StreamJoined,
     StreamsBuilder,
     Suppressed,
@@ -42,7 +44,13 @@ from streams.handlers import DeadLetter, ErrorContext, ErrorResponse, log_and_co
 from streams.processors.custom import FixedKeyProcessor, FixedKeyRecord, Processor, ProcessorContext
 from streams.processors.join_windows import JoinWindows
 from streams.processors.record import Record, RecordContext
-from streams.processors.windows import TimeWindows
+from streams.processors.windows import (
+    EmitStrategy,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+)
 from streams.runtime.app import KafkaStreams
 from streams.runtime.status import State
 from streams.serdes import Serde, Window, Windowed
@@ -52,10 +60,12 @@ __all__ = [
     "BranchedKStream",
     "Consumed",
     "DeadLetter",
+    "EmitStrategy",
     "ErrorContext",
     "ErrorResponse",
     "FixedKeyProcessor",
     "FixedKeyRecord",
+    "GlobalKTable",
     "Grouped",
     "JoinWindows",
     "Joined",
@@ -73,6 +83,9 @@ __all__ = [
     "RecordContext",
     "Repartitioned",
     "Serde",
+    "SessionWindowedKStream",
+    "SessionWindows",
+    "SlidingWindows",
     "State",
     "StreamJoined",
     "StreamsBuilder",
@@ -83,6 +96,7 @@ __all__ = [
     "TimeWindows",
     "Topology",
     "TopologyError",
+    "UnlimitedWindows",
     "Window",
     "Windowed",
     "log_and_continue",

@@ -6,7 +6,8 @@ writes one JSON object a line to stdout when its state changes, and every ``--st
     {"event": "status", "state": "RUNNING", "tasks": ["0_0", ...], "records_in": ..., "records_out": ...,
      "dropped_records": ..., "late_records": ..., "lag": 0}
 
-and ``{"event": "stopped", ...}`` with the same in the end (``lag`` on the timed lines only).
+and ``{"event": "stopped", ...}`` with the same in the end (``lag`` on the timed lines only). Of several
+workers each line tells which by ``worker``.
 Warnings and errors go to stderr by ``logging``.
 """
 
@@ -19,6 +20,7 @@ import json
 import logging
 import signal
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -31,6 +33,7 @@ from streams.config import StreamsConfig
 from streams.dsl import StreamsBuilder
 from streams.runtime.app import KafkaStreams
 from streams.runtime.status import State
+from streams.tools.workers import config_of, ends_with, run_workers
 from streams.topology import Topology
 
 app = typer.Typer(
@@ -44,11 +47,35 @@ GC_THRESHOLD = 50_000
 TopologyName = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="where the topology is")]
 
 
+class Form(StrEnum):
+    """How a topology is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    MERMAID = "mermaid"
+    SVG = "svg"
+
+
 @app.command()
-def describe(topology: TopologyName) -> None:
-    """Print a topology, as Kafka's Topology.describe() does."""
+def describe(
+    topology: TopologyName,
+    form: Annotated[
+        Form, typer.Option("--format", help="text as Kafka's Topology.describe(), or a picture")
+    ] = Form.TEXT,
+) -> None:
+    """Print a topology: as Kafka's Topology.describe() does, as JSON, or as a picture."""
     try:
-        typer.echo(_load(topology).describe(), nl=False)
+        loaded = _load(topology)
+        match form:
+            case Form.TEXT:
+                text = loaded.describe()
+            case Form.JSON:
+                text = json.dumps(loaded.outline(), indent=2) + "\n"
+            case Form.MERMAID:
+                text = loaded.mermaid()
+            case Form.SVG:
+                text = loaded.svg()
+        typer.echo(text, nl=False)
     except MillstreamError as error:
         _end(error)
 
@@ -56,8 +83,18 @@ def describe(topology: TopologyName) -> None:
 @app.command()
 def run(
     topology: TopologyName,
-    bootstrap_server: Annotated[str, typer.Option(help="host:port[,host:port]")],
-    application_id: Annotated[str, typer.Option(help="group id and prefix of internal topics")],
+    bootstrap_server: Annotated[str | None, typer.Option(help="host:port[,host:port]")] = None,
+    application_id: Annotated[str | None, typer.Option(help="group id and prefix of internal topics")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", help="the application's properties file, as Kafka Streams takes it"),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="processes, each with its own tasks and state; num.stream.threads unless given"
+        ),
+    ] = None,
     override: Annotated[
         list[str] | None, typer.Option(help="a setting by Kafka's name, key=value; may be repeated")
     ] = None,
@@ -76,18 +113,67 @@ def run(
         LogLevel.WARNING
     ),
 ) -> None:
-    """Run one instance of an application. Ends cleanly on SIGTERM or Ctrl-C, everything committed."""
+    """Run an application. Ends cleanly on SIGTERM or Ctrl-C, everything committed."""
     logging.basicConfig(level=log_level.value, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     gc.set_threshold(GC_THRESHOLD)
-    given = dict(_pair(each) for each in override or [])
-    given |= {"bootstrap.servers": bootstrap_server, "application.id": application_id}
     try:
-        read = {} if command_config is None else read_properties(command_config, "--command-config")
-        properties: dict[str, Any] = {**read, **given}
-        streams = KafkaStreams(_load(topology), StreamsConfig.from_properties(properties))
-        asyncio.run(_run(streams, exit_when_caught_up=exit_when_caught_up, status_interval=status_interval))
+        properties = _properties(config, command_config, override, bootstrap_server, application_id)
+        count = workers or _workers(properties)
+        properties.pop("num.stream.threads", None)
+        foreign = () if config is None else read_properties(config, "--config")
+        settings = StreamsConfig.from_properties(properties, foreign=foreign)
+        loaded = _load(topology)
+
+        def work(worker: int, pipe: int) -> int:
+            streams = KafkaStreams(loaded, config_of(settings, worker))
+            said = {} if count == 1 else {"worker": worker}
+            run = _run(
+                streams,
+                pipe,
+                exit_when_caught_up=exit_when_caught_up,
+                status_interval=status_interval,
+                said=said,
+            )
+            try:
+                asyncio.run(run)
+            except MillstreamError as error:
+                _end(error)
+            return 0
+
+        if count == 1:
+            work(0, -1)
+        else:
+            raise typer.Exit(run_workers(count, work))
     except MillstreamError as error:
         _end(error)
+
+
+def _properties(
+    config: Path | None,
+    command_config: Path | None,
+    override: list[str] | None,
+    bootstrap_server: str | None,
+    application_id: str | None,
+) -> dict[str, Any]:
+    """The settings of files and options, a later one over those before it."""
+    properties: dict[str, Any] = {}
+    for path, option in ((config, "--config"), (command_config, "--command-config")):
+        if path is not None:
+            properties |= read_properties(path, option)
+    properties |= dict(_pair(each) for each in override or [])
+    options = {"bootstrap.servers": bootstrap_server, "application.id": application_id}
+    properties |= {key: value for key, value in options.items() if value is not None}
+    for key, option in (("bootstrap.servers", "--bootstrap-server"), ("application.id", "--application-id")):
+        if not properties.get(key):
+            raise typer.BadParameter(f"{key} is not known: give {option}, or a file with it as --config")
+    return properties
+
+
+def _workers(properties: dict[str, Any]) -> int:
+    threads = str(properties.get("num.stream.threads", 1))
+    if not threads.isdigit() or int(threads) < 1:
+        raise ConfigError("num.stream.threads", threads, "a whole number, 1 or more: worker processes here")
+    return int(threads)
 
 
 def _end(error: MillstreamError) -> NoReturn:
@@ -121,29 +207,39 @@ def _load(name: str) -> Topology:
     return found
 
 
-async def _run(streams: KafkaStreams, *, exit_when_caught_up: bool, status_interval: float) -> None:
+async def _run(
+    streams: KafkaStreams,
+    pipe: int,
+    *,
+    exit_when_caught_up: bool,
+    status_interval: float,
+    said: dict[str, Any],
+) -> None:
+    """Run one instance until a signal, or the end of ``pipe`` (-1: there is none)."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    streams.add_state_listener(lambda new, old: _say("status", streams, new))
-    reporter = asyncio.create_task(_report(streams, status_interval)) if status_interval else None
+    if pipe >= 0:
+        ends_with(pipe, stop)
+    streams.add_state_listener(lambda new, old: _say("status", streams, new, **said))
+    reporter = asyncio.create_task(_report(streams, status_interval, said)) if status_interval else None
     try:
         await streams.run_until(stop, when_caught_up=exit_when_caught_up)
     finally:
         if reporter is not None:
             reporter.cancel()
             await asyncio.gather(reporter, return_exceptions=True)
-    _say("stopped", streams, streams.state)
+    _say("stopped", streams, streams.state, **said)
 
 
-async def _report(streams: KafkaStreams, interval: float) -> None:
+async def _report(streams: KafkaStreams, interval: float, said: dict[str, Any]) -> None:
     while True:
         await asyncio.sleep(interval)
         try:
             more = {"lag": await streams.lag()}
         except MillstreamError:
             more = {}  # no broker answers
-        _say("status", streams, streams.state, **more)
+        _say("status", streams, streams.state, **said, **more)
 
 
 def _say(event: str, streams: KafkaStreams, state: State, **more: Any) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import logging
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -50,6 +51,9 @@ class StreamsConfig:
     given, every 30 s, and with ``exactly_once_v2`` every 100 ms."""
     transaction_timeout_ms: int = 10_000
     """After this long the coordinator aborts a transaction; one that is open for half of it is committed."""
+    emit_interval_ms_kstreams_windowed_aggregation: int = 1_000
+    """How often windows that closed are looked for, where they are emitted then. Kafka's key has underscores
+    around it: ``__emit.interval.ms.kstreams.windowed.aggregation__``."""
     statestore_cache_max_bytes: int = 64 * 1024 * 1024
     """About how much memory the stores' caches take, all tasks together; more forces an early commit."""
     auto_offset_reset: Literal["earliest", "latest", "none"] = "earliest"
@@ -157,16 +161,17 @@ class StreamsConfig:
             raise ConfigError(key, value, "a function, such as streams.log_and_continue")
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, Any]) -> Self:
-        """Read Kafka's dotted keys; text is converted to each setting's type. Unknown keys are an error.
+    def from_properties(cls, properties: Mapping[str, Any], *, foreign: Collection[str] = ()) -> Self:
+        """Read Kafka's dotted keys; text is converted to each setting's type. Unknown keys are an error,
+        but for ``foreign`` ones, from a file that other programs read too.
 
-        Keys of Kafka's Java library that mean nothing here are named in one line of the log.
+        Keys of Kafka's Java library that mean nothing here are named in one line of the log, as those are.
         """
         hints = get_type_hints(cls)
         values: dict[str, Any] = {"client": one_client(properties, ("",), _ROLES).client()}
         for key in ("client_id", "metadata_max_age_ms"):
             values["client"].pop(key, None)  # settings of the application itself
-        properties = _without_clients_and_javas(properties)
+        properties = _without_clients_and_javas(_renamed(properties), foreign)
         given: dict[str, str] = {}
         for key, value in sorted(properties.items(), key=lambda item: _PREFIXES.index(_prefix(item[0]))):
             name = _without_prefix(key).strip("_").replace(".", "_").replace("-", "_")
@@ -186,7 +191,7 @@ _ROLES = ("admin.", "producer.", "consumer.", "main.consumer.", "restore.consume
 """Prefixes of the settings of Kafka Streams' several clients."""
 
 _IDLE = """
-    acceptable.recovery.lag application.server built.in.metrics.version cache.max.bytes.buffering
+    acceptable.recovery.lag application.server built.in.metrics.version
     default.client.supplier default.dsl.store default.key.serde default.list.key.serde.inner
     default.list.key.serde.type default.list.value.serde.inner default.list.value.serde.type
     default.timestamp.extractor default.value.serde dsl.store.suppliers.class
@@ -201,7 +206,20 @@ _OF_KAFKA_STREAMS = frozenset(_IDLE.split())
 """Keys of Kafka Streams that mean nothing here."""
 
 
-def _without_clients_and_javas(properties: Mapping[str, Any]) -> dict[str, Any]:
+_FORMER = {
+    "default.deserialization.exception.handler": "deserialization.exception.handler",
+    "default.production.exception.handler": "production.exception.handler",
+    "cache.max.bytes.buffering": "statestore.cache.max.bytes",
+}
+"""Names that Kafka Streams had before, and still takes where the later one is not given."""
+
+
+def _renamed(properties: Mapping[str, Any]) -> dict[str, Any]:
+    former = {now: properties[name] for name, now in _FORMER.items() if name in properties}
+    return former | {key: value for key, value in properties.items() if key not in _FORMER}
+
+
+def _without_clients_and_javas(properties: Mapping[str, Any], foreign: Collection[str]) -> dict[str, Any]:
     """The settings of the application itself."""
     kept: dict[str, Any] = {}
     idle = []
@@ -209,7 +227,8 @@ def _without_clients_and_javas(properties: Mapping[str, Any]) -> dict[str, Any]:
         inner = key[len(next((role for role in _ROLES if key.startswith(role)), "")) :]
         if is_security_key(inner) or (inner in CLIENT and inner.replace(".", "_") not in _NAMES_OF_KEYS):
             continue
-        if inner in OF_JAVA or key in _OF_KAFKA_STREAMS:
+        known = _without_prefix(key).replace(".", "_").replace("-", "_") in _NAMES_OF_KEYS
+        if not known and (inner in OF_JAVA or key in _OF_KAFKA_STREAMS or key in foreign):
             idle.append(key)
         else:
             kept[key] = value
@@ -249,6 +268,7 @@ PRODUCER_KEYS = frozenset(("compression.type", "max.request.size", "transaction.
 
 _LEAST = {
     "commit_interval_ms": 0,
+    "emit_interval_ms_kstreams_windowed_aggregation": 0,
     "emit_interval_ms_kstreams_outer_join_spurious_results_fix": 0,
     "statestore_cache_max_bytes": 0,
     "max_task_idle_ms": -1,
@@ -278,7 +298,15 @@ def _converted(key: str, value: Any, hint: Any) -> Any:
         except ValueError:
             raise ConfigError(key, value, "a whole number") from None
     if hint == ExceptionHandler and isinstance(value, str):
-        if value not in HANDLERS:
-            raise ConfigError(key, value, "one of " + ", ".join(HANDLERS))
-        return HANDLERS[value]
+        return HANDLERS[value] if value in HANDLERS else _named_handler(key, value)
     return value
+
+
+def _named_handler(key: str, name: str) -> Any:
+    """The function that ``module:name`` says."""
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        allowed = "module:function, or one of " + ", ".join(HANDLERS)
+        raise ConfigError(key, name, allowed) from error

@@ -18,12 +18,14 @@ from logd.client import TopicPartition
 from streams.dsl import StreamsBuilder
 from streams.errors import StreamsError
 from streams.graph import SinkNode
+from streams.handlers import log_and_fail
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Headers, Record
 from streams.processors.windows import Duration, milliseconds
+from streams.runtime.global_stores import GlobalStore
 from streams.runtime.task import Task, TaskId
 from streams.serdes import Serde, SerdeLike, serde_for
-from streams.state import CachedStore, KeyValueStore, WindowStore, open_store
+from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore, open_store
 from streams.topology import Handlers, Row, Subtopology, Topology
 from streams.topology.java_order import PriorityQueue
 
@@ -36,7 +38,11 @@ def _ms(time: Time) -> int:
 
 
 class TopologyTestDriver:
-    """Runs a topology without a broker. Use it as a context manager, or `close` it."""
+    """Runs a topology without a broker. Use it as a context manager, or `close` it.
+
+    ``start``: the wall clock. ``windowed_emit_interval_ms``: how often windows that closed are emitted, by
+    the wall clock; with each record unless given.
+    """
 
     def __init__(
         self,
@@ -45,6 +51,7 @@ class TopologyTestDriver:
         start: Time = 0,
         handlers: Handlers | None = None,
         outer_join_emit_interval_ms: int = 0,
+        windowed_emit_interval_ms: int = 0,
     ) -> None:
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
         self._now = _ms(start)
@@ -53,14 +60,22 @@ class TopologyTestDriver:
         self._waiting: dict[str, deque[Row]] = {}
         self._heads = PriorityQueue[str](lambda topic: self._waiting[topic][0][0])
         stores = {name: open_store(spec, None) for name, spec in self.topology.stores.items()}
-        everything = Subtopology(0, tuple(self.topology.nodes.values()))
+        on_bad_record = log_and_fail if handlers is None else handlers.deserialization
+        self._globals = {
+            source.topics[0]: GlobalStore(stores.pop(name), source, on_bad_record)
+            for name, source in self.topology.global_stores.items()
+        }
+        nodes = (node for subtopology in self.topology.with_tasks for node in subtopology.nodes)
+        everything = Subtopology(0, tuple(nodes))
         self._task = Task(
             TaskId(0, 0),
             everything,
             stores,
             clock=lambda: self._now,
             max_idle_ms=-1,
+            windowed_emit_interval_ms=windowed_emit_interval_ms,
             handlers=handlers,
+            global_stores={each.store.name: each.store for each in self._globals.values()},
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
         )
         for source in everything.sources:
@@ -104,6 +119,11 @@ class TopologyTestDriver:
         self._run_until_idle()
 
     def _accept(self, topic: str, row: Row) -> None:
+        if topic in self._globals:
+            timestamp, key, value, headers = row
+            offset = next(self._offsets.setdefault(topic, itertools.count()))
+            self._globals[topic].apply(0, [(offset, timestamp, key, value, headers)])
+            return
         waiting = self._waiting[topic]
         waiting.append(row)
         if len(waiting) == 1:
@@ -137,7 +157,7 @@ class TopologyTestDriver:
         placed = ((topic, rows) for (topic, _), rows in self._task.take_placed_output().items())
         for topic, rows in [*self._task.take_output().items(), *placed]:
             self._output.setdefault(topic, deque()).extend(rows)
-            if topic in self._waiting:
+            if topic in self._waiting or topic in self._globals:
                 for row in rows:
                     self._accept(topic, row)
 
@@ -166,6 +186,9 @@ class TopologyTestDriver:
 
     def store(self, name: str) -> CachedStore:
         """A store by name; KeyError if there is none."""
+        for each in self._globals.values():
+            if each.store.name == name:
+                return each.store
         return self._task.stores[name]
 
     def key_value_store(self, name: str) -> KeyValueStore[Any, Any]:
@@ -178,6 +201,12 @@ class TopologyTestDriver:
         """A window store by name."""
         store = self.store(name)
         assert isinstance(store, WindowStore)
+        return store
+
+    def session_store(self, name: str) -> SessionStore[Any, Any]:
+        """A session store by name."""
+        store = self.store(name)
+        assert isinstance(store, SessionStore)
         return store
 
     def metrics(self) -> Mapping[str, NodeMetrics]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from streams.dsl.builder import StreamsBuilder
 from streams.dsl.nouns import (
     BranchedKStream,
+    GlobalKTable,
     KGroupedStream,
     KGroupedTable,
     KStream,
     KTable,
+    SessionWindowedKStream,
     TimeWindowedKStream,
 )
 from streams.dsl.options import (
@@ -26,6 +28,7 @@ from streams.dsl.suppression import Suppressed
 __all__ = [
     "BranchedKStream",
     "Consumed",
+    "GlobalKTable",
     "Grouped",
     "Joined",
     "KGroupedStream",
@@ -36,6 +39,7 @@ __all__ = [
     "Printed",
     "Produced",
     "Repartitioned",
+    "SessionWindowedKStream",
     "StreamJoined",
     "StreamsBuilder",
     "Suppressed",

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias, get_args
 
 from streams.dsl.options import Grouped, Materialized
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table, always_told, put_in_store
 from streams.errors import TopologyError
-from streams.processors import aggregate as operators
-from streams.processors.windows import TimeWindows, milliseconds
-from streams.serdes import SerdeLike, TimeWindowed, serde_for
+from streams.processors.aggregate import Aggregation, aggregate
+from streams.processors.aggregate_sessions import aggregate_sessions
+from streams.processors.aggregate_sliding import aggregate_sliding
+from streams.processors.aggregate_windows import aggregate_windows
+from streams.processors.table import OldValues
+from streams.processors.windows import (
+    EmitStrategy,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+    milliseconds,
+)
+from streams.processors.wiring import Operator
+from streams.serdes import Serde, SerdeLike, SessionWindowed, TimeWindowed, serde_for
 from streams.state import StoreSpec
+
+Windows: TypeAlias = TimeWindows | SlidingWindows | SessionWindows | UnlimitedWindows
 
 
 class Grouping:
@@ -22,12 +36,14 @@ class Grouping:
         self,
         stream: Stream,
         name: str | None,
-        windows: TimeWindows | None = None,
+        windows: Windows | None = None,
+        emit: EmitStrategy = "on_window_update",
         behind_topic: list[Stream] | None = None,
     ) -> None:
         self.stream = stream
         self._name = name
         self._windows = windows
+        self._emit: EmitStrategy = emit
         self._behind_topic = [] if behind_topic is None else behind_topic
         """The stream read back from the topic that the user named: all aggregations share it."""
 
@@ -38,16 +54,27 @@ class Grouping:
         value_serde = serde_for(options.value_serde) or stream.value_serde
         return cls(replace(stream, key_serde=key_serde, value_serde=value_serde), options.name)
 
-    def windowed_by(self, windows: TimeWindows) -> Grouping:
-        """The same grouping, by window as well. May be called once."""
-        if self._windows is not None:
-            raise TopologyError("the stream is windowed already")
-        return Grouping(self.stream, self._name, windows, self._behind_topic)
+    def windowed_by(self, windows: Windows, emit: EmitStrategy | None) -> Grouping:
+        """The same grouping, by window as well."""
+        if not isinstance(windows, get_args(Windows)):
+            kinds = ", ".join(each.__name__ for each in get_args(Windows))
+            raise TopologyError(f"windowed_by() takes one of {kinds}, not {windows!r}")
+        grouping = Grouping(self.stream, self._name, windows, behind_topic=self._behind_topic)
+        return grouping.emitting(emit or "on_window_update")
+
+    def emitting(self, emit: EmitStrategy) -> Grouping:
+        """The same grouping, whose results go on at other times."""
+        if emit not in get_args(EmitStrategy):
+            kinds = " or ".join(get_args(EmitStrategy))
+            raise TopologyError(f"emit_strategy is {emit!r}, it may be {kinds}")
+        if emit == "on_window_close" and isinstance(self._windows, UnlimitedWindows):
+            raise TopologyError("emit_strategy is on_window_close, but UnlimitedWindows never close")
+        return Grouping(self.stream, self._name, self._windows, emit, self._behind_topic)
 
     def aggregated(
         self,
         prefix: str,
-        aggregation: operators.Aggregation,
+        aggregation: Aggregation,
         value_serde: SerdeLike | None,
         name: str | None,
         materialized: Materialized,
@@ -65,24 +92,40 @@ class Grouping:
             **self._span(store_name, materialized),
         )
         old_values = always_told()
-        operator = (
-            operators.aggregate(store_name, aggregation, old_values)
-            if self._windows is None
-            else operators.aggregate_windows(store_name, self._windows, aggregation, old_values)
-        )
-        parent = self._repartitioned(spec)
+        operator = self._operator(store_name, aggregation, old_values)
+        parent, spec = self._repartitioned(spec), self._kept(spec)
         table = put_in_store(
             parent,
             node,
             spec,
             lambda store: operator,
             old_values=old_values,
-            grace_ms=None if self._windows is None else self._windows.grace_ms,
+            grace_ms=None if self._windows is None else self._windows.closing_ms,
         )
-        if self._windows is None:
-            return table
-        key_serde = TimeWindowed(spec.key_serde, self._windows.size_ms)
+        key_serde = self._windowed_serde(spec.key_serde)
         return replace(table, stream=replace(table.stream, key_serde=key_serde))
+
+    def _operator(self, store_name: str, aggregation: Aggregation, old_values: OldValues) -> Operator:
+        match self._windows:
+            case None:
+                return aggregate(store_name, aggregation, old_values)
+            case SessionWindows():
+                return aggregate_sessions(store_name, self._windows, aggregation, self._emit, old_values)
+            case SlidingWindows():
+                return aggregate_sliding(store_name, self._windows, aggregation, self._emit, old_values)
+            case _:
+                return aggregate_windows(store_name, self._windows, aggregation, self._emit, old_values)
+
+    def _windowed_serde(self, key_serde: Serde[Any]) -> Serde[Any]:
+        match self._windows:
+            case None:
+                return key_serde
+            case SessionWindows():
+                return SessionWindowed(key_serde)
+            case SlidingWindows():
+                return TimeWindowed(key_serde, self._windows.time_difference_ms)
+            case _:
+                return TimeWindowed(key_serde, self._windows.size_ms)
 
     def _repartitioned(self, spec: StoreSpec) -> Stream:
         """The stream to aggregate, behind a repartition topic if the key may have changed."""
@@ -100,14 +143,33 @@ class Grouping:
         return found
 
     def _span(self, name: str, materialized: Materialized) -> dict[str, Any]:
-        if self._windows is None:
+        """What of the store's spec has to do with time."""
+        windows = self._windows
+        if windows is None:
             if materialized.retention is not None:
                 raise TopologyError(f"store {name}: retention is for windowed stores")
             return {}
-        needed = self._windows.size_ms + self._windows.grace_ms
+        needed = windows.retention_ms
         retention = needed if materialized.retention is None else milliseconds(materialized.retention)
         if retention < needed:
             raise TopologyError(
                 f"store {name}: retention is {retention} ms, windows and grace need at least {needed} ms"
             )
-        return {"kind": "window", "window_size_ms": self._windows.size_ms, "retention_ms": retention}
+        span: dict[str, Any] = {"kind": "window", "retention_ms": retention}
+        match windows:
+            case SessionWindows():
+                return span | {"kind": "session", "lookback_ms": windows.inactivity_gap_ms}
+            case SlidingWindows():
+                difference = windows.time_difference_ms
+                return span | {"window_size_ms": difference, "lookback_ms": 2 * difference}
+            case _:
+                return span | {"window_size_ms": windows.size_ms}
+
+    def _kept(self, spec: StoreSpec) -> StoreSpec:
+        """The store's spec, as emission on window close needs it.
+
+        Kafka has no cache then, but for time windows; what is found past retention depends on it.
+        """
+        if self._emit == "on_window_update":
+            return spec
+        return replace(spec, by_time=True, cached=spec.cached and isinstance(self._windows, TimeWindows))

@@ -77,6 +77,7 @@ class InternalStreamsBuilder:
         kind: StoreKind = "key_value",
         window_size_ms: int = 0,
         retention_ms: int = 0,
+        lookback_ms: int = 0,
     ) -> StoreSpec:
         """The store that `Materialized` describes; these serdes where it has none."""
         return StoreSpec(
@@ -89,6 +90,7 @@ class InternalStreamsBuilder:
             cached=materialized.caching,
             window_size_ms=window_size_ms,
             retention_ms=retention_ms,
+            lookback_ms=lookback_ms,
             changelog_config=materialized.changelog_config,
         )
 

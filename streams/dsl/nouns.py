@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from streams.dsl.arity import takes_key
 from streams.dsl.branches import Branches
+from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouping import Grouping
 from streams.dsl.options import (
     Grouped,
@@ -31,6 +32,7 @@ from streams.dsl.suppression import Suppressed
 from streams.dsl.suppression import suppressed as suppress_updates
 from streams.dsl.table import Table, table_of_stream
 from streams.dsl.table_grouping import TableGrouping
+from streams.dsl.table_join import join_tables
 from streams.errors import TopologyError
 from streams.graph import StreamPartitioner, TopicChooser
 from streams.processors import aggregate as aggregations
@@ -42,8 +44,14 @@ from streams.processors.custom import (
     run_processor,
 )
 from streams.processors.join_windows import JoinWindows
-from streams.processors.windows import TimeWindows
-from streams.serdes import Long, SerdeLike
+from streams.processors.windows import (
+    EmitStrategy,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+)
+from streams.serdes import Long, SerdeLike, Windowed
 from streams.state import StoreSpec
 
 K = TypeVar("K")
@@ -277,11 +285,12 @@ class KStream(Generic[K, V]):
     @overload
     def join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[V, T], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -291,11 +300,12 @@ class KStream(Generic[K, V]):
     @overload
     def join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[K, V, T], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -304,11 +314,12 @@ class KStream(Generic[K, V]):
     ) -> KStream[K, NewV]: ...
     def join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[..., NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -318,20 +329,22 @@ class KStream(Generic[K, V]):
         """Join each record with what ``other`` has for its key: ``joiner(value, other)``, or with the key in
         front.
 
-        A table is looked up as it is now. Of a stream it meets every record whose time is within ``windows``,
-        which are needed then; ``other_value_serde`` and ``store`` (the stores' name) are for that too.
+        A table is looked up as it is now, a global one by ``key_selector(key, value)``. Of a stream it meets
+        every record whose time is within ``windows``, which are needed then; ``other_value_serde`` and
+        ``store`` (the stores' name) are for that too.
         """
         options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
-        return KStream(self._joined(other, joiner, windows, options, left=False))
+        return KStream(self._joined(other, joiner, windows, options, key_selector, left=False))
 
     @overload
     def left_join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[V, T | None], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -341,11 +354,12 @@ class KStream(Generic[K, V]):
     @overload
     def left_join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[K, V, T | None], NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -354,11 +368,12 @@ class KStream(Generic[K, V]):
     ) -> KStream[K, NewV]: ...
     def left_join(
         self,
-        other: KStream[K, T] | KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[..., NewV],
         joined: Joined | StreamJoined | None = None,
         *,
         windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -370,7 +385,7 @@ class KStream(Generic[K, V]):
         With another stream that comes out once the record's window and its grace are over.
         """
         options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
-        return KStream(self._joined(other, joiner, windows, options, left=True))
+        return KStream(self._joined(other, joiner, windows, options, key_selector, left=True))
 
     @overload
     def outer_join(
@@ -423,14 +438,21 @@ class KStream(Generic[K, V]):
 
     def _joined(
         self,
-        other: KStream[Any, Any] | KTable[Any, Any],
+        other: KStream[Any, Any] | KTable[Any, Any] | GlobalKTable[Any, Any],
         joiner: Callable[..., Any],
         windows: JoinWindows | None,
         options: Joined | StreamJoined,
+        key_selector: Callable[[Any, Any], Any] | None = None,
         *,
         left: bool,
         right: bool = False,
     ) -> Stream:
+        if isinstance(other, GlobalKTable) and isinstance(options, Joined):
+            return other._table.joined(self._stream, key_selector, joiner, options.name, left=left)
+        if key_selector is not None:
+            raise TopologyError(
+                "key_selector= is for the join with a global table; see select_key() for others"
+            )
         if isinstance(other, KTable) and isinstance(options, Joined):
             return other._table.joined(self._stream, joiner, options, left=left)
         if isinstance(other, KStream) and isinstance(options, StreamJoined) and windows is not None:
@@ -530,7 +552,9 @@ def _cannot_join(other: object, windows: JoinWindows | None) -> TopologyError:
         return TopologyError(
             "a stream is joined with a table as it is then: without windows and StreamJoined"
         )
-    return TopologyError(f"a stream is joined with a KStream or a KTable, not with a {type(other).__name__}")
+    return TopologyError(
+        f"a stream is joined with a KStream, a KTable or a GlobalKTable, not with a {type(other).__name__}"
+    )
 
 
 class KTable(Generic[K, V]):
@@ -634,6 +658,56 @@ class KTable(Generic[K, V]):
         stream = self._table.to_stream(name)
         return KStream(stream if key is None else stream.selected(key, None))
 
+    # -- joins
+
+    def join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V, T], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """The keys that both tables have, with ``joiner(value, other)``; in a store if ``store`` says so."""
+        return self._joined(other, joiner, name, store)
+
+    def left_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V, T | None], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """The keys of this table, joined with None where the other does not have them."""
+        return self._joined(other, joiner, name, store, keep_left=True)
+
+    def outer_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V | None, T | None], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """The keys of either table, joined with None where one does not have them."""
+        return self._joined(other, joiner, name, store, keep_left=True, keep_right=True)
+
+    def _joined(
+        self,
+        other: KTable[Any, Any],
+        joiner: Callable[..., Any],
+        name: str | None,
+        store: str | Materialized | None,
+        *,
+        keep_left: bool = False,
+        keep_right: bool = False,
+    ) -> KTable[Any, Any]:
+        if not isinstance(other, KTable):
+            raise TopologyError(f"a table is joined with a KTable, not with a {type(other).__name__}")
+        materialized, sides = _materialized_if(store), {"keep_left": keep_left, "keep_right": keep_right}
+        return KTable(join_tables(self._table, other._table, joiner, name, materialized, **sides))
+
 
 class KGroupedTable(Generic[K, V]):
     """A table grouped by a key of its values; an aggregation makes a table of it.
@@ -694,21 +768,54 @@ def _materialized_if(store: str | Materialized | None) -> Materialized | None:
     return None if store is None else as_materialized(store)
 
 
+class GlobalKTable(Generic[K, V]):
+    """A table that every instance holds whole: what streams of any partitions, and by any key, are joined
+    with.
+    """
+
+    def __init__(self, table: GlobalTable) -> None:
+        self._table = table
+
+    @property
+    def queryable_store_name(self) -> str:
+        """The store it can be read from."""
+        return self._table.store.name
+
+
 class KGroupedStream(Generic[K, V]):
     """A stream grouped by key; an aggregation makes a table of it."""
 
     def __init__(self, grouping: Grouping) -> None:
         self._grouping = grouping
 
-    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream[K, V]:
-        """Group by time as well."""
-        return TimeWindowedKStream(self._grouping.windowed_by(windows))
+    @overload
+    def windowed_by(
+        self, windows: SessionWindows, *, emit_strategy: EmitStrategy | None = None
+    ) -> SessionWindowedKStream[K, V]: ...
 
-    def count(self, *, name: str | None = None, store: str | Materialized | None = None) -> KTable[Any, int]:
+    @overload
+    def windowed_by(
+        self,
+        windows: TimeWindows | SlidingWindows | UnlimitedWindows,
+        *,
+        emit_strategy: EmitStrategy | None = None,
+    ) -> TimeWindowedKStream[K, V]: ...
+
+    def windowed_by(
+        self,
+        windows: TimeWindows | SlidingWindows | UnlimitedWindows | SessionWindows,
+        *,
+        emit_strategy: EmitStrategy | None = None,
+    ) -> TimeWindowedKStream[K, V] | SessionWindowedKStream[K, V]:
+        """Group by time as well. ``emit_strategy``: as the method of that name of what this returns."""
+        grouping = self._grouping.windowed_by(windows, emit_strategy)
+        if isinstance(windows, SessionWindows):
+            return SessionWindowedKStream(grouping)
+        return TimeWindowedKStream(grouping)
+
+    def count(self, *, name: str | None = None, store: str | Materialized | None = None) -> KTable[K, int]:
         """Count the records of each key."""
-        if isinstance(store, Materialized) and store.name is None:
-            self._grouping.stream.builder.names.take()  # Kafka names a store here that it then does not use
-        return self._aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, store)
+        return KTable(_counted(self._grouping, name, store))
 
     def reduce(
         self,
@@ -716,10 +823,9 @@ class KGroupedStream(Generic[K, V]):
         *,
         name: str | None = None,
         store: str | Materialized | None = None,
-    ) -> KTable[Any, V]:
+    ) -> KTable[K, V]:
         """The first value of each key, then ``reducer(so_far, value)``."""
-        value_serde = self._grouping.stream.value_serde
-        return self._aggregated("KSTREAM-REDUCE-", aggregations.reducing(reducer), value_serde, name, store)
+        return KTable(_reduced(self._grouping, reducer, name, store))
 
     def aggregate(
         self,
@@ -729,30 +835,125 @@ class KGroupedStream(Generic[K, V]):
         value_serde: SerdeLike | None = None,
         name: str | None = None,
         store: str | Materialized | None = None,
-    ) -> KTable[Any, A]:
+    ) -> KTable[K, A]:
         """``aggregator(key, value, so_far)``, beginning with ``initializer()``; None deletes the key.
 
         The aggregator may change ``so_far`` in place and return it.
         """
-        aggregation = aggregations.aggregating(initializer, aggregator)
-        return self._aggregated("KSTREAM-AGGREGATE-", aggregation, value_serde, name, store)
-
-    def _aggregated(
-        self,
-        prefix: str,
-        aggregation: aggregations.Aggregation,
-        value_serde: SerdeLike | None,
-        name: str | None,
-        store: str | Materialized | None,
-    ) -> KTable[Any, Any]:
-        return KTable(
-            self._grouping.aggregated(prefix, aggregation, value_serde, name, as_materialized(store))
-        )
+        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
 
 
-class TimeWindowedKStream(KGroupedStream[K, V]):
+class TimeWindowedKStream(Generic[K, V]):
     """A stream grouped by key and window; its tables are keyed by ``Windowed(key, Window(start, end))``."""
 
-    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream[K, V]:
-        """A stream is windowed once: raises TopologyError."""
-        return super().windowed_by(windows)
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
+
+    def emit_strategy(self, emit_strategy: EmitStrategy) -> TimeWindowedKStream[K, V]:
+        """When results go on: ``on_window_update``, or once per window, ``on_window_close`` (KIP-825)."""
+        return TimeWindowedKStream(self._grouping.emitting(emit_strategy))
+
+    def count(
+        self, *, name: str | None = None, store: str | Materialized | None = None
+    ) -> KTable[Windowed[K], int]:
+        """Count the records of each key and window."""
+        return KTable(_counted(self._grouping, name, store))
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], V]:
+        """The first value of each key and window, then ``reducer(so_far, value)``."""
+        return KTable(_reduced(self._grouping, reducer, name, store))
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, V, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """``aggregator(key, value, so_far)``, beginning with ``initializer()``; None deletes the window.
+
+        The aggregator may change ``so_far`` in place and return it.
+        """
+        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
+
+
+class SessionWindowedKStream(Generic[K, V]):
+    """A stream grouped by key and session; its tables are keyed by ``Windowed(key, Window(start, end))``.
+
+    A session that is merged into another becomes a null.
+    """
+
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
+
+    def emit_strategy(self, emit_strategy: EmitStrategy) -> SessionWindowedKStream[K, V]:
+        """When results go on: ``on_window_update``, or once per session, ``on_window_close`` (KIP-825)."""
+        return SessionWindowedKStream(self._grouping.emitting(emit_strategy))
+
+    def count(
+        self, *, name: str | None = None, store: str | Materialized | None = None
+    ) -> KTable[Windowed[K], int]:
+        """Count the records of each session."""
+        return KTable(_counted(self._grouping, name, store))
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], V]:
+        """The first value of each session, then ``reducer(so_far, value)``, also of sessions that merge."""
+        return KTable(_reduced(self._grouping, reducer, name, store))
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, V, A], A],
+        merger: Callable[[K, A, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """``aggregator(key, value, so_far)`` of each record; ``so_far`` is ``merger(key, one, other)`` of the
+        sessions that the record is in, beginning with ``initializer()``. None deletes the session.
+
+        Both may change ``so_far``, which is ``one``, in place and return it.
+        """
+        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store, merger))
+
+
+def _counted(grouping: Grouping, name: str | None, store: str | Materialized | None) -> Table:
+    if isinstance(store, Materialized) and store.name is None:
+        grouping.stream.builder.names.take()  # Kafka names a store here that it then does not use
+    kept = as_materialized(store)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, kept)
+
+
+def _reduced(
+    grouping: Grouping, reducer: Callable[[V, V], V], name: str | None, store: str | Materialized | None
+) -> Table:
+    serde, kept = grouping.stream.value_serde, as_materialized(store)
+    return grouping.aggregated("KSTREAM-REDUCE-", aggregations.reducing(reducer), serde, name, kept)
+
+
+def _aggregated(
+    grouping: Grouping,
+    initializer: Callable[[], A],
+    aggregator: Callable[[K, V, A], A],
+    value_serde: SerdeLike | None,
+    name: str | None,
+    store: str | Materialized | None,
+    merger: Callable[[K, A, A], A] | None = None,
+) -> Table:
+    aggregation, kept = aggregations.aggregating(initializer, aggregator, merger), as_materialized(store)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregation, value_serde, name, kept)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from streams.dsl.arity import joiner_takes_key
 from streams.dsl.internal_builder import InternalStreamsBuilder
 from streams.dsl.options import StreamJoined
 from streams.dsl.stream import Stream
@@ -13,7 +14,6 @@ from streams.errors import TopologyError
 from streams.graph import Names
 from streams.processors import stateless
 from streams.processors.join_windows import JoinWindows
-from streams.processors.joiner import takes_key
 from streams.processors.stream_join import JoinSide, join_inner, join_outer, keep_records
 from streams.serdes import Serde
 from streams.state import StoreSpec
@@ -89,7 +89,7 @@ def join_streams(
         is_left=True,
         windows=windows,
         joiner=joiner,
-        with_key=takes_key(joiner),
+        with_key=joiner_takes_key(joiner),
         other_store=names.right_store,
         outer=keep_left,
         unmatched_store=unmatched,

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from streams.dsl.arity import joiner_takes_key
 from streams.dsl.options import Joined, Materialized
 from streams.dsl.stream import Stream
 from streams.graph import Graph, ProcessorNode
 from streams.processors.change import new_values
+from streams.processors.lookup_join import join_selected, record_key
 from streams.processors.table import (
     DerivedView,
     OldValues,
@@ -110,9 +112,7 @@ class Table:
         """Add a node that makes records of the updates; the stream that leaves it."""
         return self.stream.then("KTABLE-TOSTREAM-", name, new_values())
 
-    def joined(
-        self, stream: Stream, joiner: Callable[[Any, Any], Any], options: Joined, *, left: bool
-    ) -> Stream:
+    def joined(self, stream: Stream, joiner: Callable[..., Any], options: Joined, *, left: bool) -> Stream:
         """Add a node that joins a stream with this table; the stream that leaves it."""
         builder, table = stream.builder, self.stream
         if stream.rekeyed:
@@ -123,7 +123,11 @@ class Table:
             )
         view = self.read()
         prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
-        operator = join_table(view, joiner, left=left)
+        operator = (
+            join_selected(view, record_key, joiner, left=left)
+            if joiner_takes_key(joiner)
+            else join_table(view, joiner, left=left)
+        )
         joined = stream.then(prefix, options.name, operator, view.stores, takes_null_keys=left)
         joined = joined.with_new_values()
         sources = stream.sources | table.sources

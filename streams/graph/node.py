@@ -32,7 +32,10 @@ class Node:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class SourceNode(Node):
-    """Reads topics. ``internal`` topics get the application id in front, and are created."""
+    """Reads topics. ``internal`` topics get the application id in front, and are created.
+
+    `is_global`: every instance reads all of it into the store below it, and no task does.
+    """
 
     topics: tuple[str, ...]
     key_serde: Serde[Any]
@@ -40,6 +43,7 @@ class SourceNode(Node):
     timestamp_extractor: TimestampExtractor | None = None
     reset: OffsetReset | None = None
     internal: bool = False
+    is_global: bool = False
     partitions: int | None = None
     """Of an internal topic, where the user says how many."""
 

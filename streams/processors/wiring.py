@@ -14,7 +14,7 @@ from streams.errors import TopologyError
 from streams.processors.metrics import NodeMetrics
 from streams.processors.punctuation import Punctuation, PunctuationQueue, PunctuationType
 from streams.processors.record import Headers, Process
-from streams.state import CachedStore, KeyValueStore, WindowStore
+from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore
 
 RawRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
 """Timestamp (ms), key, value and headers of an input's record, as they were read."""
@@ -27,6 +27,7 @@ class TaskState:
     task_id: str = ""
     stream_time: int = -1
     wall_clock: int = 0
+    windowed_emit_interval_ms: int = 0
     topic: str = ""
     partition: int = -1
     offset: int = -1
@@ -38,6 +39,8 @@ class TaskState:
     starters: list[Callable[[], None]] = field(default_factory=list)
     """Called once all nodes are built, in their order."""
     closers: list[Callable[[], None]] = field(default_factory=list)
+    global_stores: Mapping[str, CachedStore] = field(default_factory=dict)
+    """The stores of global tables, which any node may read."""
     during: str = ""
     """What is done that is no record: a schedule, or a commit."""
     raw_record: Callable[[int], RawRecord | None] = lambda offset: None
@@ -74,7 +77,9 @@ class Wiring:
     task: TaskState
 
     def store(self, name: str) -> CachedStore:
-        """The node's store of that name."""
+        """The node's store of that name, or a global table's."""
+        if name in self.task.global_stores:
+            return self.task.global_stores[name]
         if name not in self.stores:
             raise TopologyError(f"{self.node} has no store {name!r}; name it in its stores=")
         return self.stores[name]
@@ -89,6 +94,12 @@ class Wiring:
         """The store, which must be a window store."""
         store = self.store(name)
         assert isinstance(store, WindowStore), f"{name} is not a window store"
+        return store
+
+    def session_store(self, name: str) -> SessionStore[object, object]:
+        """The store, which must be a session store."""
+        store = self.store(name)
+        assert isinstance(store, SessionStore), f"{name} is not a session store"
         return store
 
 

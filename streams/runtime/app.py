@@ -23,6 +23,7 @@ from streams.runtime.changes import ChangelogWriter
 from streams.runtime.cleaner import clean_state
 from streams.runtime.commit import Committer
 from streams.runtime.folder import StateFolder
+from streams.runtime.global_stores import GlobalStores
 from streams.runtime.guarantees import AtLeastOnce, ExactlyOnce, Guarantee
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.loop import TaskLoop
@@ -95,9 +96,14 @@ class KafkaStreams:
         self._client = Client(
             config.bootstrap_servers, metrics=self.registry, **{"client_id": client_id, **config.client}
         )
+        self._globals = GlobalStores(
+            self._client, self.topology, config, self._folder.global_stores, self._worker, wall_clock
+        )
         try:
             await self._connect()
+            await self._globals.start()
         except BaseException:
+            await self._globals.close()
             await self._client.close()
             self._worker.close()
             self._folder.close()
@@ -112,6 +118,8 @@ class KafkaStreams:
         self._cleaning = asyncio.create_task(cleaning, name=f"clean-{config.application_id}")
         self._running = asyncio.create_task(self._loop.run(), name=f"streams-{config.application_id}")
         self._running.add_done_callback(self._loop_ended)
+        self._updating = asyncio.create_task(self._globals.run(), name=f"global-{config.application_id}")
+        self._updating.add_done_callback(self._loop_ended)
 
     async def _connect(self) -> None:
         config, topology = self.config, self.topology
@@ -156,6 +164,7 @@ class KafkaStreams:
             clock=wall_clock,
             worker=self._worker,
             buffer=buffer,
+            global_stores=self._globals.stores,
             sink_topics=sink_topics,
         )
         self._loop = TaskLoop(
@@ -238,9 +247,10 @@ class KafkaStreams:
         self._status.become(State.PENDING_SHUTDOWN)
         async with self._loop.between_turns():
             running.cancel()
-        self._watching.cancel()
-        self._cleaning.cancel()
-        await asyncio.gather(running, self._watching, self._cleaning, return_exceptions=True)
+        beside = (self._watching, self._cleaning, self._updating)
+        for each in beside:
+            each.cancel()
+        await asyncio.gather(running, *beside, return_exceptions=True)
         if self._failure is not None:
             await self._loop.drop()
         try:
@@ -253,6 +263,7 @@ class KafkaStreams:
             await self._loop.close()
         finally:
             await self._producer.close(timeout_ms=self.config.poll_ms if self._failure else None)
+            await self._globals.close()
             await self._client.close()
             self._worker.close()
             self._folder.close()
@@ -325,8 +336,10 @@ class KafkaStreams:
     def stores(self, name: str) -> list[CachedStore]:
         """The store of that name of each task here, for reading while the application stands still.
 
-        What was processed and not committed is in it.
+        What was processed and not committed is in it. A global table has one.
         """
+        if name in self._globals.stores:
+            return [self._globals.stores[name]]
         tasks = (running.task for _, running in sorted(self._loop.tasks.items()))
         return [task.stores[name] for task in tasks if name in task.stores]
 

@@ -2,6 +2,7 @@
 
 <state_dir>/<application id>/.lock
                              0_3/rocksdb/<store>/
+                             global/rocksdb/<store>/
                              .deleted-0_4-1700000000000/
 """
 
@@ -44,6 +45,11 @@ class StateFolder:
     def task(self, id: TaskId) -> Path:
         """Where a task's stores are."""
         return self.path / str(id) / "rocksdb"
+
+    @property
+    def global_stores(self) -> Path:
+        """Where the stores of global tables are."""
+        return self.path / "global"
 
     def stored_tasks(self) -> list[TaskId]:
         """Tasks that have left state here."""

@@ -51,6 +51,7 @@ class TaskOpener:
         clock: Clock,
         worker: Worker,
         buffer: InputBuffer,
+        global_stores: Mapping[str, CachedStore],
         sink_topics: SinkTopics,
     ) -> None:
         self._client = client
@@ -62,6 +63,7 @@ class TaskOpener:
         self._clock = clock
         self._worker = worker
         self._buffer = buffer
+        self._global_stores = global_stores
         self._sink_topics = sink_topics
         self._handlers = Handlers(
             deserialization=config.deserialization_exception_handler,
@@ -152,6 +154,8 @@ class TaskOpener:
             partition_count=self._sink_topics.count,
             times=cut.times,
             buffer=self._buffer,
+            windowed_emit_interval_ms=self._config.emit_interval_ms_kstreams_windowed_aggregation,
+            global_stores=self._global_stores,
             outer_join_emit_interval_ms=(
                 self._config.emit_interval_ms_kstreams_outer_join_spurious_results_fix
             ),

@@ -21,7 +21,7 @@ from streams.processors.punctuation import PunctuationQueue
 from streams.processors.wiring import TaskState
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.queue import InputQueue
-from streams.state import CachedStore, Pending, WindowStore
+from streams.state import CachedStore, Pending, TimedStore
 from streams.topology import Handlers, Rows, Subtopology, wire
 
 RUN_LIMIT = 200
@@ -49,7 +49,10 @@ class TaskId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamTimes:
-    """Stream times of task and window stores; they come back with the positions, so that late stays late."""
+    """Stream times of task and window stores; they come back with the positions, so that late stays late.
+
+    `stores`: all the `TimedStore.clocks`, by their names.
+    """
 
     task: int = -1
     stores: Mapping[str, int] = field(default_factory=dict)
@@ -83,6 +86,8 @@ class Task:
         partition_count: Callable[[str], int] = lambda topic: 1,
         times: StreamTimes | None = None,
         buffer: InputBuffer | None = None,
+        windowed_emit_interval_ms: int = 0,
+        global_stores: Mapping[str, CachedStore] | None = None,
         outer_join_emit_interval_ms: int = 1000,
     ) -> None:
         self.id = id
@@ -97,13 +102,14 @@ class Task:
             task_id=str(id),
             stream_time=times.task,
             wall_clock=clock(),
+            windowed_emit_interval_ms=windowed_emit_interval_ms,
+            global_stores=global_stores or {},
             partition_count=partition_count,
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
         )
-        for name, stream_time in times.stores.items():
-            store = self.stores.get(name)
-            if isinstance(store, WindowStore):
-                store.stream_time = stream_time
+        for store in self.stores.values():
+            if isinstance(store, TimedStore):
+                store.set_clocks(times.stores)
         self._program = wire(subtopology, self.stores, state=self._state, handlers=handlers or Handlers())
         self._committed: dict[TopicPartition, int] = {}
 
@@ -291,9 +297,10 @@ class Task:
         """Drain the stores and say what to send; what they forward is in `take_output`, to be called next."""
         with self._during("changes of tables, forwarded at a commit"):
             self._program.drain()
-        window_times = {
-            name: store.stream_time for name, store in self.stores.items() if isinstance(store, WindowStore)
-        }
+        window_times: dict[str, int] = {}
+        for store in self.stores.values():
+            if isinstance(store, TimedStore):
+                window_times.update(store.clocks())
         return Flush(
             {name: store.pending for name, store in self.stores.items() if store.pending},
             {tp: queue.position for tp, queue in self.queues.items()},

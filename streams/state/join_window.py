@@ -46,7 +46,7 @@ class JoinWindowStore(WindowStore[K, V]):
     def add(self, key: bytes, value: Any, timestamp: int) -> None:
         """Put one more record of a key, unless it is older than the store remembers."""
         if timestamp > self.stream_time:
-            self.stream_time = timestamp
+            self.stream_time = self.newest = timestamp
         elif timestamp < self.oldest_start:
             return
         stored_key = key + SUFFIX.pack(timestamp, self._next_sequence())

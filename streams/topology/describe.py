@@ -41,7 +41,8 @@ def _rank(entry: _Entry) -> tuple[int, str]:
 
 
 def _describe_one(subtopology: Subtopology) -> str:
-    lines = [f"  Sub-topology: {subtopology.id}"]
+    remark = " for global store (will not generate tasks)" if subtopology.is_global else ""
+    lines = [f"  Sub-topology: {subtopology.id}{remark}"]
     for entry in sorted(_linked(subtopology.nodes), key=_rank):
         node, children, parents = entry.node, _names(entry.children), _names(entry.parents)
         if isinstance(node, SourceNode):
@@ -54,15 +55,17 @@ def _describe_one(subtopology: Subtopology) -> str:
         elif isinstance(node, SinkNode):
             lines.append(f"    Sink: {node.name} ({target_of(node)})")
             lines.append(f"      <-- {parents}")
-    return "\n".join(lines) + "\n\n"
+    return "\n".join(lines) + ("\n" if subtopology.is_global else "\n\n")
 
 
 def target_of(sink: SinkNode) -> str:
-    """Where a sink writes. What chooses the topic is told by its name, or its text if it is no function."""
-    if sink.choose_topic is None:
-        return f"topic: {sink.topic}"
-    chooser = sink.choose_topic
-    return f"extractor class: {getattr(chooser, '__qualname__', chooser)}"
+    """Where a sink writes, in Kafka's words."""
+    return f"topic: {sink.topic}" if sink.choose_topic is None else f"extractor class: {chooser_of(sink)}"
+
+
+def chooser_of(sink: SinkNode) -> str:
+    """What chooses a sink's topics: its name, or its text if it is no function."""
+    return str(getattr(sink.choose_topic, "__qualname__", sink.choose_topic))
 
 
 def _names(entries: Iterable[_Entry]) -> str:

@@ -63,7 +63,7 @@ def _count(topology: Topology, topic: str, groups: list[list[str]], counts: Mapp
             return given[0]
     above = [
         source
-        for subtopology in topology.subtopologies
+        for subtopology in topology.with_tasks
         if any(sink.topic == topic for sink in subtopology.sinks)
         for source in subtopology.topics
     ]

@@ -25,7 +25,10 @@ from streams.processors.custom import Processor, run_processor
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import StoreSpec
 from streams.topology.describe import describe
+from streams.topology.mermaid import mermaid
+from streams.topology.outline import Outline, outline
 from streams.topology.subtopology import Subtopology, subtopologies_of
+from streams.topology.svg import svg
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +185,25 @@ class Topology:
         return self._parts
 
     @property
+    def with_tasks(self) -> list[Subtopology]:
+        """The sub-topologies that tasks run: all but those of global tables."""
+        return [subtopology for subtopology in self.subtopologies if not subtopology.is_global]
+
+    @property
     def external_topics(self) -> list[str]:
-        """Source topics that must exist, sorted."""
-        return sorted({topic for source in self._sources() if not source.internal for topic in source.topics})
+        """Source topics of tasks that must exist, sorted."""
+        external = (source for source in self._sources() if not source.internal and not source.is_global)
+        return sorted({topic for source in external for topic in source.topics})
+
+    @property
+    def global_stores(self) -> dict[str, SourceNode]:
+        """The stores of global tables, and the nodes that read their topics."""
+        return {
+            store: subtopology.sources[0]
+            for subtopology in self.subtopologies
+            if subtopology.is_global
+            for store in subtopology.stores
+        }
 
     @property
     def repartition_topics(self) -> list[str]:
@@ -208,12 +227,24 @@ class Topology:
         """The topology as text, as Kafka's ``Topology.describe()`` prints it."""
         return describe(self.subtopologies)
 
+    def outline(self) -> Outline:
+        """The topology as plain data, fit for JSON: `streams.topology.outline` tells its form."""
+        return outline(self.subtopologies, self.stores)
+
+    def mermaid(self) -> str:
+        """The topology as a Mermaid flowchart."""
+        return mermaid(self.subtopologies)
+
+    def svg(self) -> str:
+        """The topology as an SVG picture."""
+        return svg(self.subtopologies)
+
     def _sources(self) -> list[SourceNode]:
         return [node for node in self.nodes.values() if isinstance(node, SourceNode)]
 
 
 def _check(graph: Graph, subtopologies: tuple[Subtopology, ...]) -> None:
-    if not subtopologies:
+    if all(subtopology.is_global for subtopology in subtopologies):
         raise TopologyError("the topology reads no topic: begin with builder.stream() or builder.table()")
     for node in graph.nodes.values():
         for store in node.stores if isinstance(node, ProcessorNode) else ():

@@ -17,6 +17,7 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.JoinWindows;
@@ -63,6 +64,9 @@ public class Describe {
         PROGRAMS.put("names-cost-numbers", Describe::namesCostNumbers);
         PROGRAMS.put("shared-joins", Describe::sharedJoins);
         PROGRAMS.put("shared-windows", Describe::sharedWindows);
+        PROGRAMS.put("table-joins", Describe::tableJoins);
+        PROGRAMS.put("table-joins-named", Describe::tableJoinsNamed);
+        PROGRAMS.put("global-table", Describe::globalTable);
         PROGRAMS.put("branches", Describe::branches);
         PROGRAMS.put("branches-named", Describe::branchesNamed);
         PROGRAMS.put("repartition", Describe::repartition);
@@ -226,6 +230,38 @@ public class Describe {
     private static class Nothing implements Processor<String, String, String, String> {
         @Override
         public void process(Record<String, String> record) { }
+    }
+
+    private static void tableJoins(StreamsBuilder b) {
+        KTable<String, String> left = b.table("l");
+        KTable<String, String> right = b.<String, String>table("r").filter((k, v) -> true);
+        left.join(right, (x, y) -> x)
+            .leftJoin(b.<String, String>table("t").mapValues(v -> v), (x, y) -> x)
+            .outerJoin(left, (x, y) -> x, Materialized.with(null, null))
+            .toStream()
+            .to("out");
+        b.<String, String>stream("s").join(left.join(right, (x, y) -> x), (x, y) -> x).to("read");
+    }
+
+    private static void tableJoinsNamed(StreamsBuilder b) {
+        KTable<String, String> left = b.table("l");
+        left.outerJoin(b.<String, String>table("r"), (x, y) -> x, Named.as("both"), Materialized.as("kept"))
+            .toStream()
+            .to("out");
+    }
+
+    private static void globalTable(StreamsBuilder b) {
+        KStream<String, String> stream = b.stream("in");
+        GlobalKTable<String, String> first = b.globalTable("g");
+        GlobalKTable<String, String> second =
+            b.globalTable("h", Consumed.as("named"), Materialized.as("kept"));
+        stream.selectKey((k, v) -> v)
+            .join(first, (k, v) -> v, (x, y) -> x)
+            .leftJoin(second, (k, v) -> v, (x, y) -> x, Named.as("by-value"))
+            .groupByKey()
+            .count()
+            .toStream()
+            .to("out");
     }
 
     private static void streamJoin(StreamsBuilder b) {

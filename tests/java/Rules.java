@@ -29,11 +29,13 @@ import org.apache.kafka.streams.TestOutputTopic;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.errors.LogAndContinueProcessingExceptionHandler;
 import org.apache.kafka.streams.kstream.Branched;
+import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.Grouped;
-import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.JoinWindows;
+import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.KeyValueMapper;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Suppressed;
@@ -45,6 +47,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.test.TestRecord;
 
 public class Rules {
@@ -84,6 +87,14 @@ public class Rules {
         PROGRAMS.put("stream-outer-join-same-time",
             b -> streams(b, "outer", JoinWindows.ofTimeDifferenceWithNoGrace(Duration.ZERO)));
         PROGRAMS.put("stream-self-join", Rules::selfJoin);
+        PROGRAMS.put("global-join", b -> global(b, false));
+        PROGRAMS.put("global-left-join", b -> global(b, true));
+        PROGRAMS.put("join-with-key", Rules::joinWithKey);
+        for (String kind : List.of("inner", "left", "outer")) {
+            PROGRAMS.put("table-" + kind + "-join", b -> tables(b, kind, null));
+            PROGRAMS.put("table-" + kind + "-join-stored", b -> tables(b, kind, Materialized.as("joined")));
+            PROGRAMS.put("table-" + kind + "-join-read", b -> joinedTwice(b, kind));
+        }
         for (String kind : List.of("inner", "left", "outer")) {
             PROGRAMS.put("stream-" + kind + "-random",
                 b -> streams(b, kind, JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE).after(FIVE)));
@@ -229,6 +240,46 @@ public class Rules {
             case "left" -> left.leftJoin(right, joiner, windows).to("out");
             default -> left.outerJoin(right, joiner, windows).to("out");
         }
+    }
+
+    private static void global(StreamsBuilder b, boolean left) {
+        GlobalKTable<String, String> table = b.globalTable("t");
+        KStream<String, String> stream = b.stream("in");
+        KeyValueMapper<String, String, String> selector = (k, v) -> v == null || v.equals("none") ? null : v;
+        ValueJoinerWithKey<String, String, String, String> joiner = (k, x, y) -> k + ":" + x + "+" + y;
+        (left ? stream.leftJoin(table, selector, joiner) : stream.join(table, selector, joiner)).to("out");
+    }
+
+    private static void joinWithKey(StreamsBuilder b) {
+        KTable<String, String> table = b.table("t");
+        ValueJoinerWithKey<String, String, String, String> joiner = (k, x, y) -> k + ":" + x + "+" + y;
+        b.<String, String>stream("in").leftJoin(table, joiner).to("out");
+    }
+
+    private static KTable<String, String> joined(
+            KTable<String, String> left, KTable<String, String> right, String kind,
+            Materialized<String, String, KeyValueStore<Bytes, byte[]>> kept) {
+        ValueJoiner<String, String, String> joiner = (x, y) -> x + "+" + y;
+        return switch (kind) {
+            case "inner" -> kept == null ? left.join(right, joiner) : left.join(right, joiner, kept);
+            case "left" -> kept == null ? left.leftJoin(right, joiner) : left.leftJoin(right, joiner, kept);
+            default -> kept == null ? left.outerJoin(right, joiner) : left.outerJoin(right, joiner, kept);
+        };
+    }
+
+    private static void tables(
+            StreamsBuilder b, String kind, Materialized<String, String, KeyValueStore<Bytes, byte[]>> kept) {
+        joined(b.table("l"), b.table("r"), kind, kept).toStream().to("out");
+    }
+
+    /** A join of a filtered table, read by another join, filtered: with old values and without a store. */
+    private static void joinedTwice(StreamsBuilder b, String kind) {
+        KTable<String, String> left = b.<String, String>table("l").filter((k, v) -> !v.startsWith("x"));
+        KTable<String, String> joined = joined(left, b.table("r"), kind, null);
+        joined(joined, b.<String, String>table("t").mapValues(v -> v + "!"), kind, null)
+            .filter((k, v) -> !v.contains("7"))
+            .toStream()
+            .to("out");
     }
 
     private static void selfJoin(StreamsBuilder b) {

@@ -16,7 +16,11 @@ _numbers = itertools.count()
 def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
     """One broker for the whole run; ``new_name`` keeps tests apart."""
     folder = tmp_path_factory.mktemp("logd-streams")
-    with LogdProcess(folder, {"group.min.session.timeout.ms": 500}) as process:
+    settings = {
+        "group.min.session.timeout.ms": 500,
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
+    }
+    with LogdProcess(folder, settings) as process:
         yield process
 
 

@@ -159,6 +159,31 @@ def shared_windows(b: StreamsBuilder) -> None:
 WINDOWS = JoinWindows.of(timedelta(minutes=1), grace=timedelta(hours=1))
 
 
+@program("table-joins")
+def table_joins(b: StreamsBuilder) -> None:
+    first = lambda x, y: x  # noqa: E731
+    left, right = b.table("l"), b.table("r").filter(true)
+    inner = left.join(right, first)
+    both = inner.left_join(b.table("t").map_values(str), first)
+    both.outer_join(left, first, store=Materialized()).to_stream().to("out")
+    b.stream("s").join(left.join(right, first), first).to("read")
+
+
+@program("table-joins-named")
+def table_joins_named(b: StreamsBuilder) -> None:
+    joined = b.table("l").outer_join(b.table("r"), lambda x, y: x, name="both", store="kept")
+    joined.to_stream().to("out")
+
+
+@program("global-table")
+def global_table(b: StreamsBuilder) -> None:
+    stream, first = b.stream("in"), b.global_table("g")
+    second = b.global_table("h", name="named", store="kept")
+    by_value = stream.select_key(lambda k, v: v).join(first, lambda x, y: x, key_selector=lambda k, v: v)
+    joined = by_value.left_join(second, lambda x, y: x, key_selector=lambda k, v: v, name="by-value")
+    joined.group_by_key().count().to_stream().to("out")
+
+
 @program("stream-join")
 def stream_join(b: StreamsBuilder) -> None:
     joined = b.stream("l").join(b.stream("r"), lambda x, y: x, windows=WINDOWS)

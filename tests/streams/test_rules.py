@@ -163,10 +163,53 @@ def streams(kind: str, windows: JoinWindows) -> Callable[[StreamsBuilder], None]
     return build
 
 
+def selected(key: str, value: str | None) -> str | None:
+    return None if value == "none" else value
+
+
+def with_key(key: str | None, value: str, other: str | None) -> str:
+    return f"{'null' if key is None else key}:{joined(value, other)}"
+
+
+def global_join(b: StreamsBuilder) -> None:
+    table = b.global_table("t")
+    b.stream("in").join(table, with_key, key_selector=selected).to("out")
+
+
+def global_left_join(b: StreamsBuilder) -> None:
+    table = b.global_table("t")
+    b.stream("in").left_join(table, with_key, key_selector=selected).to("out")
+
+
+def join_with_key(b: StreamsBuilder) -> None:
+    table = b.table("t")
+    b.stream("in").left_join(table, with_key).to("out")
+
+
+def either(value: str | None, other: str | None) -> str:
+    return joined("null" if value is None else value, other)
+
+
+def tables(kind: str, store: str | None) -> Callable[[StreamsBuilder], None]:
+    def build(b: StreamsBuilder) -> None:
+        getattr(b.table("l"), kind)(b.table("r"), either, store=store).to_stream().to("out", value_serde=str)
+
+    return build
+
+
+def joined_twice(kind: str) -> Callable[[StreamsBuilder], None]:
+    def build(b: StreamsBuilder) -> None:
+        left = b.table("l").filter(lambda k, v: not v.startswith("x"))
+        first = getattr(left, kind)(b.table("r"), either)
+        both = getattr(first, kind)(b.table("t").map_values(lambda v: v + "!"), either)
+        both.filter(lambda k, v: "7" not in v).to_stream().to("out", value_serde=str)
+
+    return build
+
+
 def self_join(b: StreamsBuilder) -> None:
     stream = b.stream("in")
-    told = lambda k, x, y: f"{'null' if k is None else k}:{joined(x, y)}"  # noqa: E731
-    stream.left_join(stream, told, windows=JoinWindows.of(10, grace=5)).to("out")
+    stream.left_join(stream, with_key, windows=JoinWindows.of(10, grace=5)).to("out")
 
 
 PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
@@ -177,6 +220,18 @@ PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
     "join": join,
     "left-join": left_join,
     "table": table,
+    "table-inner-join": tables("join", None),
+    "table-left-join": tables("left_join", None),
+    "table-outer-join": tables("outer_join", None),
+    "table-inner-join-stored": tables("join", "joined"),
+    "table-left-join-stored": tables("left_join", "joined"),
+    "table-outer-join-stored": tables("outer_join", "joined"),
+    "table-inner-join-read": joined_twice("join"),
+    "table-left-join-read": joined_twice("left_join"),
+    "table-outer-join-read": joined_twice("outer_join"),
+    "global-join": global_join,
+    "global-left-join": global_left_join,
+    "join-with-key": join_with_key,
     "left-out": left_out,
     "branches": branches,
     "table-without-a-store": table_without_a_store,

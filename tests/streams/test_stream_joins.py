@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams import Joined, JoinWindows, StreamJoined, StreamsBuilder, TopologyError
-from streams.processors.joiner import takes_key
+from streams.dsl.arity import joiner_takes_key
 from streams.serdes import Json, String
 from streams.state import JoinWindowStore, OuterJoinStore, StoreSpec, open_store
 from streams.state.outer_join import TIME_AND_SIDE, UnmatchedKeys, UnmatchedValues
@@ -263,7 +263,7 @@ def of(action: Callable[[Any, Any, Any], object]) -> Callable[[], object]:
     [
         (of(lambda a, b, t: a.join(b, max)), "windows=JoinWindows"),
         (of(lambda a, b, t: a.join(t, max, windows=WINDOWS)), "without windows"),
-        (of(lambda a, b, t: a.join("r", max, windows=WINDOWS)), "KStream or a KTable, not with a str"),
+        (of(lambda a, b, t: a.join("r", max, windows=WINDOWS)), "a KTable or a GlobalKTable, not with a str"),
         (of(lambda a, b, t: a.outer_join(t, max, windows=WINDOWS)), "not with a KTable"),
         (of(lambda a, b, t: a.join(b, max, Joined(), windows=WINDOWS)), "StreamJoined"),
         (of(lambda a, b, t: a.join(t, max, store="s")), "store= is for the join of two streams"),
@@ -285,12 +285,12 @@ def test_joiners_tell_by_their_parameters_whether_they_take_the_key() -> None:
         value: Any
         other: Any
 
-    assert not takes_key(lambda value, other: None)
-    assert takes_key(lambda key, value, other: None)
-    assert not takes_key(lambda value, other, scale=1: None)
-    assert not takes_key(lambda *values: None)
-    assert not takes_key(Pair)
-    assert not takes_key(max)
+    assert not joiner_takes_key(lambda value, other: None)
+    assert joiner_takes_key(lambda key, value, other: None)
+    assert not joiner_takes_key(lambda value, other, scale=1: None)
+    assert not joiner_takes_key(lambda *values: None)
+    assert not joiner_takes_key(Pair)
+    assert not joiner_takes_key(max)
 
 
 def test_options_name_nodes_stores_and_topics() -> None:

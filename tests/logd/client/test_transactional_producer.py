@@ -7,7 +7,9 @@ import asyncio
 import pytest
 
 from logd.client import Client, TransactionalProducer
+from logd.client.producer.transaction_manager import Offsets
 from logd.errors import (
+    AbortableTransactionError,
     ErrorCode,
     KafkaError,
 )
@@ -103,6 +105,37 @@ def test_the_next_transaction_is_filled_while_one_is_closing(version: int) -> No
             assert coordinator.committed == {0: [b"a", b"b"], 1: [b"c"]}
             ends = [step for step in coordinator.steps if step.startswith("end")]
             assert ends == ["end commit at 0", f"end commit at {1 if version == 2 else 0}"]
+
+    run(test())
+
+
+@VERSIONS
+def test_offsets_may_depend_on_where_records_landed(version: int) -> None:
+    """They are asked for once all is acknowledged; what that raises fails the commit."""
+
+    async def test() -> None:
+        async with producing(version, linger_ms=0) as (coordinator, producer):
+            for landed_well in (True, False):
+                producer.begin()
+                ack = await send(producer, b"a")
+
+                def offsets(ack: asyncio.Future[int | None] = ack, well: bool = landed_well) -> Offsets:
+                    assert ack.result() is not None
+                    if not well:
+                        raise AbortableTransactionError(ErrorCode.TRANSACTION_ABORTABLE, "landed badly")
+                    return OFFSETS
+
+                closing = await producer.commit_soon(offsets, "g")
+                if landed_well:
+                    await closing
+                    produced_at = coordinator.steps.index("produce 0@0")
+                    assert produced_at < coordinator.steps.index("offsets g -1")
+                else:
+                    with pytest.raises(AbortableTransactionError, match="landed badly"):
+                        await closing
+                    await producer.abort()
+            assert coordinator.committed == {0: [b"a"]}
+            assert coordinator.steps.count("offsets g -1") == 1
 
     run(test())
 
