@@ -62,6 +62,11 @@ class Grouping:
         grouping = Grouping(self.stream, self._name, windows, behind_topic=self._behind_topic)
         return grouping.emitting(emit or "on_window_update")
 
+    @property
+    def is_sliding(self) -> bool:
+        """Whether it is by sliding windows, of which Kafka counts names otherwise."""
+        return isinstance(self._windows, SlidingWindows)
+
     def emitting(self, emit: EmitStrategy) -> Grouping:
         """The same grouping, whose results go on at other times."""
         if emit not in get_args(EmitStrategy):

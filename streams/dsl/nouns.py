@@ -933,7 +933,7 @@ class SessionWindowedKStream(Generic[K, V]):
 
 
 def _counted(grouping: Grouping, name: str | None, store: str | Materialized | None) -> Table:
-    if isinstance(store, Materialized) and store.name is None:
+    if isinstance(store, Materialized) and store.name is None and not grouping.is_sliding:
         grouping.stream.builder.names.take()  # Kafka names a store here that it then does not use
     kept = as_materialized(store)
     return grouping.aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, kept)

@@ -39,6 +39,7 @@ import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.kstream.Aggregator;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.Joined;
@@ -47,13 +48,18 @@ import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Merger;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
+import org.apache.kafka.streams.kstream.SessionWindowedKStream;
+import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.WindowedSerdes;
 import org.apache.kafka.streams.processor.PunctuationType;
@@ -65,6 +71,7 @@ import org.apache.kafka.streams.processor.api.RecordMetadata;
 import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.TimestampedKeyValueStore;
@@ -203,8 +210,16 @@ public class Differential {
         OPERATORS.put("to_table", (b, s) -> s.unnamed()
             ? s.stream().toTable(s.<KeyValueStore<Bytes, byte[]>>store(true))
             : s.stream().toTable(s.named(), s.<KeyValueStore<Bytes, byte[]>>store(true)));
-        OPERATORS.put("windowed_by", (b, s) -> s.<KGroupedStream<Object, Object>>above(0).windowedBy(
-            TimeWindows.ofSizeAndGrace(Duration.ofMillis(s.number("size")), Duration.ofMillis(s.number("grace")))));
+        OPERATORS.put("windowed_by", (b, s) -> windowed(s));
+        OPERATORS.put("sessions_by", (b, s) -> sessions(s));
+        OPERATORS.put("session_count", (b, s) -> countSessions(s));
+        OPERATORS.put("session_reduce", (b, s) -> reduceSessions(s));
+        OPERATORS.put("session_aggregate", (b, s) -> aggregateSessions(s));
+        OPERATORS.put("table_join", (b, s) -> joinTables(s, KTable::join, KTable::join, KTable::join, KTable::join));
+        OPERATORS.put("table_left_join", (b, s) ->
+            joinTables(s, KTable::leftJoin, KTable::leftJoin, KTable::leftJoin, KTable::leftJoin));
+        OPERATORS.put("table_outer_join", (b, s) ->
+            joinTables(s, KTable::outerJoin, KTable::outerJoin, KTable::outerJoin, KTable::outerJoin));
         OPERATORS.put("count", (b, s) -> count(s));
         OPERATORS.put("reduce", (b, s) -> reduce(s));
         OPERATORS.put("aggregate", (b, s) -> aggregate(s));
@@ -327,6 +342,90 @@ public class Differential {
                 ? s.table().mapValues(v -> f.apply(v), s.<KeyValueStore<Bytes, byte[]>>store(true))
                 : s.table().mapValues(v -> f.apply(v), s.named(), s.<KeyValueStore<Bytes, byte[]>>store(true))
             : s.unnamed() ? s.table().mapValues(v -> f.apply(v)) : s.table().mapValues(v -> f.apply(v), s.named());
+    }
+
+    private static Object windowed(Step s) {
+        KGroupedStream<Object, Object> group = s.above(0);
+        Duration size = Duration.ofMillis(s.number("size"));
+        Duration grace = Duration.ofMillis(s.number("grace"));
+        TimeWindowedKStream<Object, Object> windowed = s.node.get("windows").asText().equals("sliding")
+            ? group.windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(size, grace))
+            : group.windowedBy(
+                TimeWindows.ofSizeAndGrace(size, grace).advanceBy(Duration.ofMillis(s.number("advance"))));
+        return s.node.get("final").asBoolean() ? windowed.emitStrategy(EmitStrategy.onWindowClose()) : windowed;
+    }
+
+    private static Object sessions(Step s) {
+        SessionWindowedKStream<Object, Object> windowed = s.<KGroupedStream<Object, Object>>above(0).windowedBy(
+            SessionWindows.ofInactivityGapAndGrace(
+                Duration.ofMillis(s.number("size")), Duration.ofMillis(s.number("grace"))));
+        return s.node.get("final").asBoolean() ? windowed.emitStrategy(EmitStrategy.onWindowClose()) : windowed;
+    }
+
+    private static Object countSessions(Step s) {
+        SessionWindowedKStream<Object, Object> group = s.above(0);
+        Object table = s.hasStore()
+            ? s.unnamed()
+                ? group.count((Materialized<Object, Long, SessionStore<Bytes, byte[]>>) s.anyStore())
+                : group.count(s.named(), (Materialized<Object, Long, SessionStore<Bytes, byte[]>>) s.anyStore())
+            : s.unnamed() ? group.count() : group.count(s.named());
+        return table;
+    }
+
+    private static Object reduceSessions(Step s) {
+        SessionWindowedKStream<Object, Object> group = s.above(0);
+        BiFunction<Object, Object, Object> f = REDUCERS.get(s.f());
+        return s.hasStore()
+            ? s.unnamed()
+                ? group.reduce(f::apply, s.<SessionStore<Bytes, byte[]>>store(false))
+                : group.reduce(f::apply, s.named(), s.<SessionStore<Bytes, byte[]>>store(false))
+            : s.unnamed() ? group.reduce(f::apply) : group.reduce(f::apply, s.named());
+    }
+
+    private static Object aggregateSessions(Step s) {
+        SessionWindowedKStream<Object, Object> group = s.above(0);
+        Aggregator<Object, Object, Object> f = AGGREGATORS.get(s.f());
+        Merger<Object, Object> merger = (k, one, other) -> cut(text(one) + "&" + text(other));
+        return s.hasStore()
+            ? s.unnamed()
+                ? group.aggregate(() -> "i", f, merger, s.<SessionStore<Bytes, byte[]>>store(false))
+                : group.aggregate(() -> "i", f, merger, s.named(), s.<SessionStore<Bytes, byte[]>>store(false))
+            : s.unnamed()
+                ? group.aggregate(() -> "i", f, merger)
+                : group.aggregate(() -> "i", f, merger, s.named());
+    }
+
+    private interface Join {
+        KTable<Object, Object> of(
+            KTable<Object, Object> one, KTable<Object, Object> other, ValueJoiner<Object, Object, Object> joiner);
+    }
+
+    private interface NamedJoin {
+        KTable<Object, Object> of(
+            KTable<Object, Object> one, KTable<Object, Object> other, ValueJoiner<Object, Object, Object> joiner,
+            Named named);
+    }
+
+    private interface StoredJoin {
+        KTable<Object, Object> of(
+            KTable<Object, Object> one, KTable<Object, Object> other, ValueJoiner<Object, Object, Object> joiner,
+            Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> store);
+    }
+
+    private interface NamedStoredJoin {
+        KTable<Object, Object> of(
+            KTable<Object, Object> one, KTable<Object, Object> other, ValueJoiner<Object, Object, Object> joiner,
+            Named named, Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> store);
+    }
+
+    private static Object joinTables(Step s, Join join, NamedJoin named, StoredJoin stored, NamedStoredJoin both) {
+        KTable<Object, Object> other = s.above(1);
+        ValueJoiner<Object, Object, Object> f = JOINERS.get(s.f())::apply;
+        return s.hasStore()
+            ? s.unnamed()
+                ? stored.of(s.table(), other, f, s.store(true))
+                : both.of(s.table(), other, f, s.named(), s.store(true))
+            : s.unnamed() ? join.of(s.table(), other, f) : named.of(s.table(), other, f, s.named());
     }
 
     private static Object countRows(Step s) {
@@ -606,6 +705,7 @@ public class Differential {
     private static Serde<Object> serde(String type) {
         Serde<?> serde = type.equals("s") ? Serdes.String()
             : type.equals("l") ? Serdes.Long()
+            : type.equals("sessions") ? WindowedSerdes.sessionWindowedSerdeFrom(String.class)
             : WindowedSerdes.timeWindowedSerdeFrom(String.class, Long.parseLong(type));
         return (Serde<Object>) serde;
     }
@@ -641,6 +741,7 @@ public class Differential {
             StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, BuiltInDslStoreSuppliers.InMemoryDslStoreSuppliers.class);
         // Nothing waits for the wall clock.
         settings.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_OUTER_JOIN_SPURIOUS_RESULTS_FIX, 0L);
+        settings.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_WINDOWED_AGGREGATION, 0L);
         try (TopologyTestDriver driver = new TopologyTestDriver(topology, settings, Instant.ofEpochMilli(3))) {
             for (JsonNode event : plan.get("events")) {
                 play(driver, event);
@@ -681,6 +782,7 @@ public class Differential {
     /** What was written since the last event. */
     private static void tell(TopologyTestDriver driver) {
         Map<String, String> topics = new TreeMap<>();
+        Map<String, StateStore> stores = driver.getAllStateStores();
         driver.producedTopicNames().forEach(topic -> topics.put(undecorated(topic), topic));
         topics.forEach((topic, decorated) -> {
             if (topic.matches(".*(-store|SUPPRESS-STATE-STORE-[0-9]+)-changelog")) {
@@ -701,7 +803,10 @@ public class Differential {
                         told.append(" ").append(header.key()).append("=").append(told(header.value()));
                     }
                 }
-                OUT.println(topic + " " + told(record.key()) + " " + told(record.value()) + " " + record.timestamp() + told);
+                boolean ofSessions = topic.endsWith("-changelog")
+                    && stores.get(topic.substring(0, topic.length() - "-changelog".length())) instanceof SessionStore;
+                String timestamp = ofSessions ? "*" : record.timestamp().toString();
+                OUT.println(topic + " " + told(record.key()) + " " + told(record.value()) + " " + timestamp + told);
             }
         });
     }
@@ -733,21 +838,23 @@ public class Differential {
         }
         for (String name : shown) {
             StateStore store = stores.get(name);
+            TreeSet<String> lines = new TreeSet<>();
             if (store instanceof TimestampedWindowStore) {
                 try (KeyValueIterator<Windowed<Object>, ValueAndTimestamp<Object>> all =
                          ((TimestampedWindowStore<Object, Object>) store).all()) {
-                    all.forEachRemaining(each -> tellEntry(name, each.key, each.value));
+                    all.forEachRemaining(each -> lines.add(toldEntry(name, each.key, each.value)));
                 }
             } else if (store instanceof TimestampedKeyValueStore) {
                 try (KeyValueIterator<Object, ValueAndTimestamp<Object>> all =
                          ((TimestampedKeyValueStore<Object, Object>) store).all()) {
-                    all.forEachRemaining(each -> tellEntry(name, each.key, each.value));
+                    all.forEachRemaining(each -> lines.add(toldEntry(name, each.key, each.value)));
                 }
             }
+            lines.forEach(OUT::println);
         }
     }
 
-    private static void tellEntry(String name, Object key, ValueAndTimestamp<Object> value) {
-        OUT.println(name + ": " + text(key) + " " + text(value.value()) + " " + value.timestamp());
+    private static String toldEntry(String name, Object key, ValueAndTimestamp<Object> value) {
+        return name + ": " + text(key) + " " + text(value.value()) + " " + value.timestamp();
     }
 }

@@ -9,10 +9,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streams import JoinWindows, Materialized, StreamsBuilder, Suppressed, TimeWindows
-from streams.serdes import Long, Serde, String, TimeWindowed
+from streams import (
+    JoinWindows,
+    Materialized,
+    SessionWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+)
+from streams.serdes import Long, Serde, SessionWindowed, String, TimeWindowed
 from streams.state import StoreSpec
 from tests.streams.differential import functions
+from tests.streams.differential.functions import text
 from tests.streams.differential.plan import Step
 from tests.streams.differential.processors import teller
 
@@ -24,7 +33,9 @@ def serde(kind: str) -> Serde[Any]:
     """The serde of a type in a plan."""
     if kind == "s":
         return String()
-    return Long() if kind == "l" else TimeWindowed(String(), int(kind))
+    if kind == "l":
+        return Long()
+    return SessionWindowed(String()) if kind == "sessions" else TimeWindowed(String(), int(kind))
 
 
 def store(step: Step) -> Materialized | None:
@@ -122,6 +133,37 @@ def _aggregate_rows(builder: StreamsBuilder, step: Step, above: list[Any], steps
     )
 
 
+def _windowed(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    size, grace = step["size"], step["grace"]
+    windows: Any
+    match step["windows"]:
+        case "time":
+            windows = TimeWindows(size, grace, advance=step["advance"])
+        case "sliding":
+            windows = SlidingWindows(size, grace)
+        case _:
+            windows = SessionWindows(size, grace)
+    windowed = above[0].windowed_by(windows)
+    return windowed.emit_strategy("on_window_close") if step["final"] else windowed
+
+
+def _aggregate_sessions(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    return above[0].aggregate(
+        lambda: "i",
+        functions.AGGREGATORS[step["f"]],
+        lambda key, one, other: functions.short(f"{text(one)}&{text(other)}"),
+        name=step["name"],
+        store=store(step),
+        value_serde=String(),
+    )
+
+
+def _joined_tables(method: str) -> Callable[..., Any]:
+    return lambda builder, step, above, steps: getattr(above[0], method)(
+        above[1], functions.JOINERS[step["f"]], name=step["name"], store=store(step)
+    )
+
+
 def _joined_streams(method: str) -> Callable[..., Any]:
     return lambda builder, step, above, steps: getattr(above[0], method)(
         above[1],
@@ -157,7 +199,7 @@ def _process(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[
     return above[0].process(teller(step), stores=stores, name=step["name"])
 
 
-S, T, G, W, R = "stream", "table", "group", "windows", "rows"
+S, T, G, W, N, R = "stream", "table", "group", "windows", "sessions", "rows"
 f = functions
 
 OPERATORS: dict[str, Operator] = {
@@ -199,12 +241,8 @@ OPERATORS: dict[str, Operator] = {
         of_text="k",
         stored=True,
     ),
-    "windowed_by": Operator(
-        (G,),
-        W,
-        lambda b, s, above, steps: above[0].windowed_by(TimeWindows(s["size"], s["grace"])),
-        named=False,
-    ),
+    "windowed_by": Operator((G,), W, _windowed, named=False),
+    "sessions_by": Operator((G,), N, _windowed, named=False),
     "count": Operator(
         (G,),
         T,
@@ -223,6 +261,22 @@ OPERATORS: dict[str, Operator] = {
     ),
     "windowed_reduce": Operator((W,), T, _kept("reduce"), f.REDUCERS, of_text="kv", stored=True),
     "windowed_aggregate": Operator((W,), T, _aggregate, f.AGGREGATORS, value="s", stored=True),
+    "session_count": Operator(
+        (N,),
+        T,
+        lambda b, s, above, steps: above[0].count(name=s["name"], store=store(s)),
+        value="l",
+        stored=True,
+    ),
+    "session_reduce": Operator((N,), T, _kept("reduce"), f.REDUCERS, of_text="kv", stored=True),
+    "session_aggregate": Operator((N,), T, _aggregate_sessions, f.AGGREGATORS, value="s", stored=True),
+    "table_join": Operator((T, T), T, _joined_tables("join"), f.JOINERS, value="s", of_text="k", stored=True),
+    "table_left_join": Operator(
+        (T, T), T, _joined_tables("left_join"), f.JOINERS, value="s", of_text="k", stored=True
+    ),
+    "table_outer_join": Operator(
+        (T, T), T, _joined_tables("outer_join"), f.JOINERS, value="s", of_text="k", stored=True
+    ),
     "table_filter": Operator((T,), T, _kept("filter"), f.PREDICATES, stored=True),
     "table_filter_not": Operator((T,), T, _kept("filter_not"), f.PREDICATES, stored=True),
     "table_map_values": Operator((T,), T, _kept("map_values"), f.MAPPERS, value="s", stored=True),
