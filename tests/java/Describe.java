@@ -32,6 +32,12 @@ import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.StreamJoined;
+import org.apache.kafka.streams.kstream.TableJoined;
+import org.apache.kafka.streams.kstream.CogroupedKStream;
+import org.apache.kafka.streams.kstream.EmitStrategy;
+import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.SlidingWindows;
+import org.apache.kafka.streams.kstream.UnlimitedWindows;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.processor.RecordContext;
 import org.apache.kafka.streams.processor.TopicNameExtractor;
@@ -56,6 +62,8 @@ public class Describe {
         PROGRAMS.put("flights", Describe::flights);
         PROGRAMS.put("table-ops", Describe::tableOps);
         PROGRAMS.put("merge", Describe::merge);
+        PROGRAMS.put("cogroup", Describe::cogroup);
+        PROGRAMS.put("windows", Describe::windows);
         PROGRAMS.put("to-table", Describe::toTable);
         PROGRAMS.put("to-table-repartition", Describe::toTableRepartition);
         PROGRAMS.put("join-repartition", Describe::joinRepartition);
@@ -64,6 +72,8 @@ public class Describe {
         PROGRAMS.put("names-cost-numbers", Describe::namesCostNumbers);
         PROGRAMS.put("shared-joins", Describe::sharedJoins);
         PROGRAMS.put("shared-windows", Describe::sharedWindows);
+        PROGRAMS.put("foreign-joins", Describe::foreignJoins);
+        PROGRAMS.put("foreign-join-named", Describe::foreignJoinNamed);
         PROGRAMS.put("table-joins", Describe::tableJoins);
         PROGRAMS.put("table-joins-named", Describe::tableJoinsNamed);
         PROGRAMS.put("global-table", Describe::globalTable);
@@ -156,6 +166,42 @@ public class Describe {
         table.filter((k, v) -> true).mapValues(v -> v).toStream().to("out");
     }
 
+    private static void cogroup(StreamsBuilder b) {
+        KGroupedStream<String, String> one = b.<String, String>stream("a").groupByKey();
+        KGroupedStream<String, String> other = b.<String, String>stream("b").groupBy((k, v) -> v);
+        KGroupedStream<String, String> named =
+            b.<String, String>stream("c").groupBy((k, v) -> v, Grouped.as("named"));
+        CogroupedKStream<String, String> both = one.<String>cogroup((k, v, a) -> v).cogroup(other, (k, v, a) -> v);
+        both.aggregate(() -> "").toStream().to("plain");
+        both.aggregate(() -> "", Named.as("again"), Materialized.as("kept")).toStream().to("again");
+        both.cogroup(named, (k, v, a) -> v)
+            .windowedBy(SessionWindows.ofInactivityGapWithNoGrace(Duration.ofMillis(10)))
+            .aggregate(() -> "", (k, x, y) -> x, Materialized.as("sessions"))
+            .toStream((k, v) -> k.key())
+            .to("sessions");
+    }
+
+    private static void windows(StreamsBuilder b) {
+        KGroupedStream<String, String> grouped = b.<String, String>stream("in").groupBy((k, v) -> v);
+        grouped.windowedBy(SessionWindows.ofInactivityGapWithNoGrace(Duration.ofMillis(10)))
+            .count()
+            .toStream((k, v) -> k.key())
+            .to("counts");
+        grouped.windowedBy(SessionWindows.ofInactivityGapWithNoGrace(Duration.ofMillis(10)))
+            .reduce((x, y) -> x, Named.as("reducer"))
+            .toStream((k, v) -> k.key())
+            .to("reduced");
+        grouped.windowedBy(SlidingWindows.ofTimeDifferenceWithNoGrace(Duration.ofMillis(10)))
+            .emitStrategy(EmitStrategy.onWindowClose())
+            .aggregate(() -> "", (k, v, a) -> a)
+            .toStream((k, v) -> k.key())
+            .to("slid");
+        grouped.windowedBy(UnlimitedWindows.of())
+            .count(Materialized.as("all"))
+            .toStream((k, v) -> k.key())
+            .to("all");
+    }
+
     private static void merge(StreamsBuilder b) {
         KStream<String, String> first = b.stream("a");
         KStream<String, String> second = b.stream("b");
@@ -230,6 +276,24 @@ public class Describe {
     private static class Nothing implements Processor<String, String, String, String> {
         @Override
         public void process(Record<String, String> record) { }
+    }
+
+    private static void foreignJoins(StreamsBuilder b) {
+        KTable<String, String> left = b.table("l");
+        KTable<String, String> right = b.<String, String>table("r").filter((k, v) -> true);
+        left.mapValues(v -> v)
+            .join(right, v -> v, (x, y) -> x)
+            .leftJoin(b.<String, String>table("t"), (k, v) -> v, (x, y) -> x)
+            .toStream()
+            .to("out");
+        b.<String, String>stream("s").join(left.join(right, v -> v, (x, y) -> x), (x, y) -> x).to("read");
+    }
+
+    private static void foreignJoinNamed(StreamsBuilder b) {
+        KTable<String, String> left = b.table("l");
+        left.join(b.<String, String>table("r"), v -> v, (x, y) -> x, TableJoined.as("both"), Materialized.as("kept"))
+            .toStream()
+            .to("out");
     }
 
     private static void tableJoins(StreamsBuilder b) {

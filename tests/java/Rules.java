@@ -41,6 +41,7 @@ import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.ValueJoiner;
+import org.apache.kafka.streams.kstream.ValueTransformerWithKey;
 import org.apache.kafka.streams.kstream.ValueJoinerWithKey;
 import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.state.KeyValueStore;
@@ -76,6 +77,8 @@ public class Rules {
         PROGRAMS.put("suppress-records", Rules::suppressRecords);
         PROGRAMS.put("suppress-bytes", Rules::suppressBytes);
         PROGRAMS.put("suppress-joined", Rules::suppressJoined);
+        PROGRAMS.put("transform-values", b -> transformed(b, null));
+        PROGRAMS.put("transform-values-kept", b -> transformed(b, Materialized.as("lengths")));
         PROGRAMS.put("stream-join", b -> streams(b, "inner", JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)));
         PROGRAMS.put("stream-left-join", b -> streams(b, "left", JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)));
         PROGRAMS.put("stream-outer-join", b -> streams(b, "outer", JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)));
@@ -87,6 +90,9 @@ public class Rules {
         PROGRAMS.put("stream-outer-join-same-time",
             b -> streams(b, "outer", JoinWindows.ofTimeDifferenceWithNoGrace(Duration.ZERO)));
         PROGRAMS.put("stream-self-join", Rules::selfJoin);
+        PROGRAMS.put("foreign-join", b -> foreign(b, false));
+        PROGRAMS.put("foreign-left-join", b -> foreign(b, true));
+        PROGRAMS.put("foreign-join-stored", Rules::foreignStored);
         PROGRAMS.put("global-join", b -> global(b, false));
         PROGRAMS.put("global-left-join", b -> global(b, true));
         PROGRAMS.put("join-with-key", Rules::joinWithKey);
@@ -224,6 +230,36 @@ public class Rules {
             .to("out");
     }
 
+    /** Joined with a table's transformed values, and grouped by them, which asks for old ones. */
+    private static void transformed(
+            StreamsBuilder b, Materialized<String, String, KeyValueStore<Bytes, byte[]>> materialized) {
+        KTable<String, String> table = b.table("t");
+        KTable<String, String> lengths = materialized == null
+            ? table.transformValues(Lengths::new)
+            : table.transformValues(Lengths::new, materialized);
+        b.<String, String>stream("in").leftJoin(lengths, (x, y) -> x + "+" + y).to("out");
+        lengths.groupBy((k, v) -> KeyValue.pair(v, k), Grouped.with(Serdes.String(), Serdes.String()))
+            .aggregate(() -> "", (k, v, a) -> a + "+" + v, (k, v, a) -> a + "-" + v)
+            .toStream()
+            .to("out");
+    }
+
+    /** As `Lengths` in tests/streams/test_rules.py. */
+    private static class Lengths implements ValueTransformerWithKey<String, String, String> {
+        @Override
+        public void init(org.apache.kafka.streams.processor.ProcessorContext context) {
+        }
+
+        @Override
+        public String transform(String key, String value) {
+            return value == null ? "gone" : value.equals("x") ? null : key + value.length();
+        }
+
+        @Override
+        public void close() {
+        }
+    }
+
     /** Records joined with a table as it is known outside. */
     private static void suppressJoined(StreamsBuilder b) {
         KTable<String, String> table = b.<String, String>table("t")
@@ -240,6 +276,35 @@ public class Rules {
             case "left" -> left.leftJoin(right, joiner, windows).to("out");
             default -> left.outerJoin(right, joiner, windows).to("out");
         }
+    }
+
+    /** What is before the `|` of a value, none of `none`. */
+    private static String foreignKey(String value) {
+        String key = value.split("[|]")[0];
+        return key.equals("none") ? null : key;
+    }
+
+    private static void foreign(StreamsBuilder b, boolean left) {
+        KTable<String, String> table = b.table("l");
+        KTable<String, String> other = b.table("r");
+        ValueJoiner<String, String, String> joiner = (x, y) -> x + "+" + y;
+        (left ? table.leftJoin(other, Rules::foreignKey, joiner) : table.join(other, Rules::foreignKey, joiner))
+            .toStream()
+            .to("out");
+    }
+
+    /** Of filtered and mapped tables, by a foreign key of key and value, in a store that a stream reads. */
+    private static void foreignStored(StreamsBuilder b) {
+        KTable<String, String> table =
+            b.<String, String>table("l").filter((k, v) -> !v.contains("7"));
+        KTable<String, String> other = b.<String, String>table("r").mapValues(v -> v + "!",
+            Materialized.<String, String, KeyValueStore<Bytes, byte[]>>with(Serdes.String(), Serdes.String()));
+        KTable<String, String> joined = table.leftJoin(other,
+            (k, v) -> v.startsWith("x|") ? k : foreignKey(v),
+            (x, y) -> x + "+" + y,
+            Materialized.as("joined"));
+        joined.filter((k, v) -> !v.contains("3")).toStream().to("out");
+        b.<String, String>stream("in").leftJoin(joined, (x, y) -> x + "+" + y).to("out");
     }
 
     private static void global(StreamsBuilder b, boolean left) {

@@ -22,11 +22,14 @@ from streams import (
     Materialized,
     Processor,
     RecordContext,
+    SessionWindows,
+    SlidingWindows,
     StreamJoined,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
     Topology,
+    UnlimitedWindows,
 )
 from streams.serdes import String, TimeWindowed
 from streams.state import StoreSpec
@@ -99,6 +102,33 @@ def merge(b: StreamsBuilder) -> None:
     b.stream("a").merge(b.stream("b")).foreach(print)
 
 
+@program("cogroup")
+def cogroup(b: StreamsBuilder) -> None:
+    one = b.stream("a").group_by_key()
+    other = b.stream("b").group_by(lambda k, v: v)
+    named = b.stream("c").group_by(lambda k, v: v, name="named")
+    last = lambda k, v, a: v  # noqa: E731
+    both = one.cogroup(last).cogroup(other, last)
+    both.aggregate(str).to_stream().to("plain")
+    both.aggregate(str, name="again", store="kept").to_stream().to("again")
+    sessions = both.cogroup(named, last).windowed_by(SessionWindows(10))
+    table = sessions.aggregate(str, lambda k, x, y: x, store="sessions")
+    table.to_stream(lambda k, v: k.key).to("sessions")
+
+
+@program("windows")
+def windows(b: StreamsBuilder) -> None:
+    grouped = b.stream("in").group_by(lambda k, v: v)
+    sessions = grouped.windowed_by(SessionWindows(10))
+    sessions.count().to_stream(lambda k, v: k.key).to("counts")
+    again = grouped.windowed_by(SessionWindows(10))
+    again.reduce(lambda x, y: x, name="reducer").to_stream(lambda k, v: k.key).to("reduced")
+    slid = grouped.windowed_by(SlidingWindows(10), emit_strategy="on_window_close")
+    slid.aggregate(str, lambda k, v, a: a).to_stream(lambda k, v: k.key).to("slid")
+    unlimited = grouped.windowed_by(UnlimitedWindows())
+    unlimited.count(store="all").to_stream(lambda k, v: k.key).to("all")
+
+
 @program("to-table")
 def to_table(b: StreamsBuilder) -> None:
     b.stream("a").to_table().to_stream().to("o")
@@ -157,6 +187,22 @@ def shared_windows(b: StreamsBuilder) -> None:
 
 
 WINDOWS = JoinWindows.of(timedelta(minutes=1), grace=timedelta(hours=1))
+
+
+@program("foreign-joins")
+def foreign_joins(b: StreamsBuilder) -> None:
+    first = lambda x, y: x  # noqa: E731
+    left, right = b.table("l"), b.table("r").filter(true)
+    inner = left.map_values(str).join(right, first, foreign_key=lambda v: v)
+    inner.left_join(b.table("t"), first, foreign_key=lambda k, v: v).to_stream().to("out")
+    b.stream("s").join(left.join(right, first, foreign_key=lambda v: v), first).to("read")
+
+
+@program("foreign-join-named")
+def foreign_join_named(b: StreamsBuilder) -> None:
+    first = lambda x, y: x  # noqa: E731
+    joined = b.table("l").join(b.table("r"), first, foreign_key=lambda v: v, name="both", store="kept")
+    joined.to_stream().to("out")
 
 
 @program("table-joins")

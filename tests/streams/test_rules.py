@@ -24,6 +24,7 @@ from streams import (
     StreamsBuilder,
     Suppressed,
     TimeWindows,
+    ValueTransformer,
     log_and_continue,
 )
 from streams.testing import TopologyTestDriver
@@ -145,6 +146,20 @@ def suppress_window(b: StreamsBuilder) -> None:
     told.to("out", key_serde=str, value_serde=str)
 
 
+class Lengths(ValueTransformer[str, str, str]):
+    def transform(self, key: str, value: str | None) -> str | None:
+        if value is None:
+            return "gone"
+        return None if value == "x" else f"{key}{len(value)}"
+
+
+def transformed(b: StreamsBuilder, store: Materialized | None = None) -> None:
+    lengths = b.table("t").transform_values(Lengths, store=store)
+    b.stream("in").left_join(lengths, joined).to("out")
+    groups = lengths.group_by(lambda k, v: (v, k))
+    groups.aggregate(str, lambda k, v, a: f"{a}+{v}", lambda k, v, a: f"{a}-{v}").to_stream().to("out")
+
+
 def suppressed(b: StreamsBuilder, held: Suppressed) -> None:
     b.table("in").suppress(held).to_stream().to("out")
 
@@ -207,6 +222,30 @@ def joined_twice(kind: str) -> Callable[[StreamsBuilder], None]:
     return build
 
 
+def foreign_key(value: str) -> str | None:
+    key = value.split("|")[0]
+    return None if key == "none" else key
+
+
+def foreign_join(b: StreamsBuilder) -> None:
+    joined = b.table("l").join(b.table("r"), either, foreign_key=foreign_key)
+    joined.to_stream().to("out", value_serde=str)
+
+
+def foreign_left_join(b: StreamsBuilder) -> None:
+    joined = b.table("l").left_join(b.table("r"), either, foreign_key=foreign_key)
+    joined.to_stream().to("out", value_serde=str)
+
+
+def foreign_join_stored(b: StreamsBuilder) -> None:
+    table = b.table("l").filter(lambda k, v: "7" not in v)
+    other = b.table("r").map_values(lambda v: v + "!", store=Materialized(key_serde=str, value_serde=str))
+    own_key = lambda k, v: k if v.startswith("x|") else foreign_key(v)  # noqa: E731
+    joined = table.left_join(other, either, foreign_key=own_key, store="joined")
+    joined.filter(lambda k, v: "3" not in v).to_stream().to("out", name="of-table")
+    b.stream("in").left_join(joined, either).to("out", value_serde=str)
+
+
 def self_join(b: StreamsBuilder) -> None:
     stream = b.stream("in")
     stream.left_join(stream, with_key, windows=JoinWindows.of(10, grace=5)).to("out")
@@ -229,6 +268,9 @@ PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
     "table-inner-join-read": joined_twice("join"),
     "table-left-join-read": joined_twice("left_join"),
     "table-outer-join-read": joined_twice("outer_join"),
+    "foreign-join": foreign_join,
+    "foreign-left-join": foreign_left_join,
+    "foreign-join-stored": foreign_join_stored,
     "global-join": global_join,
     "global-left-join": global_left_join,
     "join-with-key": join_with_key,
@@ -245,6 +287,8 @@ PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
     "suppress-records": lambda b: suppressed(b, Suppressed.until_time_limit(1000, max_records=2)),
     "suppress-bytes": lambda b: suppressed(b, Suppressed.until_time_limit(1000, max_bytes=100)),
     "suppress-joined": suppress_joined,
+    "transform-values": transformed,
+    "transform-values-kept": lambda b: transformed(b, Materialized(name="lengths", value_serde=str)),
     "stream-join": streams("join", JoinWindows.of(10, grace=5)),
     "stream-left-join": streams("left_join", JoinWindows.of(10, grace=5)),
     "stream-outer-join": streams("outer_join", JoinWindows.of(10, grace=5)),
