@@ -21,6 +21,7 @@ from __future__ import annotations
 from streams.config import StreamsConfig
 from streams.dsl import (
     BranchedKStream,
+    CogroupedKStream,
     Consumed,
     GlobalKTable,
     Grouped,
@@ -33,10 +34,12 @@ from streams.dsl import (
     Printed,
     Produced,
     Repartitioned,
+    SessionWindowedCogroupedKStream,
     SessionWindowedKStream,
     StreamJoined,
     StreamsBuilder,
     Suppressed,
+    TimeWindowedCogroupedKStream,
     TimeWindowedKStream,
 )
 from streams.errors import StreamsError, TopologyError
@@ -59,6 +62,7 @@ from streams.topology import Topology
 
 __all__ = [
     "BranchedKStream",
+    "CogroupedKStream",
     "Consumed",
     "DeadLetter",
     "EmitStrategy",
@@ -84,6 +88,7 @@ __all__ = [
     "RecordContext",
     "Repartitioned",
     "Serde",
+    "SessionWindowedCogroupedKStream",
     "SessionWindowedKStream",
     "SessionWindows",
     "SlidingWindows",
@@ -93,6 +98,7 @@ __all__ = [
     "StreamsConfig",
     "StreamsError",
     "Suppressed",
+    "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
     "TimeWindows",
     "Topology",

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from streams.dsl.arity import takes_key
 from streams.dsl.branches import Branches
+from streams.dsl.cogrouping import Cogrouping
 from streams.dsl.foreign_key import join_foreign
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouping import Grouping
@@ -34,6 +35,7 @@ from streams.dsl.suppression import suppressed as suppress_updates
 from streams.dsl.table import Table, table_of_stream
 from streams.dsl.table_grouping import TableGrouping
 from streams.dsl.table_join import join_tables
+from streams.dsl.windowing import Windowing
 from streams.errors import TopologyError
 from streams.graph import StreamPartitioner, TopicChooser
 from streams.processors import aggregate as aggregations
@@ -846,7 +848,7 @@ class KGroupedStream(Generic[K, V]):
         emit_strategy: EmitStrategy | None = None,
     ) -> TimeWindowedKStream[K, V] | SessionWindowedKStream[K, V]:
         """Group by time as well. ``emit_strategy``: as the method of that name of what this returns."""
-        grouping = self._grouping.windowed_by(windows, emit_strategy)
+        grouping = self._grouping.windowed_by(Windowing(windows, emit_strategy or "on_window_update"))
         if isinstance(windows, SessionWindows):
             return SessionWindowedKStream(grouping)
         return TimeWindowedKStream(grouping)
@@ -880,6 +882,10 @@ class KGroupedStream(Generic[K, V]):
         """
         return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
 
+    def cogroup(self, aggregator: Callable[[K, V, A], A]) -> CogroupedKStream[K, A]:
+        """Begin an aggregation of several grouped streams into one table (KIP-150)."""
+        return CogroupedKStream(Cogrouping({}).and_of(self._grouping, aggregator))
+
 
 class TimeWindowedKStream(Generic[K, V]):
     """A stream grouped by key and window; its tables are keyed by ``Windowed(key, Window(start, end))``."""
@@ -889,7 +895,7 @@ class TimeWindowedKStream(Generic[K, V]):
 
     def emit_strategy(self, emit_strategy: EmitStrategy) -> TimeWindowedKStream[K, V]:
         """When results go on: ``on_window_update``, or once per window, ``on_window_close`` (KIP-825)."""
-        return TimeWindowedKStream(self._grouping.emitting(emit_strategy))
+        return TimeWindowedKStream(_emitting(self._grouping, emit_strategy))
 
     def count(
         self, *, name: str | None = None, store: str | Materialized | None = None
@@ -934,7 +940,7 @@ class SessionWindowedKStream(Generic[K, V]):
 
     def emit_strategy(self, emit_strategy: EmitStrategy) -> SessionWindowedKStream[K, V]:
         """When results go on: ``on_window_update``, or once per session, ``on_window_close`` (KIP-825)."""
-        return SessionWindowedKStream(self._grouping.emitting(emit_strategy))
+        return SessionWindowedKStream(_emitting(self._grouping, emit_strategy))
 
     def count(
         self, *, name: str | None = None, store: str | Materialized | None = None
@@ -968,6 +974,95 @@ class SessionWindowedKStream(Generic[K, V]):
         Both may change ``so_far``, which is ``one``, in place and return it.
         """
         return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store, merger))
+
+
+class CogroupedKStream(Generic[K, A]):
+    """Grouped streams, each with an aggregator of its own, that make one table."""
+
+    def __init__(self, cogrouping: Cogrouping) -> None:
+        self._cogrouping = cogrouping
+
+    def cogroup(
+        self, grouped: KGroupedStream[K, V], aggregator: Callable[[K, V, A], A]
+    ) -> CogroupedKStream[K, A]:
+        """Another stream's records as well: ``aggregator(key, value, so_far)``."""
+        if not isinstance(grouped, KGroupedStream):
+            raise TopologyError(f"cogroup() takes a KGroupedStream, not a {type(grouped).__name__}")
+        return CogroupedKStream(self._cogrouping.and_of(grouped._grouping, aggregator))
+
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> SessionWindowedCogroupedKStream[K, A]: ...
+
+    @overload
+    def windowed_by(
+        self, windows: TimeWindows | SlidingWindows | UnlimitedWindows
+    ) -> TimeWindowedCogroupedKStream[K, A]: ...
+
+    def windowed_by(
+        self, windows: TimeWindows | SlidingWindows | UnlimitedWindows | SessionWindows
+    ) -> TimeWindowedCogroupedKStream[K, A] | SessionWindowedCogroupedKStream[K, A]:
+        """Group by time as well."""
+        cogrouping = self._cogrouping.windowed_by(Windowing(windows))
+        if isinstance(windows, SessionWindows):
+            return SessionWindowedCogroupedKStream(cogrouping)
+        return TimeWindowedCogroupedKStream(cogrouping)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, A]:
+        """What all aggregators make of their records, beginning with ``initializer()``."""
+        kept = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, None, value_serde, name, kept))
+
+
+class TimeWindowedCogroupedKStream(Generic[K, A]):
+    """As `CogroupedKStream`, by window as well."""
+
+    def __init__(self, cogrouping: Cogrouping) -> None:
+        self._cogrouping = cogrouping
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """What all aggregators make of their records, beginning with ``initializer()``."""
+        kept = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, None, value_serde, name, kept))
+
+
+class SessionWindowedCogroupedKStream(Generic[K, A]):
+    """As `CogroupedKStream`, by session as well."""
+
+    def __init__(self, cogrouping: Cogrouping) -> None:
+        self._cogrouping = cogrouping
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        merger: Callable[[K, A, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """What all aggregators make of their records, beginning with ``initializer()``; sessions that a
+        record puts together become ``merger(key, one, other)``.
+        """
+        kept = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, merger, value_serde, name, kept))
+
+
+def _emitting(grouping: Grouping, emit_strategy: EmitStrategy) -> Grouping:
+    return grouping.windowed_by(Windowing(grouping.windowing.windows, emit_strategy))
 
 
 def _counted(grouping: Grouping, name: str | None, store: str | Materialized | None) -> Table:
