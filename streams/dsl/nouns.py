@@ -676,8 +676,12 @@ class KTable(Generic[K, V]):
         """Hold updates back: ``Suppressed.until_window_closes()`` or ``Suppressed.until_time_limit(...)``."""
         return KTable(suppress_updates(self._table, suppressed))
 
+    @overload
+    def to_stream(self, key: None = None, *, name: str | None = None) -> KStream[K, V]: ...
+    @overload
+    def to_stream(self, key: Callable[[K, V], NewK], *, name: str | None = None) -> KStream[NewK, V]: ...
     def to_stream(
-        self, key: Callable[[K, V], NewK] | None = None, *, name: str | None = None
+        self, key: Callable[[K, V], Any] | None = None, *, name: str | None = None
     ) -> KStream[Any, V]:
         """The table's updates as records; ``key(key, value)`` gives them another key."""
         stream = self._table.to_stream(name)
