@@ -38,6 +38,7 @@ import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.kstream.Aggregator;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KStream;
@@ -45,8 +46,11 @@ import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.StreamJoined;
+import org.apache.kafka.streams.kstream.TableJoined;
 import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.WindowedSerdes;
 import org.apache.kafka.streams.processor.PunctuationType;
@@ -123,6 +127,11 @@ public class Differential {
         "plus", (a, b) -> cut(text(a) + "+" + text(b)),
         "drop_x", (a, b) -> hasX(a) ? null : cut(text(b) + "+" + text(a)));
 
+    private static final Map<String, BiFunction<Object, Object, Object>> FOREIGN_KEYS = Map.of(
+        "first", (k, v) -> first(v),
+        "key", (k, v) -> k,
+        "no_x", (k, v) -> hasX(v) ? null : first(v));
+
     private static String text(Object value) {
         if (value instanceof Windowed) {
             Windowed<?> windowed = (Windowed<?>) value;
@@ -186,6 +195,17 @@ public class Differential {
             s.stream().join(s.<KTable<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.joined()));
         OPERATORS.put("left_join", (b, s) ->
             s.stream().leftJoin(s.<KTable<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.joined()));
+        OPERATORS.put("stream_join", (b, s) -> s.stream().join(
+            s.<KStream<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.joinWindows(), s.streamJoined()));
+        OPERATORS.put("stream_left_join", (b, s) -> s.stream().leftJoin(
+            s.<KStream<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.joinWindows(), s.streamJoined()));
+        OPERATORS.put("stream_outer_join", (b, s) -> s.stream().outerJoin(
+            s.<KStream<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.joinWindows(), s.streamJoined()));
+        OPERATORS.put("table_join", (b, s) -> joinTables(s, "inner"));
+        OPERATORS.put("table_left_join", (b, s) -> joinTables(s, "left"));
+        OPERATORS.put("table_outer_join", (b, s) -> joinTables(s, "outer"));
+        OPERATORS.put("foreign_join", (b, s) -> joinForeign(s, false));
+        OPERATORS.put("foreign_left_join", (b, s) -> joinForeign(s, true));
         OPERATORS.put("group_by_key", (b, s) -> s.stream().groupByKey(s.grouped()));
         OPERATORS.put("group_by", (b, s) -> s.stream().groupBy(SELECTORS.get(s.f())::apply, s.grouped()));
         OPERATORS.put("to_table", (b, s) -> s.unnamed()
@@ -216,6 +236,50 @@ public class Differential {
         return s.hasStore()
             ? b.builder.table(s.topics().get(0), s.consumed(), s.<KeyValueStore<Bytes, byte[]>>store(true))
             : b.builder.table(s.topics().get(0), s.consumed());
+    }
+
+    private static Object joinTables(Step s, String kind) {
+        KTable<Object, Object> other = s.above(1);
+        ValueJoiner<Object, Object, Object> f = JOINERS.get(s.f())::apply;
+        if (!s.hasStore() && s.unnamed()) {
+            return switch (kind) {
+                case "inner" -> s.table().join(other, f);
+                case "left" -> s.table().leftJoin(other, f);
+                default -> s.table().outerJoin(other, f);
+            };
+        }
+        if (!s.hasStore()) {
+            return switch (kind) {
+                case "inner" -> s.table().join(other, f, s.named());
+                case "left" -> s.table().leftJoin(other, f, s.named());
+                default -> s.table().outerJoin(other, f, s.named());
+            };
+        }
+        Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> store = s.store(true);
+        if (s.unnamed()) {
+            return switch (kind) {
+                case "inner" -> s.table().join(other, f, store);
+                case "left" -> s.table().leftJoin(other, f, store);
+                default -> s.table().outerJoin(other, f, store);
+            };
+        }
+        return switch (kind) {
+            case "inner" -> s.table().join(other, f, s.named(), store);
+            case "left" -> s.table().leftJoin(other, f, s.named(), store);
+            default -> s.table().outerJoin(other, f, s.named(), store);
+        };
+    }
+
+    private static Object joinForeign(Step s, boolean left) {
+        KTable<Object, Object> other = s.above(1);
+        BiFunction<Object, Object, Object> key = FOREIGN_KEYS.get(s.node.get("foreign").asText());
+        ValueJoiner<Object, Object, Object> f = JOINERS.get(s.f())::apply;
+        TableJoined<Object, Object> joined = TableJoined.as(s.name());
+        if (!s.hasStore()) {
+            return left ? s.table().leftJoin(other, key, f, joined) : s.table().join(other, key, f, joined);
+        }
+        Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> store = s.store(true);
+        return left ? s.table().leftJoin(other, key, f, joined, store) : s.table().join(other, key, f, joined, store);
     }
 
     private static Object count(Step s) {
@@ -488,6 +552,20 @@ public class Differential {
             JsonNode above = building.steps.get(node.get("of").get(0).asInt());
             Joined<Object, Object, Object> joined =
                 Joined.with(serde(above.get("key").asText()), serde(above.get("value").asText()), null);
+            return unnamed() ? joined : joined.withName(name());
+        }
+
+        JoinWindows joinWindows() {
+            return JoinWindows
+                .ofTimeDifferenceAndGrace(Duration.ofMillis(number("after")), Duration.ofMillis(number("grace")))
+                .before(Duration.ofMillis(number("before")));
+        }
+
+        StreamJoined<Object, Object, Object> streamJoined() {
+            JsonNode left = building.steps.get(node.get("of").get(0).asInt());
+            JsonNode right = building.steps.get(node.get("of").get(1).asInt());
+            StreamJoined<Object, Object, Object> joined = StreamJoined.with(
+                serde(left.get("key").asText()), serde(left.get("value").asText()), serde(right.get("value").asText()));
             return unnamed() ? joined : joined.withName(name());
         }
 

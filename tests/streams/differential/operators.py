@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streams import Materialized, StreamsBuilder, TimeWindows
+from streams import JoinWindows, Materialized, StreamsBuilder, TimeWindows
 from streams.serdes import Long, Serde, String, TimeWindowed
 from streams.state import StoreSpec
 from tests.streams.differential import functions
@@ -97,6 +97,33 @@ def _joined(method: str) -> Callable[..., Any]:
     )
 
 
+def _joined_streams(method: str) -> Callable[..., Any]:
+    def build(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+        windows = JoinWindows(before=step["before"], after=step["after"], grace=step["grace"])
+        other = serde(steps[1]["value"])
+        joiner = functions.JOINERS[step["f"]]
+        given = {**serdes(steps[0]), "other_value_serde": other, "name": step["name"], "windows": windows}
+        return getattr(above[0], method)(above[1], joiner, **given)
+
+    return build
+
+
+def _joined_tables(method: str) -> Callable[..., Any]:
+    return lambda builder, step, above, steps: getattr(above[0], method)(
+        above[1], functions.JOINERS[step["f"]], name=step["name"], store=store(step)
+    )
+
+
+def _joined_foreign(method: str) -> Callable[..., Any]:
+    return lambda builder, step, above, steps: getattr(above[0], method)(
+        above[1],
+        functions.JOINERS[step["f"]],
+        foreign_key=functions.FOREIGN_KEYS[step["foreign"]],
+        name=step["name"],
+        store=store(step),
+    )
+
+
 def _group_by(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
     return above[0].group_by(functions.SELECTORS[step["f"]], name=step["name"], **serdes(step))
 
@@ -152,6 +179,24 @@ OPERATORS: dict[str, Operator] = {
     "process": Operator((S,), S, _process, key="s", value="s", of_text="k"),
     "join": Operator((S, T), S, _joined("join"), f.JOINERS, value="s", of_text="k"),
     "left_join": Operator((S, T), S, _joined("left_join"), f.JOINERS, value="s", of_text="k"),
+    "stream_join": Operator((S, S), S, _joined_streams("join"), f.JOINERS, value="s", of_text="k"),
+    "stream_left_join": Operator((S, S), S, _joined_streams("left_join"), f.JOINERS, value="s", of_text="k"),
+    "stream_outer_join": Operator(
+        (S, S), S, _joined_streams("outer_join"), f.JOINERS, value="s", of_text="k"
+    ),
+    "table_join": Operator((T, T), T, _joined_tables("join"), f.JOINERS, value="s", of_text="k", stored=True),
+    "table_left_join": Operator(
+        (T, T), T, _joined_tables("left_join"), f.JOINERS, value="s", of_text="k", stored=True
+    ),
+    "table_outer_join": Operator(
+        (T, T), T, _joined_tables("outer_join"), f.JOINERS, value="s", of_text="k", stored=True
+    ),
+    "foreign_join": Operator(
+        (T, T), T, _joined_foreign("join"), f.JOINERS, value="s", of_text="k", stored=True
+    ),
+    "foreign_left_join": Operator(
+        (T, T), T, _joined_foreign("left_join"), f.JOINERS, value="s", of_text="k", stored=True
+    ),
     "group_by_key": Operator(
         (S,), G, lambda b, s, above, steps: above[0].group_by_key(name=s["name"], **serdes(s)), of_text="k"
     ),

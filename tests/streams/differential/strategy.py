@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.streams.differential.functions import FOREIGN_KEYS
 from tests.streams.differential.operators import OPERATORS, Operator
 from tests.streams.differential.plan import Plan, Step
 
@@ -15,6 +16,7 @@ STEPS_MAX = 10
 WEIGHTS = {(): 3, ("group",): 8, ("windows",): 16, ("stream", "table"): 8, ("table",): 4}
 """How likely operators are, by what they take, 2 if not said: more so those that need others before them."""
 EVENTS_MAX = 20
+STREAM_JOINS = ("stream_join", "stream_left_join", "stream_outer_join")
 
 keys = st.sampled_from(["a", "a", "b", "ab", None])
 values = st.sampled_from(["1", "x", "xy", "22", "abc", None])
@@ -83,10 +85,15 @@ class Topologies:
             above = [draw(st.sampled_from(self._candidates(operator, n))) for n in range(len(operator.takes))]
         if name == "merge" and types(above[0].step) != types(above[1].step):
             above[1] = above[0]
+        shares_topic = name in STREAM_JOINS and all(self._is_rekeyed(each.number) for each in above)
+        if shares_topic:
+            above[1] = above[
+                0
+            ]  # of two repartition topics either may be read first, where times are the same
         number = len(self.steps)
         step: dict[str, Any] = {"op": name, "of": [each.number for each in above]}
         step["f"] = draw(st.sampled_from(sorted(operator.functions))) if operator.functions else None
-        step["name"] = f"N{number}" if operator.named and draw(st.booleans()) else None
+        step["name"] = f"N{number}" if operator.named and not shares_topic and draw(st.booleans()) else None
         step["key"] = operator.key or above[0].step["key"]
         step["value"] = operator.value or above[0].step["value"]
         if operator.takes == ("windows",):
@@ -99,6 +106,14 @@ class Topologies:
         if operator.gives:
             cached = any(each.cached for each in above) or _caches(step, operator)
             self.made.append(Made(number, operator.gives, step, cached))
+
+    def _is_rekeyed(self, number: int) -> bool:
+        """Whether a join sends the stream through a topic first."""
+        step = self.steps[number]
+        if step["op"] in ("map", "flat_map", "select_key", "process", "to_stream_by"):
+            return True
+        keeps = ("filter", "filter_not", "map_values", "flat_map_values", "peek", "merge")
+        return step["op"] in keeps and any(map(self._is_rekeyed, step["of"]))
 
     def _store(self, number: int, *, optional: bool) -> dict[str, Any] | None:
         if optional and self.draw(st.booleans()):
@@ -117,6 +132,11 @@ class Topologies:
             step["topics"] = [f"out{len(self.steps)}"]
         elif name == "windowed_by":
             step["size"], step["grace"] = draw(st.sampled_from([10, 25])), draw(st.sampled_from([0, 5, 30]))
+        elif name in STREAM_JOINS:
+            step["before"], step["after"] = draw(st.sampled_from([(10, 10), (30, 5), (0, 40), (-2, 20)]))
+            step["grace"] = draw(st.sampled_from([0, 5, 30]))
+        elif name in ("foreign_join", "foreign_left_join"):
+            step["foreign"] = draw(st.sampled_from(sorted(FOREIGN_KEYS)))
         elif name == "process":
             step["store"] = self._store(len(self.steps), optional=False) if draw(st.booleans()) else None
             # Of one processor only: where three schedules are due at once Kafka has no order.
