@@ -37,6 +37,11 @@ class InternalStreamsBuilder:
         """The builder's name counter."""
         return self.graph.names
 
+    @property
+    def default_value_serde(self) -> Serde[Any] | None:
+        """The builder's own value serde."""
+        return self._value_serde
+
     def add_processor(
         self,
         name: str,

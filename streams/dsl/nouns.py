@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar, overload
 from streams.dsl.arity import takes_key
 from streams.dsl.branches import Branches
 from streams.dsl.cogrouping import Cogrouping
+from streams.dsl.foreign_key import join_foreign
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouping import Grouping
 from streams.dsl.options import (
@@ -686,25 +687,31 @@ class KTable(Generic[K, V]):
 
     def join(
         self,
-        other: KTable[K, T],
+        other: KTable[Any, T],
         joiner: Callable[[V, T], NewV],
         *,
+        foreign_key: Callable[..., Any] | None = None,
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[K, NewV]:
-        """The keys that both tables have, with ``joiner(value, other)``; in a store if ``store`` says so."""
-        return self._joined(other, joiner, name, store)
+        """The keys that both tables have, with ``joiner(value, other)``; in a store if ``store`` says so.
+
+        With ``foreign_key``, a function of (value) or (key, value), each row is joined with the other table's
+        row of that key (KIP-213); any number of rows may have the same.
+        """
+        return self._joined(other, joiner, name, store, foreign_key)
 
     def left_join(
         self,
-        other: KTable[K, T],
+        other: KTable[Any, T],
         joiner: Callable[[V, T | None], NewV],
         *,
+        foreign_key: Callable[..., Any] | None = None,
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[K, NewV]:
-        """The keys of this table, joined with None where the other does not have them."""
-        return self._joined(other, joiner, name, store, keep_left=True)
+        """As `join`, with the other keys of this table, joined with None."""
+        return self._joined(other, joiner, name, store, foreign_key, keep_left=True)
 
     def outer_join(
         self,
@@ -715,7 +722,7 @@ class KTable(Generic[K, V]):
         store: str | Materialized | None = None,
     ) -> KTable[K, NewV]:
         """The keys of either table, joined with None where one does not have them."""
-        return self._joined(other, joiner, name, store, keep_left=True, keep_right=True)
+        return self._joined(other, joiner, name, store, None, keep_left=True, keep_right=True)
 
     def _joined(
         self,
@@ -723,14 +730,19 @@ class KTable(Generic[K, V]):
         joiner: Callable[..., Any],
         name: str | None,
         store: str | Materialized | None,
+        foreign_key: Callable[..., Any] | None,
         *,
         keep_left: bool = False,
         keep_right: bool = False,
     ) -> KTable[Any, Any]:
         if not isinstance(other, KTable):
             raise TopologyError(f"a table is joined with a KTable, not with a {type(other).__name__}")
+        mine, others = self._table, other._table
+        if foreign_key is not None:
+            kept = as_materialized(store)
+            return KTable(join_foreign(mine, others, foreign_key, joiner, name, kept, keep_left=keep_left))
         materialized, sides = _materialized_if(store), {"keep_left": keep_left, "keep_right": keep_right}
-        return KTable(join_tables(self._table, other._table, joiner, name, materialized, **sides))
+        return KTable(join_tables(mine, others, joiner, name, materialized, **sides))
 
 
 class KGroupedTable(Generic[K, V]):

@@ -104,10 +104,11 @@ class JoinWindowStore(WindowStore[K, V]):
         return super().cache_bytes + INDEXED_KEY_BYTES * (len(self._times) + len(self._not_indexed))
 
     def shrink(self) -> None:
-        if not self.needs_drain:
-            self._times.clear()
-            self._not_indexed.clear()
         super().shrink()
+        self._times.clear()
+        self._not_indexed.clear()
+        for stored_key in self._entries.dirty:
+            self._not_indexed.setdefault(stored_key[: -SUFFIX.size], []).append(stored_key)
 
     def _delete(self, keys: list[bytes]) -> None:
         super()._delete(keys)

@@ -37,6 +37,7 @@ import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.UnlimitedWindows;
+import org.apache.kafka.streams.kstream.TableJoined;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.processor.RecordContext;
 import org.apache.kafka.streams.processor.TopicNameExtractor;
@@ -71,6 +72,8 @@ public class Describe {
         PROGRAMS.put("names-cost-numbers", Describe::namesCostNumbers);
         PROGRAMS.put("shared-joins", Describe::sharedJoins);
         PROGRAMS.put("shared-windows", Describe::sharedWindows);
+        PROGRAMS.put("foreign-joins", Describe::foreignJoins);
+        PROGRAMS.put("foreign-join-named", Describe::foreignJoinNamed);
         PROGRAMS.put("table-joins", Describe::tableJoins);
         PROGRAMS.put("table-joins-named", Describe::tableJoinsNamed);
         PROGRAMS.put("global-table", Describe::globalTable);
@@ -273,6 +276,24 @@ public class Describe {
     private static class Nothing implements Processor<String, String, String, String> {
         @Override
         public void process(Record<String, String> record) { }
+    }
+
+    private static void foreignJoins(StreamsBuilder b) {
+        KTable<String, String> left = b.table("l");
+        KTable<String, String> right = b.<String, String>table("r").filter((k, v) -> true);
+        left.mapValues(v -> v)
+            .join(right, v -> v, (x, y) -> x)
+            .leftJoin(b.<String, String>table("t"), (k, v) -> v, (x, y) -> x)
+            .toStream()
+            .to("out");
+        b.<String, String>stream("s").join(left.join(right, v -> v, (x, y) -> x), (x, y) -> x).to("read");
+    }
+
+    private static void foreignJoinNamed(StreamsBuilder b) {
+        KTable<String, String> left = b.table("l");
+        left.join(b.<String, String>table("r"), v -> v, (x, y) -> x, TableJoined.as("both"), Materialized.as("kept"))
+            .toStream()
+            .to("out");
     }
 
     private static void tableJoins(StreamsBuilder b) {

@@ -90,6 +90,9 @@ public class Rules {
         PROGRAMS.put("stream-outer-join-same-time",
             b -> streams(b, "outer", JoinWindows.ofTimeDifferenceWithNoGrace(Duration.ZERO)));
         PROGRAMS.put("stream-self-join", Rules::selfJoin);
+        PROGRAMS.put("foreign-join", b -> foreign(b, false));
+        PROGRAMS.put("foreign-left-join", b -> foreign(b, true));
+        PROGRAMS.put("foreign-join-stored", Rules::foreignStored);
         PROGRAMS.put("global-join", b -> global(b, false));
         PROGRAMS.put("global-left-join", b -> global(b, true));
         PROGRAMS.put("join-with-key", Rules::joinWithKey);
@@ -273,6 +276,35 @@ public class Rules {
             case "left" -> left.leftJoin(right, joiner, windows).to("out");
             default -> left.outerJoin(right, joiner, windows).to("out");
         }
+    }
+
+    /** What is before the `|` of a value, none of `none`. */
+    private static String foreignKey(String value) {
+        String key = value.split("[|]")[0];
+        return key.equals("none") ? null : key;
+    }
+
+    private static void foreign(StreamsBuilder b, boolean left) {
+        KTable<String, String> table = b.table("l");
+        KTable<String, String> other = b.table("r");
+        ValueJoiner<String, String, String> joiner = (x, y) -> x + "+" + y;
+        (left ? table.leftJoin(other, Rules::foreignKey, joiner) : table.join(other, Rules::foreignKey, joiner))
+            .toStream()
+            .to("out");
+    }
+
+    /** Of filtered and mapped tables, by a foreign key of key and value, in a store that a stream reads. */
+    private static void foreignStored(StreamsBuilder b) {
+        KTable<String, String> table =
+            b.<String, String>table("l").filter((k, v) -> !v.contains("7"));
+        KTable<String, String> other = b.<String, String>table("r").mapValues(v -> v + "!",
+            Materialized.<String, String, KeyValueStore<Bytes, byte[]>>with(Serdes.String(), Serdes.String()));
+        KTable<String, String> joined = table.leftJoin(other,
+            (k, v) -> v.startsWith("x|") ? k : foreignKey(v),
+            (x, y) -> x + "+" + y,
+            Materialized.as("joined"));
+        joined.filter((k, v) -> !v.contains("3")).toStream().to("out");
+        b.<String, String>stream("in").leftJoin(joined, (x, y) -> x + "+" + y).to("out");
     }
 
     private static void global(StreamsBuilder b, boolean left) {

@@ -189,6 +189,22 @@ def shared_windows(b: StreamsBuilder) -> None:
 WINDOWS = JoinWindows.of(timedelta(minutes=1), grace=timedelta(hours=1))
 
 
+@program("foreign-joins")
+def foreign_joins(b: StreamsBuilder) -> None:
+    first = lambda x, y: x  # noqa: E731
+    left, right = b.table("l"), b.table("r").filter(true)
+    inner = left.map_values(str).join(right, first, foreign_key=lambda v: v)
+    inner.left_join(b.table("t"), first, foreign_key=lambda k, v: v).to_stream().to("out")
+    b.stream("s").join(left.join(right, first, foreign_key=lambda v: v), first).to("read")
+
+
+@program("foreign-join-named")
+def foreign_join_named(b: StreamsBuilder) -> None:
+    first = lambda x, y: x  # noqa: E731
+    joined = b.table("l").join(b.table("r"), first, foreign_key=lambda v: v, name="both", store="kept")
+    joined.to_stream().to("out")
+
+
 @program("table-joins")
 def table_joins(b: StreamsBuilder) -> None:
     first = lambda x, y: x  # noqa: E731

@@ -222,6 +222,30 @@ def joined_twice(kind: str) -> Callable[[StreamsBuilder], None]:
     return build
 
 
+def foreign_key(value: str) -> str | None:
+    key = value.split("|")[0]
+    return None if key == "none" else key
+
+
+def foreign_join(b: StreamsBuilder) -> None:
+    joined = b.table("l").join(b.table("r"), either, foreign_key=foreign_key)
+    joined.to_stream().to("out", value_serde=str)
+
+
+def foreign_left_join(b: StreamsBuilder) -> None:
+    joined = b.table("l").left_join(b.table("r"), either, foreign_key=foreign_key)
+    joined.to_stream().to("out", value_serde=str)
+
+
+def foreign_join_stored(b: StreamsBuilder) -> None:
+    table = b.table("l").filter(lambda k, v: "7" not in v)
+    other = b.table("r").map_values(lambda v: v + "!", store=Materialized(key_serde=str, value_serde=str))
+    own_key = lambda k, v: k if v.startswith("x|") else foreign_key(v)  # noqa: E731
+    joined = table.left_join(other, either, foreign_key=own_key, store="joined")
+    joined.filter(lambda k, v: "3" not in v).to_stream().to("out", name="of-table")
+    b.stream("in").left_join(joined, either).to("out", value_serde=str)
+
+
 def self_join(b: StreamsBuilder) -> None:
     stream = b.stream("in")
     stream.left_join(stream, with_key, windows=JoinWindows.of(10, grace=5)).to("out")
@@ -244,6 +268,9 @@ PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
     "table-inner-join-read": joined_twice("join"),
     "table-left-join-read": joined_twice("left_join"),
     "table-outer-join-read": joined_twice("outer_join"),
+    "foreign-join": foreign_join,
+    "foreign-left-join": foreign_left_join,
+    "foreign-join-stored": foreign_join_stored,
     "global-join": global_join,
     "global-left-join": global_left_join,
     "join-with-key": join_with_key,

@@ -188,7 +188,6 @@ def test_the_window_store_is_a_sorted_list(steps: list[tuple[Any, ...]]) -> None
             case ("commit",):
                 commit(store)
             case _:
-                commit(store)
                 store.shrink()
     assert store.stream_time == newest
 
