@@ -676,8 +676,12 @@ class KTable(Generic[K, V]):
         """Hold updates back: ``Suppressed.until_window_closes()`` or ``Suppressed.until_time_limit(...)``."""
         return KTable(suppress_updates(self._table, suppressed))
 
+    @overload
+    def to_stream(self, key: None = None, *, name: str | None = None) -> KStream[K, V]: ...
+    @overload
+    def to_stream(self, key: Callable[[K, V], NewK], *, name: str | None = None) -> KStream[NewK, V]: ...
     def to_stream(
-        self, key: Callable[[K, V], NewK] | None = None, *, name: str | None = None
+        self, key: Callable[[K, V], Any] | None = None, *, name: str | None = None
     ) -> KStream[Any, V]:
         """The table's updates as records; ``key(key, value)`` gives them another key."""
         stream = self._table.to_stream(name)
@@ -1062,7 +1066,7 @@ def _emitting(grouping: Grouping, emit_strategy: EmitStrategy) -> Grouping:
 
 
 def _counted(grouping: Grouping, name: str | None, store: str | Materialized | None) -> Table:
-    if isinstance(store, Materialized) and store.name is None:
+    if isinstance(store, Materialized) and store.name is None and not grouping.windowing.is_sliding:
         grouping.stream.builder.names.take()  # Kafka names a store here that it then does not use
     kept = as_materialized(store)
     return grouping.aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, kept)

@@ -49,6 +49,11 @@ class Windowing:
         """How long after its end a window is final, ms; None without windows."""
         return None if self.windows is None else self.windows.closing_ms
 
+    @property
+    def is_sliding(self) -> bool:
+        """Whether windows are sliding, of which Kafka counts names otherwise."""
+        return isinstance(self.windows, SlidingWindows)
+
     def span(self, name: str, materialized: Materialized) -> dict[str, Any]:
         """What of the store's spec has to do with time."""
         windows = self.windows

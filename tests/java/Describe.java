@@ -39,6 +39,8 @@ import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.UnlimitedWindows;
 import org.apache.kafka.streams.kstream.TableJoined;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.ValueTransformerWithKey;
+import org.apache.kafka.streams.processor.ProcessorContext;
 import org.apache.kafka.streams.processor.RecordContext;
 import org.apache.kafka.streams.processor.TopicNameExtractor;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
@@ -82,6 +84,7 @@ public class Describe {
         PROGRAMS.put("repartition", Describe::repartition);
         PROGRAMS.put("values", Describe::values);
         PROGRAMS.put("chosen-topic", Describe::chosenTopic);
+        PROGRAMS.put("transform-values", Describe::transformValues);
         PROGRAMS.put("tables-grouped", Describe::tablesGrouped);
         PROGRAMS.put("stream-join", Describe::streamJoin);
         PROGRAMS.put("stream-left-join", Describe::streamLeftJoin);
@@ -422,6 +425,35 @@ public class Describe {
     private static class Values implements FixedKeyProcessor<String, String, String> {
         @Override
         public void process(FixedKeyRecord<String, String> record) {
+        }
+    }
+
+    private static void transformValues(StreamsBuilder b) {
+        b.addStateStore(Stores.keyValueStoreBuilder(
+            Stores.inMemoryKeyValueStore("seen"), Serdes.String(), Serdes.String()));
+        KTable<String, String> table = b.table("in");
+        KTable<String, String> plain = table.transformValues(Unchanged::new);
+        b.<String, String>stream("s").join(plain, (x, y) -> x + y).to("joined");
+        table.transformValues(Unchanged::new, Materialized.as("kept"), Named.as("T"), "seen")
+            .filter((k, v) -> true)
+            .toStream()
+            .to("out");
+        plain.groupBy((k, v) -> KeyValue.pair(v, k)).count().toStream().to("counts");
+    }
+
+    /** A transformer of values that leaves them as they are. */
+    private static class Unchanged implements ValueTransformerWithKey<String, String, String> {
+        @Override
+        public void init(ProcessorContext context) {
+        }
+
+        @Override
+        public String transform(String key, String value) {
+            return value;
+        }
+
+        @Override
+        public void close() {
         }
     }
 

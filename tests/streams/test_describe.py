@@ -30,6 +30,7 @@ from streams import (
     TimeWindows,
     Topology,
     UnlimitedWindows,
+    ValueTransformer,
 )
 from streams.serdes import String, TimeWindowed
 from streams.state import StoreSpec
@@ -308,6 +309,22 @@ def values(b: StreamsBuilder) -> None:
     kept = kept.process_values(Values, name="again").map_values(lambda k, v: v)
     kept.flat_map_values(lambda k, v: [v]).group_by_key().count().to_stream().print()
     stream.print(name="printer", label="label")
+
+
+class Unchanged(ValueTransformer[str, str, str]):
+    def transform(self, key: str, value: str | None) -> str | None:
+        return value
+
+
+@program("transform-values")
+def transform_values(b: StreamsBuilder) -> None:
+    b.add_store(StoreSpec(name="seen", kind="key_value", key_serde=str, value_serde=str))
+    table = b.table("in")
+    plain = table.transform_values(Unchanged)
+    b.stream("s").join(plain, lambda x, y: x + y).to("joined", value_serde=str)
+    kept = table.transform_values(Unchanged, stores=["seen"], name="T", store="kept")
+    kept.filter(true).to_stream().to("out")
+    plain.group_by(lambda k, v: (v, k)).count().to_stream().to("counts")
 
 
 def by_value(key: str, value: str, context: RecordContext) -> str:

@@ -7,12 +7,23 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.streams.differential.functions import UNDOERS
 from tests.streams.differential.operators import OPERATORS, Operator
 from tests.streams.differential.plan import Plan, Step
 
 INPUTS = ("in0", "in1", "in2", "in3")
 STEPS_MAX = 10
-WEIGHTS = {(): 3, ("group",): 8, ("windows",): 16, ("stream", "table"): 8, ("table",): 4}
+WEIGHTS = {
+    (): 3,
+    ("group",): 8,
+    ("windows",): 16,
+    ("sessions",): 16,
+    ("table", "table"): 4,
+    ("rows",): 16,
+    ("stream", "stream"): 4,
+    ("stream", "table"): 8,
+    ("table",): 4,
+}
 """How likely operators are, by what they take, 2 if not said: more so those that need others before them."""
 EVENTS_MAX = 20
 
@@ -91,6 +102,8 @@ class Topologies:
         step["value"] = operator.value or above[0].step["value"]
         if operator.takes == ("windows",):
             step["windowed"], step["key"] = True, str(above[0].step["size"])
+        if operator.takes == ("sessions",):
+            step["windowed"], step["key"] = True, "sessions"
         step["store"] = None
         if operator.stored and (step["key"] == "s" or "windowed" in step):
             step["store"] = self._store(number, optional=True)
@@ -115,8 +128,22 @@ class Topologies:
             step["topics"] = [self.inputs.pop(0) for _ in range(count)]
         elif name == "to":
             step["topics"] = [f"out{len(self.steps)}"]
-        elif name == "windowed_by":
+        elif name in ("windowed_by", "sessions_by"):
+            kinds = ["time", "time", "sliding"] if name == "windowed_by" else ["session"]
+            step["windows"] = draw(st.sampled_from(kinds))
             step["size"], step["grace"] = draw(st.sampled_from([10, 25])), draw(st.sampled_from([0, 5, 30]))
+            step["advance"] = draw(st.sampled_from([step["size"], 5, 7]))
+            step["final"] = draw(st.sampled_from([False, True, False]))
+        elif name.startswith("stream_"):
+            step["before"], step["after"] = draw(st.sampled_from([(10, 10), (0, 20), (5, 0)]))
+            step["grace"] = draw(st.sampled_from([0, 5, 30]))
+        elif name in ("reduce_rows", "aggregate_rows"):
+            step["undo"] = draw(st.sampled_from(sorted(UNDOERS)))
+        elif name == "suppress":
+            step["wait"] = draw(st.sampled_from([0, 5, 30]))
+            step["most"] = draw(st.sampled_from([1, 2, 1000]))
+            if step["key"] != "s" and draw(st.booleans()):
+                step["wait"] = None
         elif name == "process":
             step["store"] = self._store(len(self.steps), optional=False) if draw(st.booleans()) else None
             # Of one processor only: where three schedules are due at once Kafka has no order.
