@@ -21,6 +21,7 @@ from __future__ import annotations
 from streams.config import StreamsConfig
 from streams.dsl import (
     BranchedKStream,
+    CogroupedKStream,
     Consumed,
     GlobalKTable,
     Grouped,
@@ -33,10 +34,12 @@ from streams.dsl import (
     Printed,
     Produced,
     Repartitioned,
+    SessionWindowedCogroupedKStream,
     SessionWindowedKStream,
     StreamJoined,
     StreamsBuilder,
     Suppressed,
+    TimeWindowedCogroupedKStream,
     TimeWindowedKStream,
 )
 from streams.errors import StreamsError, TopologyError
@@ -44,6 +47,7 @@ from streams.handlers import DeadLetter, ErrorContext, ErrorResponse, log_and_co
 from streams.processors.custom import FixedKeyProcessor, FixedKeyRecord, Processor, ProcessorContext
 from streams.processors.join_windows import JoinWindows
 from streams.processors.record import Record, RecordContext
+from streams.processors.transform_values import ValueTransformer
 from streams.processors.windows import (
     EmitStrategy,
     SessionWindows,
@@ -58,6 +62,7 @@ from streams.topology import Topology
 
 __all__ = [
     "BranchedKStream",
+    "CogroupedKStream",
     "Consumed",
     "DeadLetter",
     "EmitStrategy",
@@ -83,6 +88,7 @@ __all__ = [
     "RecordContext",
     "Repartitioned",
     "Serde",
+    "SessionWindowedCogroupedKStream",
     "SessionWindowedKStream",
     "SessionWindows",
     "SlidingWindows",
@@ -92,11 +98,13 @@ __all__ = [
     "StreamsConfig",
     "StreamsError",
     "Suppressed",
+    "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
     "TimeWindows",
     "Topology",
     "TopologyError",
     "UnlimitedWindows",
+    "ValueTransformer",
     "Window",
     "Windowed",
     "log_and_continue",

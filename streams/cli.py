@@ -1,4 +1,4 @@
-"""``millstream streams``: print a topology, or run it.
+"""``millstream streams``: print a topology, or run it; `tools.commands` has the others.
 
 A topology is named ``module:name``: a Topology, a StreamsBuilder, or a function that returns one. ``run``
 writes one JSON object a line to stdout when its state changes, and every ``--status-interval`` seconds:
@@ -21,18 +21,25 @@ import logging
 import signal
 import sys
 from enum import StrEnum
-from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
 from logd.config.log_level import LogLevel
-from logd.config.properties import read_properties
-from logd.errors import ConfigError, MillstreamError
-from streams.config import StreamsConfig
+from logd.errors import MillstreamError
 from streams.dsl import StreamsBuilder
 from streams.runtime.app import KafkaStreams
 from streams.runtime.status import State
+from streams.tools import commands
+from streams.tools.commands import end
+from streams.tools.properties import (
+    ApplicationId,
+    BootstrapServer,
+    CommandConfig,
+    ConfigFile,
+    Override,
+    settings_of,
+)
 from streams.tools.workers import config_of, ends_with, run_workers
 from streams.topology import Topology
 
@@ -42,7 +49,6 @@ app = typer.Typer(
 
 GC_THRESHOLD = 50_000
 """Objects between two collections: records in flight are many, and almost never in cycles."""
-
 
 TopologyName = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="where the topology is")]
 
@@ -77,34 +83,23 @@ def describe(
                 text = loaded.svg()
         typer.echo(text, nl=False)
     except MillstreamError as error:
-        _end(error)
+        end(error)
 
 
 @app.command()
 def run(
     topology: TopologyName,
-    bootstrap_server: Annotated[str | None, typer.Option(help="host:port[,host:port]")] = None,
-    application_id: Annotated[str | None, typer.Option(help="group id and prefix of internal topics")] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", help="the application's properties file, as Kafka Streams takes it"),
-    ] = None,
+    bootstrap_server: BootstrapServer = None,
+    application_id: ApplicationId = None,
+    config: ConfigFile = None,
     workers: Annotated[
         int | None,
         typer.Option(
             min=1, help="processes, each with its own tasks and state; num.stream.threads unless given"
         ),
     ] = None,
-    override: Annotated[
-        list[str] | None, typer.Option(help="a setting by Kafka's name, key=value; may be repeated")
-    ] = None,
-    command_config: Annotated[
-        Path | None,
-        typer.Option(
-            "--command-config",
-            help="a file of settings by Kafka's names, such as security.protocol, ssl.*, sasl.*",
-        ),
-    ] = None,
+    override: Override = None,
+    command_config: CommandConfig = None,
     exit_when_caught_up: Annotated[
         bool, typer.Option(help="end once all there is in the inputs is processed and committed")
     ] = False,
@@ -117,11 +112,8 @@ def run(
     logging.basicConfig(level=log_level.value, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     gc.set_threshold(GC_THRESHOLD)
     try:
-        properties = _properties(config, command_config, override, bootstrap_server, application_id)
-        count = workers or _workers(properties)
-        properties.pop("num.stream.threads", None)
-        foreign = () if config is None else read_properties(config, "--config")
-        settings = StreamsConfig.from_properties(properties, foreign=foreign)
+        settings, threads = settings_of(config, command_config, override, bootstrap_server, application_id)
+        count = workers or threads
         loaded = _load(topology)
 
         def work(worker: int, pipe: int) -> int:
@@ -137,7 +129,7 @@ def run(
             try:
                 asyncio.run(run)
             except MillstreamError as error:
-                _end(error)
+                end(error)
             return 0
 
         if count == 1:
@@ -145,47 +137,11 @@ def run(
         else:
             raise typer.Exit(run_workers(count, work))
     except MillstreamError as error:
-        _end(error)
+        end(error)
 
 
-def _properties(
-    config: Path | None,
-    command_config: Path | None,
-    override: list[str] | None,
-    bootstrap_server: str | None,
-    application_id: str | None,
-) -> dict[str, Any]:
-    """The settings of files and options, a later one over those before it."""
-    properties: dict[str, Any] = {}
-    for path, option in ((config, "--config"), (command_config, "--command-config")):
-        if path is not None:
-            properties |= read_properties(path, option)
-    properties |= dict(_pair(each) for each in override or [])
-    options = {"bootstrap.servers": bootstrap_server, "application.id": application_id}
-    properties |= {key: value for key, value in options.items() if value is not None}
-    for key, option in (("bootstrap.servers", "--bootstrap-server"), ("application.id", "--application-id")):
-        if not properties.get(key):
-            raise typer.BadParameter(f"{key} is not known: give {option}, or a file with it as --config")
-    return properties
-
-
-def _workers(properties: dict[str, Any]) -> int:
-    threads = str(properties.get("num.stream.threads", 1))
-    if not threads.isdigit() or int(threads) < 1:
-        raise ConfigError("num.stream.threads", threads, "a whole number, 1 or more: worker processes here")
-    return int(threads)
-
-
-def _end(error: MillstreamError) -> NoReturn:
-    typer.echo(f"streams: {error}", err=True)
-    raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from None
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise typer.BadParameter(f"{text!r} is not key=value")
-    return key.strip(), value.strip()
+for command in (commands.reset, commands.lag, commands.state):
+    app.command()(command)
 
 
 def _load(name: str) -> Topology:

@@ -2,7 +2,7 @@
 
 Every topic has one partition and every record is committed by itself, also behind a repartition topic, so
 cached tables forward each update. Records pass through the serdes, as they would over a broker. As in Kafka's
-driver all sub-topologies are one task, and have one stream time.
+driver all sub-topologies are one task, and have one stream time; records of equal times take turns as there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import itertools
 from collections import deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from heapq import heappop, heappush
 from types import TracebackType
 from typing import Any, Self
 
@@ -28,6 +27,7 @@ from streams.runtime.task import Task, TaskId
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore, open_store
 from streams.topology import Handlers, Row, Subtopology, Topology
+from streams.topology.java_order import PriorityQueue
 
 Time = datetime | int
 """An aware datetime, or ms since the epoch."""
@@ -58,8 +58,7 @@ class TopologyTestDriver:
         self._offsets: dict[str, itertools.count[int]] = {}
         self._output: dict[str, deque[Row]] = {}
         self._waiting: dict[str, deque[Row]] = {}
-        self._heads: list[tuple[int, int, str]] = []
-        self._turns = itertools.count()
+        self._heads = PriorityQueue[str](lambda topic: self._waiting[topic][0][0])
         stores = {name: open_store(spec, None) for name, spec in self.topology.stores.items()}
         on_bad_record = log_and_fail if handlers is None else handlers.deserialization
         self._globals = {
@@ -128,21 +127,17 @@ class TopologyTestDriver:
         waiting = self._waiting[topic]
         waiting.append(row)
         if len(waiting) == 1:
-            self._queue(topic)
-
-    def _queue(self, topic: str) -> None:
-        """Let the topic's next record wait for its turn: the lowest time first, then who waits longest."""
-        heappush(self._heads, (self._waiting[topic][0][0], next(self._turns), topic))
+            self._heads.offer(topic)
 
     def _run_until_idle(self) -> None:
-        """Process record by record, each with a commit, until none is left for the task."""
+        """Process record by record, the lowest time first, each with a commit, until none is left."""
         self._pass_on()
         while self._heads:
-            topic = heappop(self._heads)[2]
+            topic = self._heads.poll()
             waiting = self._waiting[topic]
             timestamp, key, value, headers = waiting.popleft()
             if waiting:
-                self._queue(topic)
+                self._heads.offer(topic)
             offset = next(self._offsets.setdefault(topic, itertools.count()))
             record = (offset, timestamp, key, value, headers)
             self._task.add(TopicPartition(topic, 0), [record], offset + 1, offset + 1)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from streams.dsl.builder import StreamsBuilder
 from streams.dsl.nouns import (
     BranchedKStream,
+    CogroupedKStream,
     GlobalKTable,
     KGroupedStream,
     KGroupedTable,
     KStream,
     KTable,
+    SessionWindowedCogroupedKStream,
     SessionWindowedKStream,
+    TimeWindowedCogroupedKStream,
     TimeWindowedKStream,
 )
 from streams.dsl.options import (
@@ -27,6 +30,7 @@ from streams.dsl.suppression import Suppressed
 
 __all__ = [
     "BranchedKStream",
+    "CogroupedKStream",
     "Consumed",
     "GlobalKTable",
     "Grouped",
@@ -39,9 +43,11 @@ __all__ = [
     "Printed",
     "Produced",
     "Repartitioned",
+    "SessionWindowedCogroupedKStream",
     "SessionWindowedKStream",
     "StreamJoined",
     "StreamsBuilder",
     "Suppressed",
+    "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
 ]

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from streams.dsl.arity import takes_key
 from streams.dsl.branches import Branches
+from streams.dsl.cogrouping import Cogrouping
 from streams.dsl.foreign_key import join_foreign
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouping import Grouping
@@ -34,6 +35,7 @@ from streams.dsl.suppression import suppressed as suppress_updates
 from streams.dsl.table import Table, table_of_stream
 from streams.dsl.table_grouping import TableGrouping
 from streams.dsl.table_join import join_tables
+from streams.dsl.windowing import Windowing
 from streams.errors import TopologyError
 from streams.graph import StreamPartitioner, TopicChooser
 from streams.processors import aggregate as aggregations
@@ -45,6 +47,7 @@ from streams.processors.custom import (
     run_processor,
 )
 from streams.processors.join_windows import JoinWindows
+from streams.processors.transform_values import ValueTransformer
 from streams.processors.windows import (
     EmitStrategy,
     SessionWindows,
@@ -648,12 +651,37 @@ class KTable(Generic[K, V]):
         options = options_with(grouped, Grouped, key_serde=key_serde, value_serde=value_serde, name=name)
         return KGroupedTable(TableGrouping(self._table, selector, options))
 
+    def transform_values(
+        self,
+        supplier: Callable[[], ValueTransformer[K, V, NewV]],
+        *,
+        stores: Sequence[str] = (),
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """Make each value anew by a `ValueTransformer` of your own, which may have stores and schedules.
+
+        ``supplier()`` makes one per task, and one for each node that looks values up in a table without a
+        store.
+        """
+        if not callable(supplier):
+            raise TopologyError(
+                f"transform_values() makes a transformer per task: give it the class or a function, not "
+                f"{supplier!r}"
+            )
+        materialized = _materialized_if(store)
+        return KTable(self._table.transformed(supplier, name, tuple(stores), materialized))
+
     def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
         """Hold updates back: ``Suppressed.until_window_closes()`` or ``Suppressed.until_time_limit(...)``."""
         return KTable(suppress_updates(self._table, suppressed))
 
+    @overload
+    def to_stream(self, key: None = None, *, name: str | None = None) -> KStream[K, V]: ...
+    @overload
+    def to_stream(self, key: Callable[[K, V], NewK], *, name: str | None = None) -> KStream[NewK, V]: ...
     def to_stream(
-        self, key: Callable[[K, V], NewK] | None = None, *, name: str | None = None
+        self, key: Callable[[K, V], Any] | None = None, *, name: str | None = None
     ) -> KStream[Any, V]:
         """The table's updates as records; ``key(key, value)`` gives them another key."""
         stream = self._table.to_stream(name)
@@ -820,7 +848,7 @@ class KGroupedStream(Generic[K, V]):
         emit_strategy: EmitStrategy | None = None,
     ) -> TimeWindowedKStream[K, V] | SessionWindowedKStream[K, V]:
         """Group by time as well. ``emit_strategy``: as the method of that name of what this returns."""
-        grouping = self._grouping.windowed_by(windows, emit_strategy)
+        grouping = self._grouping.windowed_by(Windowing(windows, emit_strategy or "on_window_update"))
         if isinstance(windows, SessionWindows):
             return SessionWindowedKStream(grouping)
         return TimeWindowedKStream(grouping)
@@ -854,6 +882,10 @@ class KGroupedStream(Generic[K, V]):
         """
         return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
 
+    def cogroup(self, aggregator: Callable[[K, V, A], A]) -> CogroupedKStream[K, A]:
+        """Begin an aggregation of several grouped streams into one table (KIP-150)."""
+        return CogroupedKStream(Cogrouping({}).and_of(self._grouping, aggregator))
+
 
 class TimeWindowedKStream(Generic[K, V]):
     """A stream grouped by key and window; its tables are keyed by ``Windowed(key, Window(start, end))``."""
@@ -863,7 +895,7 @@ class TimeWindowedKStream(Generic[K, V]):
 
     def emit_strategy(self, emit_strategy: EmitStrategy) -> TimeWindowedKStream[K, V]:
         """When results go on: ``on_window_update``, or once per window, ``on_window_close`` (KIP-825)."""
-        return TimeWindowedKStream(self._grouping.emitting(emit_strategy))
+        return TimeWindowedKStream(_emitting(self._grouping, emit_strategy))
 
     def count(
         self, *, name: str | None = None, store: str | Materialized | None = None
@@ -908,7 +940,7 @@ class SessionWindowedKStream(Generic[K, V]):
 
     def emit_strategy(self, emit_strategy: EmitStrategy) -> SessionWindowedKStream[K, V]:
         """When results go on: ``on_window_update``, or once per session, ``on_window_close`` (KIP-825)."""
-        return SessionWindowedKStream(self._grouping.emitting(emit_strategy))
+        return SessionWindowedKStream(_emitting(self._grouping, emit_strategy))
 
     def count(
         self, *, name: str | None = None, store: str | Materialized | None = None
@@ -944,8 +976,97 @@ class SessionWindowedKStream(Generic[K, V]):
         return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store, merger))
 
 
+class CogroupedKStream(Generic[K, A]):
+    """Grouped streams, each with an aggregator of its own, that make one table."""
+
+    def __init__(self, cogrouping: Cogrouping) -> None:
+        self._cogrouping = cogrouping
+
+    def cogroup(
+        self, grouped: KGroupedStream[K, V], aggregator: Callable[[K, V, A], A]
+    ) -> CogroupedKStream[K, A]:
+        """Another stream's records as well: ``aggregator(key, value, so_far)``."""
+        if not isinstance(grouped, KGroupedStream):
+            raise TopologyError(f"cogroup() takes a KGroupedStream, not a {type(grouped).__name__}")
+        return CogroupedKStream(self._cogrouping.and_of(grouped._grouping, aggregator))
+
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> SessionWindowedCogroupedKStream[K, A]: ...
+
+    @overload
+    def windowed_by(
+        self, windows: TimeWindows | SlidingWindows | UnlimitedWindows
+    ) -> TimeWindowedCogroupedKStream[K, A]: ...
+
+    def windowed_by(
+        self, windows: TimeWindows | SlidingWindows | UnlimitedWindows | SessionWindows
+    ) -> TimeWindowedCogroupedKStream[K, A] | SessionWindowedCogroupedKStream[K, A]:
+        """Group by time as well."""
+        cogrouping = self._cogrouping.windowed_by(Windowing(windows))
+        if isinstance(windows, SessionWindows):
+            return SessionWindowedCogroupedKStream(cogrouping)
+        return TimeWindowedCogroupedKStream(cogrouping)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, A]:
+        """What all aggregators make of their records, beginning with ``initializer()``."""
+        kept = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, None, value_serde, name, kept))
+
+
+class TimeWindowedCogroupedKStream(Generic[K, A]):
+    """As `CogroupedKStream`, by window as well."""
+
+    def __init__(self, cogrouping: Cogrouping) -> None:
+        self._cogrouping = cogrouping
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """What all aggregators make of their records, beginning with ``initializer()``."""
+        kept = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, None, value_serde, name, kept))
+
+
+class SessionWindowedCogroupedKStream(Generic[K, A]):
+    """As `CogroupedKStream`, by session as well."""
+
+    def __init__(self, cogrouping: Cogrouping) -> None:
+        self._cogrouping = cogrouping
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        merger: Callable[[K, A, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """What all aggregators make of their records, beginning with ``initializer()``; sessions that a
+        record puts together become ``merger(key, one, other)``.
+        """
+        kept = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, merger, value_serde, name, kept))
+
+
+def _emitting(grouping: Grouping, emit_strategy: EmitStrategy) -> Grouping:
+    return grouping.windowed_by(Windowing(grouping.windowing.windows, emit_strategy))
+
+
 def _counted(grouping: Grouping, name: str | None, store: str | Materialized | None) -> Table:
-    if isinstance(store, Materialized) and store.name is None:
+    if isinstance(store, Materialized) and store.name is None and not grouping.windowing.is_sliding:
         grouping.stream.builder.names.take()  # Kafka names a store here that it then does not use
     kept = as_materialized(store)
     return grouping.aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, kept)

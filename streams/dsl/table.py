@@ -25,6 +25,7 @@ from streams.processors.table import (
     join_table,
     table_source,
 )
+from streams.processors.transform_values import Supplier, TransformedView, transform_values
 from streams.processors.wiring import Operator
 from streams.serdes import SerdeLike, serde_for
 from streams.state import StoreSpec
@@ -81,32 +82,73 @@ class Table:
         is_filter: bool = False,
     ) -> Table:
         """A table made of this one, update by update; it has a store of its own if the user named one."""
-        builder, parent = self.stream.builder, self.old_values
         if materialized is not None and materialized.name is None:
-            builder.names.store(prefix)  # as Kafka does, which takes none for it either
+            self.stream.builder.names.store(prefix)  # as Kafka does, which takes none for it either
         store_name = None if materialized is None else materialized.name
-        node = builder.names.node(prefix, name)
-        # A store of its own knows the value before, whatever the parent tells.
-        old_values = OldValues(lambda force: store_name is not None or parent.ask(force=force))
+        old_values = self._old_values_of_derived(store_name)
         if is_filter:
-            old_values.are_told = parent.ask(force=False)
-        operator = derive_table(step, old_values, store_name, is_filter=is_filter)
-        stream = self.stream if is_filter else self.stream.with_new_values()
-        if materialized is None or store_name is None:
-            builder.add_processor(node, (stream.node,), operator)
-            return Table(
-                stream=_with_serdes(replace(stream, node=node), materialized),
-                old_values=old_values,
-                read=lambda: DerivedView(self.read(), step),
-            )
+            old_values.are_told = self.old_values.ask(force=False)
+        return self._below(
+            self.stream.builder.names.node(prefix, name),
+            derive_table(step, old_values, store_name, is_filter=is_filter),
+            materialized,
+            old_values,
+            lambda: DerivedView(self.read(), step),
+            keeps_values=is_filter,
+        )
+
+    def transformed(
+        self,
+        supplier: Supplier,
+        name: str | None,
+        stores: tuple[str, ...],
+        materialized: Materialized | None,
+    ) -> Table:
+        """A table of what a transformer makes of each value, in a store of its own if the user named one."""
+        store_name = None if materialized is None else materialized.name
+        old_values = self._old_values_of_derived(store_name)
+        return self._below(
+            self.stream.builder.names.node("KTABLE-TRANSFORMVALUES-", name),
+            transform_values(supplier, old_values, store_name),
+            materialized,
+            old_values,
+            lambda: TransformedView(self.read(), supplier, stores),
+            stores=stores,
+        )
+
+    def _old_values_of_derived(self, store_name: str | None) -> OldValues:
+        # A store of its own knows the value before, whatever the parent tells.
+        return OldValues(lambda force: store_name is not None or self.old_values.ask(force=force))
+
+    def _below(
+        self,
+        node: str,
+        operator: Operator,
+        materialized: Materialized | None,
+        old_values: OldValues,
+        read: Callable[[], TableView],
+        *,
+        stores: tuple[str, ...] = (),
+        keeps_values: bool = False,
+    ) -> Table:
+        """Add a node of a derived table; ``read``: how that is read without a store."""
+        stream = self.stream if keeps_values else self.stream.with_new_values()
+        builder = stream.builder
+        if materialized is None or materialized.name is None:
+            builder.add_processor(node, (stream.node,), operator, stores)
+            stream = _with_serdes(replace(stream, node=node), materialized)
+            return Table(stream=stream, old_values=old_values, read=read)
         spec = builder.store_spec(
-            store_name,
+            materialized.name,
             materialized,
             key_serde=stream.key_serde,
             value_serde=stream.value_serde,
             node=node,
         )
-        return put_in_store(stream, node, spec, lambda store: operator, old_values=old_values)
+        table = put_in_store(stream, node, spec, lambda store: operator, old_values=old_values)
+        assert table.store is not None and table.store.node is not None
+        table.store.node.stores.extend(stores)
+        return table
 
     def to_stream(self, name: str | None) -> Stream:
         """Add a node that makes records of the updates; the stream that leaves it."""

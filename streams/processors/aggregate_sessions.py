@@ -49,6 +49,7 @@ def aggregate_sessions(
     aggregation: Aggregation,
     emit: EmitStrategy,
     old_values: OldValues,
+    clock: str = "",
 ) -> Operator:
     """One value per key and session."""
     gap, grace = windows.inactivity_gap_ms, windows.grace_ms
@@ -57,6 +58,7 @@ def aggregate_sessions(
 
     def build(wiring: Wiring) -> Process:
         store = wiring.session_store(store_name)
+        time = store.clock(clock)
         find, lookup, take_out, put_in = store.find, store.borrow, store.take_out, store.put_in
         update, give_back, cached = store.update, store.give_back, store.spec.cached
         serialize, dropped, late = store.spec.key_serde.serialize, wiring.metrics.dropped, wiring.metrics.late
@@ -73,9 +75,9 @@ def aggregate_sessions(
             if key is None:
                 dropped()
                 return
-            if timestamp > store.stream_time:
-                store.stream_time = timestamp
-            close, raw = store.stream_time - grace - gap, serialize(key)
+            if timestamp > time.stream_time:
+                time.stream_time = timestamp
+            close, raw = time.stream_time - grace - gap, serialize(key)
             found = find(raw, timestamp - gap, timestamp + gap)
             start = end = timestamp
             if found:

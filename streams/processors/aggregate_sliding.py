@@ -36,12 +36,14 @@ def aggregate_sliding(
     aggregation: Aggregation,
     emit: EmitStrategy,
     old_values: OldValues,
+    clock: str = "",
 ) -> Operator:
     """One value per key and window."""
     difference, grace = windows.time_difference_ms, windows.grace_ms
 
     def build(wiring: Wiring) -> Process:
         store = wiring.window_store(store_name)
+        time = store.clock(clock)
         serialize, dropped, late = store.spec.key_serde.serialize, wiring.metrics.dropped, wiring.metrics.late
         on_close = emit_closed(wiring, store, spans_of_sliding_windows(windows))
         forward = wiring.forward if emit == "on_window_update" and not store.spec.cached else None
@@ -52,9 +54,9 @@ def aggregate_sliding(
             if key is None or value is None:
                 dropped()
                 return
-            if timestamp > store.stream_time:
-                store.stream_time = timestamp
-            close = store.stream_time - grace
+            if timestamp > time.stream_time:
+                time.stream_time = timestamp
+            close = time.stream_time - grace
             if timestamp + difference < close:
                 late()
                 return

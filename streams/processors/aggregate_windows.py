@@ -25,6 +25,7 @@ def aggregate_windows(
     aggregation: Aggregation,
     emit: EmitStrategy,
     old_values: OldValues,
+    clock: str = "",
 ) -> Operator:
     """One value per key and window."""
 
@@ -33,18 +34,24 @@ def aggregate_windows(
             if emit == "on_window_close":
                 return _on_close(wiring, store_name, windows, aggregation)
             if windows.advance_ms == windows.size_ms:
-                return _tumbling(wiring, store_name, windows, aggregation, old_values)
-        return _on_update(wiring, store_name, windows, aggregation, old_values)
+                return _tumbling(wiring, store_name, windows, aggregation, old_values, clock)
+        return _on_update(wiring, store_name, windows, aggregation, old_values, clock)
 
     return build
 
 
 def _tumbling(
-    wiring: Wiring, store_name: str, windows: TimeWindows, aggregation: Aggregation, old_values: OldValues
+    wiring: Wiring,
+    store_name: str,
+    windows: TimeWindows,
+    aggregation: Aggregation,
+    old_values: OldValues,
+    clock: str,
 ) -> Process:
     """As `_on_update`, of one window per record."""
     size, grace = windows.size_ms, windows.grace_ms
     store = wiring.window_store(store_name)
+    time = store.clock(clock)
     dropped, late = wiring.metrics.dropped, wiring.metrics.late
     add, serialize = addition(wiring, store, aggregation, old_values), store.spec.key_serde.serialize
     cached = store.spec.cached
@@ -54,10 +61,11 @@ def _tumbling(
             dropped()
             return
         start = timestamp - timestamp % size
-        if timestamp > store.stream_time:
-            store.stream_time = timestamp
-            store.newest = start
-        elif start + size <= store.stream_time - grace:
+        if timestamp > time.stream_time:
+            time.stream_time = timestamp
+            if start > store.newest:
+                store.newest = start
+        elif start + size <= time.stream_time - grace:
             late()
             return
         windowed = None if cached else Windowed(key, Window(start, start + size))
@@ -72,9 +80,11 @@ def _on_update(
     windows: TimeWindows | UnlimitedWindows,
     aggregation: Aggregation,
     old_values: OldValues,
+    clock: str,
 ) -> Process:
     size, grace, starts = windows.size_ms, windows.grace_ms, windows.starts
     store = wiring.window_store(store_name)
+    time = store.clock(clock)
     dropped, late = wiring.metrics.dropped, wiring.metrics.late
     add, serialize = addition(wiring, store, aggregation, old_values), store.spec.key_serde.serialize
     cached = store.spec.cached
@@ -83,9 +93,9 @@ def _on_update(
         if key is None:
             dropped()
             return
-        if timestamp > store.stream_time:
-            store.stream_time = timestamp
-        close, raw = store.stream_time - grace, serialize(key)
+        if timestamp > time.stream_time:
+            time.stream_time = timestamp
+        close, raw = time.stream_time - grace, serialize(key)
         for start in starts(timestamp):
             if start + size <= close:
                 late()
@@ -100,7 +110,7 @@ def _on_update(
 
 def _on_close(wiring: Wiring, store_name: str, windows: TimeWindows, aggregation: Aggregation) -> Process:
     size, grace, starts = windows.size_ms, windows.grace_ms, windows.starts
-    store = wiring.window_store(store_name)
+    store = time = wiring.window_store(store_name)
     dropped, late = wiring.metrics.dropped, wiring.metrics.late
     add, serialize = addition_unheard(store, aggregation), store.spec.key_serde.serialize
     emit = emit_closed(wiring, store, spans_of_time_windows(windows))
@@ -109,9 +119,9 @@ def _on_close(wiring: Wiring, store_name: str, windows: TimeWindows, aggregation
         if key is None:
             dropped()
             return
-        if timestamp > store.stream_time:
-            store.stream_time = timestamp
-        close, raw = store.stream_time - grace, serialize(key)
+        if timestamp > time.stream_time:
+            time.stream_time = timestamp
+        close, raw = time.stream_time - grace, serialize(key)
         for start in starts(timestamp):
             if start + size <= close:
                 late()

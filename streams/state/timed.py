@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from streams.state.backend import Backend
 from streams.state.cache import CachedStore
@@ -20,8 +20,21 @@ from streams.state.spec import StoreSpec
 EXPIRED_WINDOWS_MAX = 10_000
 """So many windows are deleted with one commit, or twice as many as the commit changes if that is more."""
 
-NEWEST, EMITTED_TO = " newest", " emitted to"
+NEWEST, EMITTED_TO, OF = " newest", " emitted to", " of "
 """What is put behind a store's name for its other times; no name has a space."""
+
+
+class Clock(Protocol):
+    """Whatever has a stream time."""
+
+    stream_time: int
+
+
+class _OtherClock:
+    """The stream time of one more operator that writes the store."""
+
+    def __init__(self, stream_time: int) -> None:
+        self.stream_time = stream_time
 
 
 class TimedStore(CachedStore):
@@ -44,9 +57,21 @@ class TimedStore(CachedStore):
         """Keys by time that were put since the last drain; kept only where `spec.by_time` says so."""
         self.time_of = time_of
         """From a stored key to its time, ms."""
+        self._others: dict[str, _OtherClock] = {}
+        self._restored: Mapping[str, int] = {}
         self._lookback_ms = spec.lookback_ms if spec.cached else 0
         self._live_from = 0
         self._all_expired = True
+
+    def clock(self, name: str) -> Clock:
+        """The stream time by which an operator says what is late: the store's own, or another one by name.
+
+        Several that write one store have one each, as in Kafka Streams.
+        """
+        if not name:
+            return self
+        restored = self._restored.get(f"{self.name}{OF}{name}", -1)
+        return self._others.setdefault(name, _OtherClock(restored))
 
     def clocks(self) -> Mapping[str, int]:
         """All times that outlive the process, by the store's name and what is put behind it."""
@@ -55,10 +80,12 @@ class TimedStore(CachedStore):
             times[self.name + NEWEST] = self.newest
         if self.emitted_to >= 0:
             times[self.name + EMITTED_TO] = self.emitted_to
+        times.update({f"{self.name}{OF}{name}": other.stream_time for name, other in self._others.items()})
         return times
 
     def set_clocks(self, times: Mapping[str, int]) -> None:
         """Go on from the times of a commit."""
+        self._restored = times
         self.stream_time = times.get(self.name, -1)
         self.newest = times.get(self.name + NEWEST, self.stream_time)
         self.emitted_to = times.get(self.name + EMITTED_TO, -1)

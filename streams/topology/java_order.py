@@ -108,3 +108,39 @@ class TreeSet(Generic[T]):
             above.left = branch
         else:
             above.right = branch
+
+
+class PriorityQueue(Generic[T]):
+    """A heap, least rank first. Which of equals comes first is what Java's makes of it."""
+
+    def __init__(self, rank: Callable[[T], Any]) -> None:
+        self._rank = rank
+        self._heap: list[T] = []
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def offer(self, item: T) -> None:
+        """Put an item in: it rises as long as it is less than what is above it."""
+        heap, rank = self._heap, self._rank(item)
+        at = len(heap)
+        heap.append(item)
+        while at and rank < self._rank(heap[above := (at - 1) // 2]):
+            heap[at], at = heap[above], above
+        heap[at] = item
+
+    def poll(self) -> T:
+        """Take the first out: the last takes its place, and sinks as long as one below it is less."""
+        heap = self._heap
+        first, item = heap[0], heap.pop()
+        if not heap:
+            return first
+        at, rank = 0, self._rank(item)
+        while (below := 2 * at + 1) < len(heap):
+            if below + 1 < len(heap) and self._rank(heap[below + 1]) < self._rank(heap[below]):
+                below += 1
+            if rank <= self._rank(heap[below]):
+                break
+            heap[at], at = heap[below], below
+        heap[at] = item
+        return first

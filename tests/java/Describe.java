@@ -33,7 +33,14 @@ import org.apache.kafka.streams.kstream.Repartitioned;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.TableJoined;
+import org.apache.kafka.streams.kstream.CogroupedKStream;
+import org.apache.kafka.streams.kstream.EmitStrategy;
+import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.SlidingWindows;
+import org.apache.kafka.streams.kstream.UnlimitedWindows;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.ValueTransformerWithKey;
+import org.apache.kafka.streams.processor.ProcessorContext;
 import org.apache.kafka.streams.processor.RecordContext;
 import org.apache.kafka.streams.processor.TopicNameExtractor;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
@@ -57,6 +64,8 @@ public class Describe {
         PROGRAMS.put("flights", Describe::flights);
         PROGRAMS.put("table-ops", Describe::tableOps);
         PROGRAMS.put("merge", Describe::merge);
+        PROGRAMS.put("cogroup", Describe::cogroup);
+        PROGRAMS.put("windows", Describe::windows);
         PROGRAMS.put("to-table", Describe::toTable);
         PROGRAMS.put("to-table-repartition", Describe::toTableRepartition);
         PROGRAMS.put("join-repartition", Describe::joinRepartition);
@@ -75,6 +84,7 @@ public class Describe {
         PROGRAMS.put("repartition", Describe::repartition);
         PROGRAMS.put("values", Describe::values);
         PROGRAMS.put("chosen-topic", Describe::chosenTopic);
+        PROGRAMS.put("transform-values", Describe::transformValues);
         PROGRAMS.put("tables-grouped", Describe::tablesGrouped);
         PROGRAMS.put("stream-join", Describe::streamJoin);
         PROGRAMS.put("stream-left-join", Describe::streamLeftJoin);
@@ -157,6 +167,42 @@ public class Describe {
     private static void tableOps(StreamsBuilder b) {
         KTable<String, String> table = b.table("t", Materialized.as("store"));
         table.filter((k, v) -> true).mapValues(v -> v).toStream().to("out");
+    }
+
+    private static void cogroup(StreamsBuilder b) {
+        KGroupedStream<String, String> one = b.<String, String>stream("a").groupByKey();
+        KGroupedStream<String, String> other = b.<String, String>stream("b").groupBy((k, v) -> v);
+        KGroupedStream<String, String> named =
+            b.<String, String>stream("c").groupBy((k, v) -> v, Grouped.as("named"));
+        CogroupedKStream<String, String> both = one.<String>cogroup((k, v, a) -> v).cogroup(other, (k, v, a) -> v);
+        both.aggregate(() -> "").toStream().to("plain");
+        both.aggregate(() -> "", Named.as("again"), Materialized.as("kept")).toStream().to("again");
+        both.cogroup(named, (k, v, a) -> v)
+            .windowedBy(SessionWindows.ofInactivityGapWithNoGrace(Duration.ofMillis(10)))
+            .aggregate(() -> "", (k, x, y) -> x, Materialized.as("sessions"))
+            .toStream((k, v) -> k.key())
+            .to("sessions");
+    }
+
+    private static void windows(StreamsBuilder b) {
+        KGroupedStream<String, String> grouped = b.<String, String>stream("in").groupBy((k, v) -> v);
+        grouped.windowedBy(SessionWindows.ofInactivityGapWithNoGrace(Duration.ofMillis(10)))
+            .count()
+            .toStream((k, v) -> k.key())
+            .to("counts");
+        grouped.windowedBy(SessionWindows.ofInactivityGapWithNoGrace(Duration.ofMillis(10)))
+            .reduce((x, y) -> x, Named.as("reducer"))
+            .toStream((k, v) -> k.key())
+            .to("reduced");
+        grouped.windowedBy(SlidingWindows.ofTimeDifferenceWithNoGrace(Duration.ofMillis(10)))
+            .emitStrategy(EmitStrategy.onWindowClose())
+            .aggregate(() -> "", (k, v, a) -> a)
+            .toStream((k, v) -> k.key())
+            .to("slid");
+        grouped.windowedBy(UnlimitedWindows.of())
+            .count(Materialized.as("all"))
+            .toStream((k, v) -> k.key())
+            .to("all");
     }
 
     private static void merge(StreamsBuilder b) {
@@ -379,6 +425,35 @@ public class Describe {
     private static class Values implements FixedKeyProcessor<String, String, String> {
         @Override
         public void process(FixedKeyRecord<String, String> record) {
+        }
+    }
+
+    private static void transformValues(StreamsBuilder b) {
+        b.addStateStore(Stores.keyValueStoreBuilder(
+            Stores.inMemoryKeyValueStore("seen"), Serdes.String(), Serdes.String()));
+        KTable<String, String> table = b.table("in");
+        KTable<String, String> plain = table.transformValues(Unchanged::new);
+        b.<String, String>stream("s").join(plain, (x, y) -> x + y).to("joined");
+        table.transformValues(Unchanged::new, Materialized.as("kept"), Named.as("T"), "seen")
+            .filter((k, v) -> true)
+            .toStream()
+            .to("out");
+        plain.groupBy((k, v) -> KeyValue.pair(v, k)).count().toStream().to("counts");
+    }
+
+    /** A transformer of values that leaves them as they are. */
+    private static class Unchanged implements ValueTransformerWithKey<String, String, String> {
+        @Override
+        public void init(ProcessorContext context) {
+        }
+
+        @Override
+        public String transform(String key, String value) {
+            return value;
+        }
+
+        @Override
+        public void close() {
         }
     }
 

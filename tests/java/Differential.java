@@ -1,7 +1,9 @@
 // Runs plans by Kafka's TopologyTestDriver: those of tests/streams/differential, one a line on stdin, where the
 // format of what is printed for each, up to a line with a dot, is told (runs.py), and what a plan is (plan.py).
 //
-//     java -cp "$KAFKA_LIBS/*" tests/java/Differential.java
+//     java -cp "$KAFKA_LIBS/*" tests/java/Differential.java FOLDER
+//
+// State is kept in memory, but for joins of streams: there RocksDB, the default, forgets by other rules.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -37,16 +39,24 @@ import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.kstream.Aggregator;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Merger;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Repartitioned;
+import org.apache.kafka.streams.kstream.SessionWindowedKStream;
+import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.StreamJoined;
+import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TableJoined;
 import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.TimeWindows;
@@ -59,8 +69,10 @@ import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.processor.api.RecordMetadata;
+import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.TimestampedKeyValueStore;
@@ -69,7 +81,7 @@ import org.apache.kafka.streams.state.ValueAndTimestamp;
 import org.apache.kafka.streams.state.WindowStore;
 import org.apache.kafka.streams.test.TestRecord;
 
-@SuppressWarnings("unchecked")
+@SuppressWarnings({"unchecked", "rawtypes"})
 public class Differential {
     private static final Duration RETENTION = Duration.ofMillis(10_000_000);
     private static final String APPLICATION = "app";
@@ -122,6 +134,10 @@ public class Differential {
     private static final Map<String, Aggregator<Object, Object, Object>> AGGREGATORS = Map.of(
         "append", (k, v, a) -> cut(text(a) + text(v)),
         "forget_x", (k, v, a) -> hasX(v) ? null : cut(text(a) + text(k)));
+
+    private static final Map<String, BiFunction<Object, Object, Object>> UNDOERS = Map.of(
+        "minus", (a, b) -> cut(text(a) + "-" + text(b)),
+        "forget_x", (a, b) -> hasX(b) ? null : cut(text(b) + text(a)));
 
     private static final Map<String, BiFunction<Object, Object, Object>> JOINERS = Map.of(
         "plus", (a, b) -> cut(text(a) + "+" + text(b)),
@@ -195,30 +211,29 @@ public class Differential {
             s.stream().join(s.<KTable<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.joined()));
         OPERATORS.put("left_join", (b, s) ->
             s.stream().leftJoin(s.<KTable<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.joined()));
-        OPERATORS.put("stream_join", (b, s) -> s.stream().join(
-            s.<KStream<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.joinWindows(), s.streamJoined()));
-        OPERATORS.put("stream_left_join", (b, s) -> s.stream().leftJoin(
-            s.<KStream<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.joinWindows(), s.streamJoined()));
-        OPERATORS.put("stream_outer_join", (b, s) -> s.stream().outerJoin(
-            s.<KStream<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.joinWindows(), s.streamJoined()));
-        OPERATORS.put("table_join", (b, s) -> joinTables(s, "inner"));
-        OPERATORS.put("table_left_join", (b, s) -> joinTables(s, "left"));
-        OPERATORS.put("table_outer_join", (b, s) -> joinTables(s, "outer"));
-        OPERATORS.put("foreign_join", (b, s) -> joinForeign(s, false));
-        OPERATORS.put("foreign_left_join", (b, s) -> joinForeign(s, true));
         OPERATORS.put("group_by_key", (b, s) -> s.stream().groupByKey(s.grouped()));
         OPERATORS.put("group_by", (b, s) -> s.stream().groupBy(SELECTORS.get(s.f())::apply, s.grouped()));
         OPERATORS.put("to_table", (b, s) -> s.unnamed()
             ? s.stream().toTable(s.<KeyValueStore<Bytes, byte[]>>store(true))
             : s.stream().toTable(s.named(), s.<KeyValueStore<Bytes, byte[]>>store(true)));
-        OPERATORS.put("windowed_by", (b, s) -> s.<KGroupedStream<Object, Object>>above(0).windowedBy(
-            TimeWindows.ofSizeAndGrace(Duration.ofMillis(s.number("size")), Duration.ofMillis(s.number("grace")))));
+        OPERATORS.put("windowed_by", (b, s) -> windowed(s));
+        OPERATORS.put("sessions_by", (b, s) -> sessions(s));
+        OPERATORS.put("session_count", (b, s) -> countSessions(s));
+        OPERATORS.put("session_reduce", (b, s) -> reduceSessions(s));
+        OPERATORS.put("session_aggregate", (b, s) -> aggregateSessions(s));
+        OPERATORS.put("table_join", (b, s) -> joinTables(s, KTable::join, KTable::join, KTable::join, KTable::join));
+        OPERATORS.put("table_left_join", (b, s) ->
+            joinTables(s, KTable::leftJoin, KTable::leftJoin, KTable::leftJoin, KTable::leftJoin));
+        OPERATORS.put("table_outer_join", (b, s) ->
+            joinTables(s, KTable::outerJoin, KTable::outerJoin, KTable::outerJoin, KTable::outerJoin));
         OPERATORS.put("count", (b, s) -> count(s));
         OPERATORS.put("reduce", (b, s) -> reduce(s));
         OPERATORS.put("aggregate", (b, s) -> aggregate(s));
         OPERATORS.put("windowed_count", (b, s) -> countWindows(s));
         OPERATORS.put("windowed_reduce", (b, s) -> reduceWindows(s));
         OPERATORS.put("windowed_aggregate", (b, s) -> aggregateWindows(s));
+        OPERATORS.put("foreign_join", (b, s) -> joinForeign(s, false));
+        OPERATORS.put("foreign_left_join", (b, s) -> joinForeign(s, true));
         OPERATORS.put("table_filter", (b, s) -> filterTable(s));
         OPERATORS.put("table_filter_not", (b, s) -> filterNotTable(s));
         OPERATORS.put("table_map_values", (b, s) -> mapTable(s));
@@ -226,6 +241,18 @@ public class Differential {
         OPERATORS.put("to_stream_by", (b, s) -> s.unnamed()
             ? s.table().toStream(SELECTORS.get(s.f())::apply)
             : s.table().toStream(SELECTORS.get(s.f())::apply, s.named()));
+        OPERATORS.put("repartition", (b, s) -> s.stream().repartition(s.repartitioned()));
+        OPERATORS.put("stream_join", (b, s) ->
+            s.stream().join(s.<KStream<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.windows(), s.streamJoined()));
+        OPERATORS.put("stream_left_join", (b, s) ->
+            s.stream().leftJoin(s.<KStream<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.windows(), s.streamJoined()));
+        OPERATORS.put("stream_outer_join", (b, s) ->
+            s.stream().outerJoin(s.<KStream<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.windows(), s.streamJoined()));
+        OPERATORS.put("table_group_by", (b, s) -> s.table().groupBy(PAIRS.get(s.f())::apply, s.grouped()));
+        OPERATORS.put("count_rows", (b, s) -> countRows(s));
+        OPERATORS.put("reduce_rows", (b, s) -> reduceRows(s));
+        OPERATORS.put("aggregate_rows", (b, s) -> aggregateRows(s));
+        OPERATORS.put("suppress", (b, s) -> suppress(s));
         OPERATORS.put("to", (b, s) -> {
             s.stream().to(s.topics().get(0), s.produced());
             return null;
@@ -236,38 +263,6 @@ public class Differential {
         return s.hasStore()
             ? b.builder.table(s.topics().get(0), s.consumed(), s.<KeyValueStore<Bytes, byte[]>>store(true))
             : b.builder.table(s.topics().get(0), s.consumed());
-    }
-
-    private static Object joinTables(Step s, String kind) {
-        KTable<Object, Object> other = s.above(1);
-        ValueJoiner<Object, Object, Object> f = JOINERS.get(s.f())::apply;
-        if (!s.hasStore() && s.unnamed()) {
-            return switch (kind) {
-                case "inner" -> s.table().join(other, f);
-                case "left" -> s.table().leftJoin(other, f);
-                default -> s.table().outerJoin(other, f);
-            };
-        }
-        if (!s.hasStore()) {
-            return switch (kind) {
-                case "inner" -> s.table().join(other, f, s.named());
-                case "left" -> s.table().leftJoin(other, f, s.named());
-                default -> s.table().outerJoin(other, f, s.named());
-            };
-        }
-        Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> store = s.store(true);
-        if (s.unnamed()) {
-            return switch (kind) {
-                case "inner" -> s.table().join(other, f, store);
-                case "left" -> s.table().leftJoin(other, f, store);
-                default -> s.table().outerJoin(other, f, store);
-            };
-        }
-        return switch (kind) {
-            case "inner" -> s.table().join(other, f, s.named(), store);
-            case "left" -> s.table().leftJoin(other, f, s.named(), store);
-            default -> s.table().outerJoin(other, f, s.named(), store);
-        };
     }
 
     private static Object joinForeign(Step s, boolean left) {
@@ -367,6 +362,133 @@ public class Differential {
                 ? s.table().mapValues(v -> f.apply(v), s.<KeyValueStore<Bytes, byte[]>>store(true))
                 : s.table().mapValues(v -> f.apply(v), s.named(), s.<KeyValueStore<Bytes, byte[]>>store(true))
             : s.unnamed() ? s.table().mapValues(v -> f.apply(v)) : s.table().mapValues(v -> f.apply(v), s.named());
+    }
+
+    private static Object windowed(Step s) {
+        KGroupedStream<Object, Object> group = s.above(0);
+        Duration size = Duration.ofMillis(s.number("size"));
+        Duration grace = Duration.ofMillis(s.number("grace"));
+        TimeWindowedKStream<Object, Object> windowed = s.node.get("windows").asText().equals("sliding")
+            ? group.windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(size, grace))
+            : group.windowedBy(
+                TimeWindows.ofSizeAndGrace(size, grace).advanceBy(Duration.ofMillis(s.number("advance"))));
+        return s.node.get("final").asBoolean() ? windowed.emitStrategy(EmitStrategy.onWindowClose()) : windowed;
+    }
+
+    private static Object sessions(Step s) {
+        SessionWindowedKStream<Object, Object> windowed = s.<KGroupedStream<Object, Object>>above(0).windowedBy(
+            SessionWindows.ofInactivityGapAndGrace(
+                Duration.ofMillis(s.number("size")), Duration.ofMillis(s.number("grace"))));
+        return s.node.get("final").asBoolean() ? windowed.emitStrategy(EmitStrategy.onWindowClose()) : windowed;
+    }
+
+    private static Object countSessions(Step s) {
+        SessionWindowedKStream<Object, Object> group = s.above(0);
+        Object table = s.hasStore()
+            ? s.unnamed()
+                ? group.count((Materialized<Object, Long, SessionStore<Bytes, byte[]>>) s.anyStore())
+                : group.count(s.named(), (Materialized<Object, Long, SessionStore<Bytes, byte[]>>) s.anyStore())
+            : s.unnamed() ? group.count() : group.count(s.named());
+        return table;
+    }
+
+    private static Object reduceSessions(Step s) {
+        SessionWindowedKStream<Object, Object> group = s.above(0);
+        BiFunction<Object, Object, Object> f = REDUCERS.get(s.f());
+        return s.hasStore()
+            ? s.unnamed()
+                ? group.reduce(f::apply, s.<SessionStore<Bytes, byte[]>>store(false))
+                : group.reduce(f::apply, s.named(), s.<SessionStore<Bytes, byte[]>>store(false))
+            : s.unnamed() ? group.reduce(f::apply) : group.reduce(f::apply, s.named());
+    }
+
+    private static Object aggregateSessions(Step s) {
+        SessionWindowedKStream<Object, Object> group = s.above(0);
+        Aggregator<Object, Object, Object> f = AGGREGATORS.get(s.f());
+        Merger<Object, Object> merger = (k, one, other) -> cut(text(one) + "&" + text(other));
+        return s.hasStore()
+            ? s.unnamed()
+                ? group.aggregate(() -> "i", f, merger, s.<SessionStore<Bytes, byte[]>>store(false))
+                : group.aggregate(() -> "i", f, merger, s.named(), s.<SessionStore<Bytes, byte[]>>store(false))
+            : s.unnamed()
+                ? group.aggregate(() -> "i", f, merger)
+                : group.aggregate(() -> "i", f, merger, s.named());
+    }
+
+    private interface Join {
+        KTable<Object, Object> of(
+            KTable<Object, Object> one, KTable<Object, Object> other, ValueJoiner<Object, Object, Object> joiner);
+    }
+
+    private interface NamedJoin {
+        KTable<Object, Object> of(
+            KTable<Object, Object> one, KTable<Object, Object> other, ValueJoiner<Object, Object, Object> joiner,
+            Named named);
+    }
+
+    private interface StoredJoin {
+        KTable<Object, Object> of(
+            KTable<Object, Object> one, KTable<Object, Object> other, ValueJoiner<Object, Object, Object> joiner,
+            Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> store);
+    }
+
+    private interface NamedStoredJoin {
+        KTable<Object, Object> of(
+            KTable<Object, Object> one, KTable<Object, Object> other, ValueJoiner<Object, Object, Object> joiner,
+            Named named, Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> store);
+    }
+
+    private static Object joinTables(Step s, Join join, NamedJoin named, StoredJoin stored, NamedStoredJoin both) {
+        KTable<Object, Object> other = s.above(1);
+        ValueJoiner<Object, Object, Object> f = JOINERS.get(s.f())::apply;
+        return s.hasStore()
+            ? s.unnamed()
+                ? stored.of(s.table(), other, f, s.store(true))
+                : both.of(s.table(), other, f, s.named(), s.store(true))
+            : s.unnamed() ? join.of(s.table(), other, f) : named.of(s.table(), other, f, s.named());
+    }
+
+    private static Object countRows(Step s) {
+        KGroupedTable<Object, Object> group = s.above(0);
+        Object table = s.hasStore()
+            ? s.unnamed()
+                ? group.count((Materialized<Object, Long, KeyValueStore<Bytes, byte[]>>) s.anyStore())
+                : group.count(s.named(), (Materialized<Object, Long, KeyValueStore<Bytes, byte[]>>) s.anyStore())
+            : s.unnamed() ? group.count() : group.count(s.named());
+        return table;
+    }
+
+    private static Object reduceRows(Step s) {
+        KGroupedTable<Object, Object> group = s.above(0);
+        BiFunction<Object, Object, Object> add = REDUCERS.get(s.f());
+        BiFunction<Object, Object, Object> undo = UNDOERS.get(s.node.get("undo").asText());
+        return s.unnamed()
+            ? s.hasStore()
+                ? group.reduce(add::apply, undo::apply, s.<KeyValueStore<Bytes, byte[]>>store(false))
+                : group.reduce(add::apply, undo::apply)
+            : group.reduce(add::apply, undo::apply, s.named(), s.<KeyValueStore<Bytes, byte[]>>store(false));
+    }
+
+    private static Object aggregateRows(Step s) {
+        KGroupedTable<Object, Object> group = s.above(0);
+        Aggregator<Object, Object, Object> add = AGGREGATORS.get(s.f());
+        BiFunction<Object, Object, Object> f = UNDOERS.get(s.node.get("undo").asText());
+        Aggregator<Object, Object, Object> undo = (k, v, a) -> f.apply(a, v);
+        return s.unnamed()
+            ? s.hasStore()
+                ? group.aggregate(() -> "i", add, undo, s.<KeyValueStore<Bytes, byte[]>>store(false))
+                : group.aggregate(() -> "i", add, undo)
+            : group.aggregate(() -> "i", add, undo, s.named(), s.<KeyValueStore<Bytes, byte[]>>store(false));
+    }
+
+    private static Object suppress(Step s) {
+        if (s.node.get("wait").isNull()) {
+            Suppressed held = Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded());
+            return s.<KTable>above(0).suppress(s.unnamed() ? held : held.withName(s.name()));
+        }
+        Suppressed<Object> held = Suppressed.untilTimeLimit(
+            Duration.ofMillis(s.number("wait")), Suppressed.BufferConfig.maxRecords(s.number("most")));
+        return s.table().suppress(s.unnamed() ? held : held.withName(s.name()));
     }
 
     private static Object process(Building b, Step s) {
@@ -555,10 +677,15 @@ public class Differential {
             return unnamed() ? joined : joined.withName(name());
         }
 
-        JoinWindows joinWindows() {
-            return JoinWindows
-                .ofTimeDifferenceAndGrace(Duration.ofMillis(number("after")), Duration.ofMillis(number("grace")))
-                .before(Duration.ofMillis(number("before")));
+        Repartitioned<Object, Object> repartitioned() {
+            Repartitioned<Object, Object> repartitioned = Repartitioned.with(keySerde(), valueSerde());
+            return unnamed() ? repartitioned : repartitioned.withName(name());
+        }
+
+        JoinWindows windows() {
+            return JoinWindows.ofTimeDifferenceAndGrace(Duration.ofMillis(0), Duration.ofMillis(number("grace")))
+                .before(Duration.ofMillis(number("before")))
+                .after(Duration.ofMillis(number("after")));
         }
 
         StreamJoined<Object, Object, Object> streamJoined() {
@@ -566,6 +693,7 @@ public class Differential {
             JsonNode right = building.steps.get(node.get("of").get(1).asInt());
             StreamJoined<Object, Object, Object> joined = StreamJoined.with(
                 serde(left.get("key").asText()), serde(left.get("value").asText()), serde(right.get("value").asText()));
+            joined = joined.withDslStoreSuppliers(BuiltInDslStoreSuppliers.ROCKS_DB);
             return unnamed() ? joined : joined.withName(name());
         }
 
@@ -597,6 +725,7 @@ public class Differential {
     private static Serde<Object> serde(String type) {
         Serde<?> serde = type.equals("s") ? Serdes.String()
             : type.equals("l") ? Serdes.Long()
+            : type.equals("sessions") ? WindowedSerdes.sessionWindowedSerdeFrom(String.class)
             : WindowedSerdes.timeWindowedSerdeFrom(String.class, Long.parseLong(type));
         return (Serde<Object>) serde;
     }
@@ -607,13 +736,13 @@ public class Differential {
         ObjectMapper mapper = new ObjectMapper();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
-            run(mapper.readTree(line));
+            run(mapper.readTree(line), arguments[0]);
             OUT.println(".");
             OUT.flush();
         }
     }
 
-    private static void run(JsonNode plan) {
+    private static void run(JsonNode plan, String folder) {
         Topology topology;
         try {
             topology = new Building(plan.get("steps")).topology();
@@ -627,7 +756,12 @@ public class Differential {
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, APPLICATION);
         settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
-        settings.put(StreamsConfig.DEFAULT_DSL_STORE_CONFIG, StreamsConfig.IN_MEMORY);
+        settings.put(StreamsConfig.STATE_DIR_CONFIG, folder);
+        settings.put(
+            StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, BuiltInDslStoreSuppliers.InMemoryDslStoreSuppliers.class);
+        // Nothing waits for the wall clock.
+        settings.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_OUTER_JOIN_SPURIOUS_RESULTS_FIX, 0L);
+        settings.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_WINDOWED_AGGREGATION, 0L);
         try (TopologyTestDriver driver = new TopologyTestDriver(topology, settings, Instant.ofEpochMilli(3))) {
             for (JsonNode event : plan.get("events")) {
                 play(driver, event);
@@ -668,8 +802,12 @@ public class Differential {
     /** What was written since the last event. */
     private static void tell(TopologyTestDriver driver) {
         Map<String, String> topics = new TreeMap<>();
+        Map<String, StateStore> stores = driver.getAllStateStores();
         driver.producedTopicNames().forEach(topic -> topics.put(undecorated(topic), topic));
         topics.forEach((topic, decorated) -> {
+            if (topic.matches(".*(-store|SUPPRESS-STATE-STORE-[0-9]+)-changelog")) {
+                return;
+            }
             List<TestRecord<byte[], byte[]>> records = new ArrayList<>(
                 driver.createOutputTopic(decorated, new ByteArrayDeserializer(), new ByteArrayDeserializer())
                     .readRecordsToList());
@@ -685,7 +823,10 @@ public class Differential {
                         told.append(" ").append(header.key()).append("=").append(told(header.value()));
                     }
                 }
-                OUT.println(topic + " " + told(record.key()) + " " + told(record.value()) + " " + record.timestamp() + told);
+                boolean ofSessions = topic.endsWith("-changelog")
+                    && stores.get(topic.substring(0, topic.length() - "-changelog".length())) instanceof SessionStore;
+                String timestamp = ofSessions ? "*" : record.timestamp().toString();
+                OUT.println(topic + " " + told(record.key()) + " " + told(record.value()) + " " + timestamp + told);
             }
         });
     }
@@ -717,21 +858,23 @@ public class Differential {
         }
         for (String name : shown) {
             StateStore store = stores.get(name);
+            TreeSet<String> lines = new TreeSet<>();
             if (store instanceof TimestampedWindowStore) {
                 try (KeyValueIterator<Windowed<Object>, ValueAndTimestamp<Object>> all =
                          ((TimestampedWindowStore<Object, Object>) store).all()) {
-                    all.forEachRemaining(each -> tellEntry(name, each.key, each.value));
+                    all.forEachRemaining(each -> lines.add(toldEntry(name, each.key, each.value)));
                 }
             } else if (store instanceof TimestampedKeyValueStore) {
                 try (KeyValueIterator<Object, ValueAndTimestamp<Object>> all =
                          ((TimestampedKeyValueStore<Object, Object>) store).all()) {
-                    all.forEachRemaining(each -> tellEntry(name, each.key, each.value));
+                    all.forEachRemaining(each -> lines.add(toldEntry(name, each.key, each.value)));
                 }
             }
+            lines.forEach(OUT::println);
         }
     }
 
-    private static void tellEntry(String name, Object key, ValueAndTimestamp<Object> value) {
-        OUT.println(name + ": " + text(key) + " " + text(value.value()) + " " + value.timestamp());
+    private static String toldEntry(String name, Object key, ValueAndTimestamp<Object> value) {
+        return name + ": " + text(key) + " " + text(value.value()) + " " + value.timestamp();
     }
 }

@@ -41,6 +41,7 @@ import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.ValueJoiner;
+import org.apache.kafka.streams.kstream.ValueTransformerWithKey;
 import org.apache.kafka.streams.kstream.ValueJoinerWithKey;
 import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.state.KeyValueStore;
@@ -76,6 +77,8 @@ public class Rules {
         PROGRAMS.put("suppress-records", Rules::suppressRecords);
         PROGRAMS.put("suppress-bytes", Rules::suppressBytes);
         PROGRAMS.put("suppress-joined", Rules::suppressJoined);
+        PROGRAMS.put("transform-values", b -> transformed(b, null));
+        PROGRAMS.put("transform-values-kept", b -> transformed(b, Materialized.as("lengths")));
         PROGRAMS.put("stream-join", b -> streams(b, "inner", JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)));
         PROGRAMS.put("stream-left-join", b -> streams(b, "left", JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)));
         PROGRAMS.put("stream-outer-join", b -> streams(b, "outer", JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE)));
@@ -225,6 +228,36 @@ public class Rules {
             .suppress(Suppressed.untilTimeLimit(Duration.ofMillis(wait), buffer))
             .toStream()
             .to("out");
+    }
+
+    /** Joined with a table's transformed values, and grouped by them, which asks for old ones. */
+    private static void transformed(
+            StreamsBuilder b, Materialized<String, String, KeyValueStore<Bytes, byte[]>> materialized) {
+        KTable<String, String> table = b.table("t");
+        KTable<String, String> lengths = materialized == null
+            ? table.transformValues(Lengths::new)
+            : table.transformValues(Lengths::new, materialized);
+        b.<String, String>stream("in").leftJoin(lengths, (x, y) -> x + "+" + y).to("out");
+        lengths.groupBy((k, v) -> KeyValue.pair(v, k), Grouped.with(Serdes.String(), Serdes.String()))
+            .aggregate(() -> "", (k, v, a) -> a + "+" + v, (k, v, a) -> a + "-" + v)
+            .toStream()
+            .to("out");
+    }
+
+    /** As `Lengths` in tests/streams/test_rules.py. */
+    private static class Lengths implements ValueTransformerWithKey<String, String, String> {
+        @Override
+        public void init(org.apache.kafka.streams.processor.ProcessorContext context) {
+        }
+
+        @Override
+        public String transform(String key, String value) {
+            return value == null ? "gone" : value.equals("x") ? null : key + value.length();
+        }
+
+        @Override
+        public void close() {
+        }
     }
 
     /** Records joined with a table as it is known outside. */

@@ -8,9 +8,10 @@
 // (size, grace), hopping (size, advance, grace), sliding (diff, grace), session (gap, grace) or unlimited (start),
 // with op=count, reduce or aggregate (of strings, which shows the order of calls), cached=true or false,
 // emit=update or close, interval, how often it emits by the wall clock, and perhaps retention. All times are ms.
-// With below=group the table is grouped by key again, which shows the values before: `+NEW` and `-OLD`.
+// With cogroup=true a second stream is aggregated into the same table, with a `*` behind its values (aggregate and
+// update only); kind plain, without windows, is for that. With below=group the table is grouped by key again, which shows the values before: `+NEW` and `-OLD`.
 //
-// `pipe KEY VALUE TIMESTAMP` pipes a record in, `-` is null; `wall MS` moves the wall clock. Behind each step come
+// `pipe KEY VALUE TIMESTAMP` pipes a record in, `-` is null, `pipe2` one into the second stream; `wall MS` moves the wall clock. Behind each step come
 // the records written by it, as `-> KEY@START-END VALUE TIMESTAMP #N`, where N says which record's headers they have.
 // Other lines are comments.
 
@@ -35,6 +36,7 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.TestOutputTopic;
 import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.kstream.CogroupedKStream;
 import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KTable;
@@ -47,6 +49,7 @@ import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.UnlimitedWindows;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.WindowStore;
 import org.apache.kafka.streams.test.TestRecord;
@@ -61,8 +64,17 @@ public class Windows {
             Wanted wanted = new Wanted(script);
             StreamsBuilder builder = new StreamsBuilder();
             KGroupedStream<String, String> grouped = builder.<String, String>stream("in").groupByKey();
+            if (wanted.kind.equals("plain")) {
+                cogrouped(builder, grouped)
+                    .aggregate(() -> "", wanted.<String, KeyValueStore<Bytes, byte[]>>materialized())
+                    .toStream()
+                    .to("out");
+                play(builder, arguments[0], wanted, script);
+                continue;
+            }
             KTable<Windowed<String>, String> table =
-                wanted.kind.equals("session") ? bySession(grouped, wanted) : byTime(grouped, wanted);
+                wanted.get("cogroup", "").equals("true") ? together(builder, grouped, wanted)
+                : wanted.kind.equals("session") ? bySession(grouped, wanted) : byTime(grouped, wanted);
             if (wanted.get("below", "").equals("group")) {
                 table.groupBy((k, v) -> KeyValue.pair(k.key(), v))
                     .aggregate(() -> "", (k, v, a) -> a + "+" + v, (k, v, a) -> a + "-" + v)
@@ -73,10 +85,38 @@ public class Windows {
                     .map((k, v) -> KeyValue.pair(k.key() + "@" + k.window().start() + "-" + k.window().end(), v))
                     .to("out");
             }
-            try (TopologyTestDriver driver =
-                     new TopologyTestDriver(builder.build(), settings(arguments[0], wanted), Instant.ofEpochMilli(3))) {
-                play(driver, script);
-            }
+            play(builder, arguments[0], wanted, script);
+        }
+    }
+
+    private static void play(StreamsBuilder builder, String folder, Wanted wanted, List<String> script) {
+        try (TopologyTestDriver driver =
+                 new TopologyTestDriver(builder.build(), settings(folder, wanted), Instant.ofEpochMilli(3))) {
+            play(driver, script);
+        }
+    }
+
+    private static CogroupedKStream<String, String> cogrouped(
+        StreamsBuilder builder, KGroupedStream<String, String> grouped) {
+        return grouped.<String>cogroup((k, v, a) -> a + v)
+            .cogroup(builder.<String, String>stream("other").groupByKey(), (k, v, a) -> a + v + "*");
+    }
+
+    private static KTable<Windowed<String>, String> together(
+        StreamsBuilder builder, KGroupedStream<String, String> grouped, Wanted wanted) {
+        CogroupedKStream<String, String> both = cogrouped(builder, grouped);
+        Duration grace = wanted.ms("grace");
+        switch (wanted.kind) {
+            case "tumbling":
+                return both.windowedBy(TimeWindows.ofSizeAndGrace(wanted.ms("size"), grace)).aggregate(() -> "",
+                    wanted.<String, WindowStore<Bytes, byte[]>>materialized());
+            case "sliding":
+                return both.windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(wanted.ms("diff"), grace))
+                    .aggregate(() -> "", wanted.<String, WindowStore<Bytes, byte[]>>materialized());
+            default:
+                return both.windowedBy(SessionWindows.ofInactivityGapAndGrace(wanted.ms("gap"), grace))
+                    .aggregate(() -> "", (k, x, y) -> x + "|" + y,
+                        wanted.<String, SessionStore<Bytes, byte[]>>materialized());
         }
     }
 
@@ -186,8 +226,8 @@ public class Windows {
             }
             System.out.println(line);
             String[] words = line.split(" ");
-            if (words[0].equals("pipe")) {
-                driver.createInputTopic("in", new StringSerializer(), new StringSerializer())
+            if (words[0].startsWith("pipe")) {
+                driver.createInputTopic(words[0].equals("pipe") ? "in" : "other", new StringSerializer(), new StringSerializer())
                     .pipeInput(new TestRecord<>(read(words[1]), read(words[2]), header(number++),
                         Long.parseLong(words[3])));
             } else if (words[0].equals("wall")) {

@@ -22,11 +22,15 @@ from streams import (
     Materialized,
     Processor,
     RecordContext,
+    SessionWindows,
+    SlidingWindows,
     StreamJoined,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
     Topology,
+    UnlimitedWindows,
+    ValueTransformer,
 )
 from streams.serdes import String, TimeWindowed
 from streams.state import StoreSpec
@@ -97,6 +101,33 @@ def table_ops(b: StreamsBuilder) -> None:
 @program("merge")
 def merge(b: StreamsBuilder) -> None:
     b.stream("a").merge(b.stream("b")).foreach(print)
+
+
+@program("cogroup")
+def cogroup(b: StreamsBuilder) -> None:
+    one = b.stream("a").group_by_key()
+    other = b.stream("b").group_by(lambda k, v: v)
+    named = b.stream("c").group_by(lambda k, v: v, name="named")
+    last = lambda k, v, a: v  # noqa: E731
+    both = one.cogroup(last).cogroup(other, last)
+    both.aggregate(str).to_stream().to("plain")
+    both.aggregate(str, name="again", store="kept").to_stream().to("again")
+    sessions = both.cogroup(named, last).windowed_by(SessionWindows(10))
+    table = sessions.aggregate(str, lambda k, x, y: x, store="sessions")
+    table.to_stream(lambda k, v: k.key).to("sessions")
+
+
+@program("windows")
+def windows(b: StreamsBuilder) -> None:
+    grouped = b.stream("in").group_by(lambda k, v: v)
+    sessions = grouped.windowed_by(SessionWindows(10))
+    sessions.count().to_stream(lambda k, v: k.key).to("counts")
+    again = grouped.windowed_by(SessionWindows(10))
+    again.reduce(lambda x, y: x, name="reducer").to_stream(lambda k, v: k.key).to("reduced")
+    slid = grouped.windowed_by(SlidingWindows(10), emit_strategy="on_window_close")
+    slid.aggregate(str, lambda k, v, a: a).to_stream(lambda k, v: k.key).to("slid")
+    unlimited = grouped.windowed_by(UnlimitedWindows())
+    unlimited.count(store="all").to_stream(lambda k, v: k.key).to("all")
 
 
 @program("to-table")
@@ -278,6 +309,22 @@ def values(b: StreamsBuilder) -> None:
     kept = kept.process_values(Values, name="again").map_values(lambda k, v: v)
     kept.flat_map_values(lambda k, v: [v]).group_by_key().count().to_stream().print()
     stream.print(name="printer", label="label")
+
+
+class Unchanged(ValueTransformer[str, str, str]):
+    def transform(self, key: str, value: str | None) -> str | None:
+        return value
+
+
+@program("transform-values")
+def transform_values(b: StreamsBuilder) -> None:
+    b.add_store(StoreSpec(name="seen", kind="key_value", key_serde=str, value_serde=str))
+    table = b.table("in")
+    plain = table.transform_values(Unchanged)
+    b.stream("s").join(plain, lambda x, y: x + y).to("joined", value_serde=str)
+    kept = table.transform_values(Unchanged, stores=["seen"], name="T", store="kept")
+    kept.filter(true).to_stream().to("out")
+    plain.group_by(lambda k, v: (v, k)).count().to_stream().to("counts")
 
 
 def by_value(key: str, value: str, context: RecordContext) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from logd.client import Fetched, TopicPartition
+from logd.records import build_batch
 from streams import (
     DeadLetter,
     ErrorContext,
@@ -21,6 +23,8 @@ from streams import (
 )
 from streams.errors import ProcessingError, SerializationError
 from streams.handlers import answering
+from streams.processors.wiring import TaskState
+from streams.runtime.task import Task, TaskId
 from streams.testing import TopologyTestDriver
 from streams.topology import Handlers
 
@@ -193,3 +197,42 @@ def test_answers_are_checked() -> None:
         context.dead_letter()
     assert answering(log_and_fail)(context) == ErrorResponse(answer="fail")
     assert answering(log_and_continue)(context) == ErrorResponse(answer="continue")
+
+
+def test_a_bad_record_is_asked_about_once_when_the_position_passes_it() -> None:
+    """Not when its batch is decoded, which may be well before, and again after it was put back: what the
+    handler writes belongs to the commit of the record's offset.
+    """
+    seen: list[ErrorContext] = []
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream("in").to("out")
+    builder.stream("other").to("else")
+    topology = builder.build()
+    subtopology = topology.subtopologies[0]
+    task = Task(
+        TaskId(0, 0),
+        subtopology,
+        {},
+        clock=lambda: 0,
+        max_idle_ms=-1,
+        handlers=Handlers(deserialization=recording(seen), dead_letter_topic="dead"),
+    )
+    tp = TopicPartition("in", 0)
+    task.add_input(tp, subtopology.sources[0], position=0, end=0)
+    queue = task.queues[tp]
+    values = [b"bad", long(1), b"bad", b"worse", long(4), b"bad"]
+    batch = build_batch([(n, b"k", value, HEADERS) for n, value in enumerate(values)])
+    queue.add_fetched(
+        Fetched(tp, 0, len(values), memoryview(batch), record_count=len(values), leader_epoch=0), 6
+    )
+    assert queue.head_timestamp() == 1
+    assert ([each.offset for each in seen], queue.position) == ([0], 1)
+    queue.put_back()
+    assert queue.head_timestamp() == 1
+    state = TaskState()
+    assert queue.run(state, None, 1) == 1
+    assert ([each.offset for each in seen], queue.position) == ([0, 2, 3], 4)
+    queue.put_back()
+    assert task.process() == 1
+    assert ([each.offset for each in seen], queue.position) == ([0, 2, 3, 5], 6)
+    assert task.metrics["KSTREAM-SOURCE-0000000000"].dropped_records_total == 4

@@ -24,6 +24,7 @@ from streams import (
     StreamsBuilder,
     Suppressed,
     TimeWindows,
+    ValueTransformer,
     log_and_continue,
 )
 from streams.testing import TopologyTestDriver
@@ -143,6 +144,20 @@ def suppress_window(b: StreamsBuilder) -> None:
     last = counts.suppress(Suppressed.until_window_closes()).to_stream()
     told = last.map(lambda k, v: (f"{k.key}@{k.window.start}", str(v)))
     told.to("out", key_serde=str, value_serde=str)
+
+
+class Lengths(ValueTransformer[str, str, str]):
+    def transform(self, key: str, value: str | None) -> str | None:
+        if value is None:
+            return "gone"
+        return None if value == "x" else f"{key}{len(value)}"
+
+
+def transformed(b: StreamsBuilder, store: Materialized | None = None) -> None:
+    lengths = b.table("t").transform_values(Lengths, store=store)
+    b.stream("in").left_join(lengths, joined).to("out")
+    groups = lengths.group_by(lambda k, v: (v, k))
+    groups.aggregate(str, lambda k, v, a: f"{a}+{v}", lambda k, v, a: f"{a}-{v}").to_stream().to("out")
 
 
 def suppressed(b: StreamsBuilder, held: Suppressed) -> None:
@@ -272,6 +287,8 @@ PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
     "suppress-records": lambda b: suppressed(b, Suppressed.until_time_limit(1000, max_records=2)),
     "suppress-bytes": lambda b: suppressed(b, Suppressed.until_time_limit(1000, max_bytes=100)),
     "suppress-joined": suppress_joined,
+    "transform-values": transformed,
+    "transform-values-kept": lambda b: transformed(b, Materialized(name="lengths", value_serde=str)),
     "stream-join": streams("join", JoinWindows.of(10, grace=5)),
     "stream-left-join": streams("left_join", JoinWindows.of(10, grace=5)),
     "stream-outer-join": streams("outer_join", JoinWindows.of(10, grace=5)),

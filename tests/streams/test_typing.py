@@ -41,6 +41,7 @@ def test_pyright_is_content() -> None:
     pytest.importorskip("pyright", reason="pyright is not installed (the extra check)")
     command = ["pyright", "--outputjson", "--pythonversion=3.11", f"--pythonpath={sys.executable}"]
     checked = run(*command, str(PROJECT), cwd=ROOT)
-    found = json.loads(checked.stdout)["generalDiagnostics"]
+    # Before it there may be lines about pyright's own installation.
+    found = json.loads(checked.stdout[checked.stdout.index("{") :])["generalDiagnostics"]
     told = [f"{each['range']['start']['line'] + 1}: {each['message']}" for each in found]
     assert (checked.returncode, told) == (0, [])

@@ -9,14 +9,15 @@ from __future__ import annotations
 import itertools
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import pytest
 
 from streams import (
+    CogroupedKStream,
     KGroupedStream,
     KTable,
     Materialized,
@@ -24,6 +25,7 @@ from streams import (
     SlidingWindows,
     StreamsBuilder,
     TimeWindows,
+    TopologyError,
     UnlimitedWindows,
     Windowed,
 )
@@ -64,20 +66,29 @@ def text(value: str | None) -> str:
     return "null" if value is None else value
 
 
+def kept(want: dict[str, str]) -> Materialized:
+    retention = int(want["retention"]) if "retention" in want else None
+    return Materialized(name="store", caching=want.get("cached") != "false", retention=retention)
+
+
+def cogrouped(builder: StreamsBuilder, grouped: KGroupedStream[str, str]) -> CogroupedKStream[str, str]:
+    both = grouped.cogroup(lambda k, v, a: a + text(v))
+    return both.cogroup(builder.stream("other").group_by_key(), lambda k, v, a: f"{a}{text(v)}*")
+
+
 def aggregated(grouped: KGroupedStream[str, str], want: dict[str, str]) -> KTable[Any, Any]:
     windows: Any = grouped.windowed_by(windows_of(want))
     windows = windows.emit_strategy(f"on_window_{want.get('emit', 'update')}")
-    retention = int(want["retention"]) if "retention" in want else None
-    kept = Materialized(name="store", caching=want.get("cached") != "false", retention=retention)
+    store = kept(want)
     table: KTable[Any, Any]
     match want.get("op", "aggregate"):
         case "count":
-            table = windows.count(store=kept).map_values(str)
+            table = windows.count(store=store).map_values(str)
         case "reduce":
-            table = windows.reduce(lambda x, y: text(x) + text(y), store=kept)
+            table = windows.reduce(lambda x, y: text(x) + text(y), store=store)
         case _:
             merger = [lambda k, x, y: f"{x}|{y}"] if want["kind"] == "session" else []
-            table = windows.aggregate(str, lambda k, v, a: a + text(v), *merger, value_serde=str, store=kept)
+            table = windows.aggregate(str, lambda k, v, a: a + text(v), *merger, value_serde=str, store=store)
     return table
 
 
@@ -93,8 +104,20 @@ def played(script: str) -> Iterator[str]:
     """The script with the records ours writes."""
     want = wanted(script)
     builder = StreamsBuilder(key_serde=str, value_serde=str)
-    table = aggregated(builder.stream("in").group_by_key(), want)
-    if want.get("below") == "group":
+    grouped: KGroupedStream[str, str] = builder.stream("in").group_by_key()
+    if want["kind"] == "plain":
+        table: KTable[Any, Any] = cogrouped(builder, grouped).aggregate(
+            str, value_serde=str, store=kept(want)
+        )
+    elif want.get("cogroup") == "true":
+        windows: Any = cogrouped(builder, grouped).windowed_by(windows_of(want))
+        merger = [lambda k, x, y: f"{x}|{y}"] if want["kind"] == "session" else []
+        table = windows.aggregate(str, *merger, value_serde=str, store=kept(want))
+    else:
+        table = aggregated(grouped, want)
+    if want["kind"] == "plain":
+        table.to_stream().to("out")
+    elif want.get("below") == "group":
         again = table.group_by(lambda k, v: (k.key, v), key_serde=str, value_serde=str)
         again.aggregate(str, lambda k, v, a: f"{a}+{v}", lambda k, v, a: f"{a}-{v}").to_stream().to("out")
     else:
@@ -111,12 +134,64 @@ def played(script: str) -> Iterator[str]:
                 case ["pipe", key, value, timestamp]:
                     headers = (("n", b"%d" % next(numbers)),)
                     driver.input_topic("in").pipe_input(read(key), read(value), int(timestamp), headers)
+                case ["pipe2", key, value, timestamp]:
+                    headers = (("n", b"%d" % next(numbers)),)
+                    driver.input_topic("other").pipe_input(read(key), read(value), int(timestamp), headers)
                 case ["wall", by]:
                     driver.advance_wall_clock(int(by))
             for record in driver.output_topic("out").read_all():
                 value = "-" if record.value is None else record.value or "''"
                 whose = "".join(f" #{number.decode()}" for _, number in record.headers if number)
                 yield f"-> {record.key} {value} {record.timestamp}{whose}"
+
+
+def test_types_flow_through_windows() -> None:
+    def add(key: str, value: float, total: int) -> int:
+        return total + round(value)
+
+    def merge(key: str, one: int, other: int) -> int:
+        return one + other
+
+    grouped: KGroupedStream[str, float]
+    grouped = StreamsBuilder(key_serde=str, value_serde=float).stream("in").group_by_key()
+    assert_type(grouped.count(), KTable[str, int])
+    assert_type(grouped.windowed_by(TimeWindows(10)).count(), KTable[Windowed[str], int])
+    sessions = grouped.windowed_by(SessionWindows(10), emit_strategy="on_window_close")
+    assert_type(sessions.reduce(max), KTable[Windowed[str], float])
+    assert_type(sessions.aggregate(int, add, merge, value_serde=int), KTable[Windowed[str], int])
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda: TimeWindows(10, advance=11), "advance is 11, it must be longer than 0, and at most 10"),
+        (lambda: TimeWindows(10, advance=0), "advance is 0"),
+        (lambda: SlidingWindows(0), "time_difference is 0, it must be longer than 0"),
+        (lambda: SessionWindows(-1), "inactivity_gap is -1, it must not be negative"),
+        (lambda: SessionWindows(1, grace=-1), "SessionWindows: grace is -1"),
+        (lambda: UnlimitedWindows(-1), "start is -1, it must not be before 1970"),
+        (lambda: grouping().windowed_by(10), "takes one of TimeWindows, SlidingWindows, Session.*not 10"),
+        (lambda: grouping().windowed_by(UnlimitedWindows(), emit_strategy="on_window_close"), "never close"),
+        (
+            lambda: grouping().windowed_by(TimeWindows(1)).emit_strategy("late"),
+            "it may be on_window_update or",
+        ),
+        (lambda: counted(SessionWindows(10, grace=5), 14), "windows and grace need at least 15 ms"),
+        (lambda: counted(SlidingWindows(10, grace=5), 24), "windows and grace need at least 25 ms"),
+        (lambda: grouping().cogroup(max).cogroup(grouping().windowed_by(TimeWindows(1)), max), "takes a KGr"),
+    ],
+)
+def test_what_cannot_be_is_said_at_once(build: Callable[[], object], says: str) -> None:
+    with pytest.raises(TopologyError, match=says):
+        build()
+
+
+def grouping() -> Any:
+    return StreamsBuilder(key_serde=str, value_serde=str).stream("in").group_by_key()
+
+
+def counted(windows: Any, retention: int) -> object:
+    return grouping().windowed_by(windows).count(store=Materialized(retention=retention))
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.txt")), ids=lambda path: path.stem)

@@ -103,8 +103,10 @@ def test_they_share_the_tasks_and_end_together(logd: LogdProcess, application: s
 
 
 @deep
-def test_they_end_when_caught_up(logd: LogdProcess, application: str, tmp_path: Path) -> None:
-    process = start(tmp_path, "--workers", "2", "--exit-when-caught-up")
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+def test_they_end_when_caught_up(logd: LogdProcess, application: str, tmp_path: Path, guarantee: str) -> None:
+    override = ["--override", f"processing.guarantee={guarantee}"]
+    process = start(tmp_path, "--workers", "2", "--exit-when-caught-up", *override)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     counts = asyncio.run(read_last(logd.bootstrap, f"{application}-out", partitions=PARTITIONS))

@@ -9,10 +9,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streams import JoinWindows, Materialized, StreamsBuilder, TimeWindows
-from streams.serdes import Long, Serde, String, TimeWindowed
+from streams import (
+    JoinWindows,
+    Materialized,
+    SessionWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+)
+from streams.serdes import Long, Serde, SessionWindowed, String, TimeWindowed
 from streams.state import StoreSpec
 from tests.streams.differential import functions
+from tests.streams.differential.functions import text
 from tests.streams.differential.plan import Step
 from tests.streams.differential.processors import teller
 
@@ -24,7 +33,9 @@ def serde(kind: str) -> Serde[Any]:
     """The serde of a type in a plan."""
     if kind == "s":
         return String()
-    return Long() if kind == "l" else TimeWindowed(String(), int(kind))
+    if kind == "l":
+        return Long()
+    return SessionWindowed(String()) if kind == "sessions" else TimeWindowed(String(), int(kind))
 
 
 def store(step: Step) -> Materialized | None:
@@ -97,15 +108,54 @@ def _joined(method: str) -> Callable[..., Any]:
     )
 
 
-def _joined_streams(method: str) -> Callable[..., Any]:
-    def build(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
-        windows = JoinWindows(before=step["before"], after=step["after"], grace=step["grace"])
-        other = serde(steps[1]["value"])
-        joiner = functions.JOINERS[step["f"]]
-        given = {**serdes(steps[0]), "other_value_serde": other, "name": step["name"], "windows": windows}
-        return getattr(above[0], method)(above[1], joiner, **given)
+def _group_by(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    return above[0].group_by(functions.SELECTORS[step["f"]], name=step["name"], **serdes(step))
 
-    return build
+
+def _to_stream_by(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    return above[0].to_stream(functions.SELECTORS[step["f"]], name=step["name"])
+
+
+def _reduce_rows(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    adder = functions.REDUCERS[step["f"]]
+    return above[0].reduce(adder, functions.UNDOERS[step["undo"]], name=step["name"], store=store(step))
+
+
+def _aggregate_rows(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    undo = functions.UNDOERS[step["undo"]]
+    return above[0].aggregate(
+        lambda: "i",
+        functions.AGGREGATORS[step["f"]],
+        lambda key, value, so_far: undo(so_far, value),
+        name=step["name"],
+        store=store(step),
+        value_serde=String(),
+    )
+
+
+def _windowed(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    size, grace = step["size"], step["grace"]
+    windows: Any
+    match step["windows"]:
+        case "time":
+            windows = TimeWindows(size, grace, advance=step["advance"])
+        case "sliding":
+            windows = SlidingWindows(size, grace)
+        case _:
+            windows = SessionWindows(size, grace)
+    windowed = above[0].windowed_by(windows)
+    return windowed.emit_strategy("on_window_close") if step["final"] else windowed
+
+
+def _aggregate_sessions(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    return above[0].aggregate(
+        lambda: "i",
+        functions.AGGREGATORS[step["f"]],
+        lambda key, one, other: functions.short(f"{text(one)}&{text(other)}"),
+        name=step["name"],
+        store=store(step),
+        value_serde=String(),
+    )
 
 
 def _joined_tables(method: str) -> Callable[..., Any]:
@@ -124,12 +174,23 @@ def _joined_foreign(method: str) -> Callable[..., Any]:
     )
 
 
-def _group_by(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
-    return above[0].group_by(functions.SELECTORS[step["f"]], name=step["name"], **serdes(step))
+def _joined_streams(method: str) -> Callable[..., Any]:
+    return lambda builder, step, above, steps: getattr(above[0], method)(
+        above[1],
+        functions.JOINERS[step["f"]],
+        windows=JoinWindows(before=step["before"], after=step["after"], grace=step["grace"]),
+        name=step["name"],
+        other_value_serde=serde(steps[1]["value"]),
+        **serdes(steps[0]),
+    )
 
 
-def _to_stream_by(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
-    return above[0].to_stream(functions.SELECTORS[step["f"]], name=step["name"])
+def _suppress(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    if step["wait"] is None:
+        return above[0].suppress(Suppressed.until_window_closes(name=step["name"]))
+    return above[0].suppress(
+        Suppressed.until_time_limit(step["wait"], max_records=step["most"], name=step["name"])
+    )
 
 
 def _process(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
@@ -148,7 +209,7 @@ def _process(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[
     return above[0].process(teller(step), stores=stores, name=step["name"])
 
 
-S, T, G, W = "stream", "table", "group", "windows"
+S, T, G, W, N, R = "stream", "table", "group", "windows", "sessions", "rows"
 f = functions
 
 OPERATORS: dict[str, Operator] = {
@@ -179,24 +240,6 @@ OPERATORS: dict[str, Operator] = {
     "process": Operator((S,), S, _process, key="s", value="s", of_text="k"),
     "join": Operator((S, T), S, _joined("join"), f.JOINERS, value="s", of_text="k"),
     "left_join": Operator((S, T), S, _joined("left_join"), f.JOINERS, value="s", of_text="k"),
-    "stream_join": Operator((S, S), S, _joined_streams("join"), f.JOINERS, value="s", of_text="k"),
-    "stream_left_join": Operator((S, S), S, _joined_streams("left_join"), f.JOINERS, value="s", of_text="k"),
-    "stream_outer_join": Operator(
-        (S, S), S, _joined_streams("outer_join"), f.JOINERS, value="s", of_text="k"
-    ),
-    "table_join": Operator((T, T), T, _joined_tables("join"), f.JOINERS, value="s", of_text="k", stored=True),
-    "table_left_join": Operator(
-        (T, T), T, _joined_tables("left_join"), f.JOINERS, value="s", of_text="k", stored=True
-    ),
-    "table_outer_join": Operator(
-        (T, T), T, _joined_tables("outer_join"), f.JOINERS, value="s", of_text="k", stored=True
-    ),
-    "foreign_join": Operator(
-        (T, T), T, _joined_foreign("join"), f.JOINERS, value="s", of_text="k", stored=True
-    ),
-    "foreign_left_join": Operator(
-        (T, T), T, _joined_foreign("left_join"), f.JOINERS, value="s", of_text="k", stored=True
-    ),
     "group_by_key": Operator(
         (S,), G, lambda b, s, above, steps: above[0].group_by_key(name=s["name"], **serdes(s)), of_text="k"
     ),
@@ -208,12 +251,8 @@ OPERATORS: dict[str, Operator] = {
         of_text="k",
         stored=True,
     ),
-    "windowed_by": Operator(
-        (G,),
-        W,
-        lambda b, s, above, steps: above[0].windowed_by(TimeWindows(s["size"], s["grace"])),
-        named=False,
-    ),
+    "windowed_by": Operator((G,), W, _windowed, named=False),
+    "sessions_by": Operator((G,), N, _windowed, named=False),
     "count": Operator(
         (G,),
         T,
@@ -232,11 +271,61 @@ OPERATORS: dict[str, Operator] = {
     ),
     "windowed_reduce": Operator((W,), T, _kept("reduce"), f.REDUCERS, of_text="kv", stored=True),
     "windowed_aggregate": Operator((W,), T, _aggregate, f.AGGREGATORS, value="s", stored=True),
+    "session_count": Operator(
+        (N,),
+        T,
+        lambda b, s, above, steps: above[0].count(name=s["name"], store=store(s)),
+        value="l",
+        stored=True,
+    ),
+    "session_reduce": Operator((N,), T, _kept("reduce"), f.REDUCERS, of_text="kv", stored=True),
+    "session_aggregate": Operator((N,), T, _aggregate_sessions, f.AGGREGATORS, value="s", stored=True),
+    "table_join": Operator((T, T), T, _joined_tables("join"), f.JOINERS, value="s", of_text="k", stored=True),
+    "table_left_join": Operator(
+        (T, T), T, _joined_tables("left_join"), f.JOINERS, value="s", of_text="k", stored=True
+    ),
+    "table_outer_join": Operator(
+        (T, T), T, _joined_tables("outer_join"), f.JOINERS, value="s", of_text="k", stored=True
+    ),
+    "foreign_join": Operator(
+        (T, T), T, _joined_foreign("join"), f.JOINERS, value="s", of_text="k", stored=True
+    ),
+    "foreign_left_join": Operator(
+        (T, T), T, _joined_foreign("left_join"), f.JOINERS, value="s", of_text="k", stored=True
+    ),
     "table_filter": Operator((T,), T, _kept("filter"), f.PREDICATES, stored=True),
     "table_filter_not": Operator((T,), T, _kept("filter_not"), f.PREDICATES, stored=True),
     "table_map_values": Operator((T,), T, _kept("map_values"), f.MAPPERS, value="s", stored=True),
     "to_stream": Operator((T,), S, lambda b, s, above, steps: above[0].to_stream(name=s["name"])),
     "to_stream_by": Operator((T,), S, _to_stream_by, f.SELECTORS, key="s"),
+    "repartition": Operator(
+        (S,),
+        S,
+        lambda b, s, above, steps: above[0].repartition(name=s["name"], **serdes(s)),
+    ),
+    "stream_join": Operator((S, S), S, _joined_streams("join"), f.JOINERS, value="s", of_text="k"),
+    "stream_left_join": Operator((S, S), S, _joined_streams("left_join"), f.JOINERS, value="s", of_text="k"),
+    "stream_outer_join": Operator(
+        (S, S), S, _joined_streams("outer_join"), f.JOINERS, value="s", of_text="k"
+    ),
+    "table_group_by": Operator(
+        (T,),
+        R,
+        lambda b, s, above, steps: above[0].group_by(f.PAIRS[s["f"]], name=s["name"], **serdes(s)),
+        f.PAIRS,
+        key="s",
+        value="s",
+    ),
+    "count_rows": Operator(
+        (R,),
+        T,
+        lambda b, s, above, steps: above[0].count(name=s["name"], store=store(s)),
+        value="l",
+        stored=True,
+    ),
+    "reduce_rows": Operator((R,), T, _reduce_rows, f.REDUCERS, stored=True),
+    "aggregate_rows": Operator((R,), T, _aggregate_rows, f.AGGREGATORS, stored=True),
+    "suppress": Operator((T,), T, _suppress),
     "to": Operator(
         (S,), "", lambda b, s, above, steps: above[0].to(s["topics"][0], name=s["name"], **serdes(steps[0]))
     ),

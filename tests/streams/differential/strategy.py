@@ -7,16 +7,25 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.streams.differential.functions import FOREIGN_KEYS
+from tests.streams.differential.functions import FOREIGN_KEYS, UNDOERS
 from tests.streams.differential.operators import OPERATORS, Operator
 from tests.streams.differential.plan import Plan, Step
 
 INPUTS = ("in0", "in1", "in2", "in3")
 STEPS_MAX = 10
-WEIGHTS = {(): 3, ("group",): 8, ("windows",): 16, ("stream", "table"): 8, ("table",): 4}
+WEIGHTS = {
+    (): 3,
+    ("group",): 8,
+    ("windows",): 16,
+    ("sessions",): 16,
+    ("table", "table"): 4,
+    ("rows",): 16,
+    ("stream", "stream"): 4,
+    ("stream", "table"): 8,
+    ("table",): 4,
+}
 """How likely operators are, by what they take, 2 if not said: more so those that need others before them."""
 EVENTS_MAX = 20
-STREAM_JOINS = ("stream_join", "stream_left_join", "stream_outer_join")
 
 keys = st.sampled_from(["a", "a", "b", "ab", None])
 values = st.sampled_from(["1", "x", "xy", "22", "abc", None])
@@ -85,19 +94,16 @@ class Topologies:
             above = [draw(st.sampled_from(self._candidates(operator, n))) for n in range(len(operator.takes))]
         if name == "merge" and types(above[0].step) != types(above[1].step):
             above[1] = above[0]
-        shares_topic = name in STREAM_JOINS and all(self._is_rekeyed(each.number) for each in above)
-        if shares_topic:
-            above[1] = above[
-                0
-            ]  # of two repartition topics either may be read first, where times are the same
         number = len(self.steps)
         step: dict[str, Any] = {"op": name, "of": [each.number for each in above]}
         step["f"] = draw(st.sampled_from(sorted(operator.functions))) if operator.functions else None
-        step["name"] = f"N{number}" if operator.named and not shares_topic and draw(st.booleans()) else None
+        step["name"] = f"N{number}" if operator.named and draw(st.booleans()) else None
         step["key"] = operator.key or above[0].step["key"]
         step["value"] = operator.value or above[0].step["value"]
         if operator.takes == ("windows",):
             step["windowed"], step["key"] = True, str(above[0].step["size"])
+        if operator.takes == ("sessions",):
+            step["windowed"], step["key"] = True, "sessions"
         step["store"] = None
         if operator.stored and (step["key"] == "s" or "windowed" in step):
             step["store"] = self._store(number, optional=True)
@@ -106,14 +112,6 @@ class Topologies:
         if operator.gives:
             cached = any(each.cached for each in above) or _caches(step, operator)
             self.made.append(Made(number, operator.gives, step, cached))
-
-    def _is_rekeyed(self, number: int) -> bool:
-        """Whether a join sends the stream through a topic first."""
-        step = self.steps[number]
-        if step["op"] in ("map", "flat_map", "select_key", "process", "to_stream_by"):
-            return True
-        keeps = ("filter", "filter_not", "map_values", "flat_map_values", "peek", "merge")
-        return step["op"] in keeps and any(map(self._is_rekeyed, step["of"]))
 
     def _store(self, number: int, *, optional: bool) -> dict[str, Any] | None:
         if optional and self.draw(st.booleans()):
@@ -130,11 +128,22 @@ class Topologies:
             step["topics"] = [self.inputs.pop(0) for _ in range(count)]
         elif name == "to":
             step["topics"] = [f"out{len(self.steps)}"]
-        elif name == "windowed_by":
+        elif name in ("windowed_by", "sessions_by"):
+            kinds = ["time", "time", "sliding"] if name == "windowed_by" else ["session"]
+            step["windows"] = draw(st.sampled_from(kinds))
             step["size"], step["grace"] = draw(st.sampled_from([10, 25])), draw(st.sampled_from([0, 5, 30]))
-        elif name in STREAM_JOINS:
-            step["before"], step["after"] = draw(st.sampled_from([(10, 10), (30, 5), (0, 40), (-2, 20)]))
+            step["advance"] = draw(st.sampled_from([step["size"], 5, 7]))
+            step["final"] = draw(st.sampled_from([False, True, False]))
+        elif name.startswith("stream_"):
+            step["before"], step["after"] = draw(st.sampled_from([(10, 10), (0, 20), (5, 0)]))
             step["grace"] = draw(st.sampled_from([0, 5, 30]))
+        elif name in ("reduce_rows", "aggregate_rows"):
+            step["undo"] = draw(st.sampled_from(sorted(UNDOERS)))
+        elif name == "suppress":
+            step["wait"] = draw(st.sampled_from([0, 5, 30]))
+            step["most"] = draw(st.sampled_from([1, 2, 1000]))
+            if step["key"] != "s" and draw(st.booleans()):
+                step["wait"] = None
         elif name in ("foreign_join", "foreign_left_join"):
             step["foreign"] = draw(st.sampled_from(sorted(FOREIGN_KEYS)))
         elif name == "process":

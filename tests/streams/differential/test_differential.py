@@ -24,12 +24,12 @@ from tests.support import java
 from tests.support.depth import times
 
 GOLDEN = Path(__file__).parent / "golden"
-TOPOLOGIES = 300
+TOPOLOGIES = 250
 
 
 @pytest.fixture(scope="module")
-def kafkas() -> Iterator[Kafkas]:
-    process = Kafkas()
+def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafkas]:
+    process = Kafkas(tmp_path_factory.mktemp("kafkas"))
     yield process
     process.close()
 

@@ -15,13 +15,16 @@ from streams import (
     ErrorResponse,
     FixedKeyProcessor,
     FixedKeyRecord,
+    KGroupedStream,
     KStream,
     KTable,
     Processor,
     Record,
     RecordContext,
     StreamsBuilder,
+    TimeWindows,
     Topology,
+    Windowed,
     log_and_continue,
 )
 from streams.serdes import Avro, Integer, ListOf, MessagePack, String
@@ -88,6 +91,16 @@ def topology() -> Topology:
     assert_type(orders.filter(lambda key, order: order.pieces > 1), KStream[str, Order])
     assert_type(orders.select_key(lambda key, order: order.pieces), KStream[int, Order])
     assert_type(orders.map(lambda key, order: (order.item, order.pieces)), KStream[str, int])
+    grouped = orders.group_by(lambda key, order: order.country)
+    assert_type(grouped, KGroupedStream[str, Order])
+    assert_type(grouped.count(), KTable[str, int])
+    assert_type(grouped.aggregate(int, lambda key, order, so_far: so_far + order.pieces), KTable[str, int])
+    windowed = grouped.windowed_by(TimeWindows(1000)).count()
+    assert_type(windowed, KTable[Windowed[str], int])
+    assert_type(windowed.to_stream(lambda key, count: key.key), KStream[str, int])
+    assert_type(prices.to_stream(), KStream[str, Price])
+    again = prices.group_by(lambda key, price: (price.cents, key)).count()
+    assert_type(again, KTable[int, int])
     split = orders.split(name="by-").branch(lambda key, order: order.pieces > 100, name="large")
     branches = split.default_branch(name="rest")
     assert_type(branches, dict[str, KStream[str, Order]])
