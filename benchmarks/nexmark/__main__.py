@@ -21,7 +21,7 @@ from benchmarks.broker import arguments, broker_for
 from benchmarks.nexmark.events import Event
 from benchmarks.nexmark.generator import generate
 from benchmarks.nexmark.queries import QUERIES, Query, WrongAnswerError
-from benchmarks.nexmark.running import Used, fill, rows_behind, run_application
+from benchmarks.nexmark.running import TopicExistsError, Used, fill, rows_behind, run_application
 from benchmarks.raw import topic_end
 from benchmarks.report import Report
 
@@ -62,16 +62,16 @@ def main(given: Sequence[str] | None = None) -> None:
     speed = Report(f"Nexmark, {options.events:,} events: records per s")
     cost = Report(f"Nexmark, {options.events:,} events: CPU s per million records")
     with broker_for(options) as broker:
-        asyncio.run(fill(broker.bootstrap, options.queries, events))
-        for query in options.queries:
-            # The first run warms up, as everywhere.
-            try:
+        try:
+            asyncio.run(fill(broker.bootstrap, options.queries, events))
+            for query in options.queries:
+                # The first run warms up, as everywhere.
                 results = measure(broker.bootstrap, query, events, options.runs + 1)[1:]
-            except WrongAnswerError as error:
-                sys.exit(str(error))
-            figure = f"{query.name} {query.title}"
-            speed.add(figure, [records / used.seconds for records, used in results])
-            cost.add(figure, [used.cpu_seconds / records * 1e6 for records, used in results])
+                figure = f"{query.name} {query.title}"
+                speed.add(figure, [records / used.seconds for records, used in results])
+                cost.add(figure, [used.cpu_seconds / records * 1e6 for records, used in results])
+        except (TopicExistsError, WrongAnswerError) as error:
+            sys.exit(str(error))
     speed.show()
     cost.show()
 
