@@ -56,6 +56,7 @@ from streams.processors.windows import (
     UnlimitedWindows,
 )
 from streams.runtime.app import KafkaStreams
+from streams.runtime.restore_listener import StateRestoreListener
 from streams.runtime.status import State
 from streams.serdes import Serde, Window, Windowed
 from streams.topology import Topology
@@ -93,6 +94,7 @@ __all__ = [
     "SessionWindows",
     "SlidingWindows",
     "State",
+    "StateRestoreListener",
     "StreamJoined",
     "StreamsBuilder",
     "StreamsConfig",

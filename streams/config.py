@@ -86,8 +86,17 @@ class StreamsConfig:
     """After this long without a heartbeat the tasks go to other members."""
     heartbeat_interval_ms: int = 3_000
     """How often the group hears from this member."""
-    rebalance_timeout_ms: int = 300_000
-    """How long a rebalance waits for this member to commit and give up its tasks."""
+    max_poll_interval_ms: int = 300_000
+    """How long a function of yours may take for a record before this member leaves the group, so that others
+    take its tasks over; also how long a rebalance waits for this member to commit and give tasks up."""
+    num_standby_replicas: int = 0
+    """Copies of each task's state that other instances keep up to date, to take the task over at once."""
+    acceptable_recovery_lag: int = 10_000
+    """A task goes only to an instance whose state of it is no more offsets behind than this, if any is."""
+    max_warmup_replicas: int = 2
+    """Tasks whose state is brought to where they are to run at one time, while they run elsewhere."""
+    probing_rebalance_interval_ms: int = 600_000
+    """How often is looked whether state that is warmed up is near enough, besides when it says so itself."""
     metadata_max_age_ms: int = 300_000
     """How often the inputs are looked at for new partitions."""
     group_instance_id: str | None = None
@@ -129,8 +138,8 @@ class StreamsConfig:
         this instance up.
         """
         if self.exactly_once:
-            return min(self.rebalance_timeout_ms, self.transaction_timeout_ms)
-        return self.rebalance_timeout_ms
+            return min(self.max_poll_interval_ms, self.transaction_timeout_ms)
+        return self.max_poll_interval_ms
 
     def validate(self) -> None:
         """Raise ConfigError for the first value that is not allowed."""
@@ -191,16 +200,15 @@ _ROLES = ("admin.", "producer.", "consumer.", "main.consumer.", "restore.consume
 """Prefixes of the settings of Kafka Streams' several clients."""
 
 _IDLE = """
-    acceptable.recovery.lag application.server built.in.metrics.version
+    application.server built.in.metrics.version
     default.client.supplier default.dsl.store default.key.serde default.list.key.serde.inner
     default.list.key.serde.type default.list.value.serde.inner default.list.value.serde.type
     default.timestamp.extractor default.value.serde dsl.store.suppliers.class
-    ensure.explicit.internal.resource.naming log.summary.interval.ms max.warmup.replicas
-    num.standby.replicas num.stream.threads probing.rebalance.interval.ms processor.wrapper.class
-    rack.aware.assignment.non_overlap_cost rack.aware.assignment.strategy rack.aware.assignment.tags
-    rack.aware.assignment.traffic_cost rocksdb.config.setter task.assignor.class task.timeout.ms
-    topology.optimization upgrade.from window.size.ms windowed.inner.class.serde
-    windowstore.changelog.additional.retention.ms
+    ensure.explicit.internal.resource.naming log.summary.interval.ms num.stream.threads
+    processor.wrapper.class rack.aware.assignment.non_overlap_cost rack.aware.assignment.strategy
+    rack.aware.assignment.tags rack.aware.assignment.traffic_cost rocksdb.config.setter
+    task.assignor.class task.timeout.ms topology.optimization upgrade.from window.size.ms
+    windowed.inner.class.serde windowstore.changelog.additional.retention.ms
 """
 _OF_KAFKA_STREAMS = frozenset(_IDLE.split())
 """Keys of Kafka Streams that mean nothing here."""
@@ -258,6 +266,7 @@ CONSUMER_KEYS = frozenset(
         "group.instance.id",
         "heartbeat.interval.ms",
         "isolation.level",
+        "max.poll.interval.ms",
         "session.timeout.ms",
     )
 )
@@ -267,6 +276,8 @@ PRODUCER_KEYS = frozenset(("compression.type", "max.request.size", "transaction.
 """Settings of the producer, which may be given as ``producer.…`` too."""
 
 _LEAST = {
+    "num_standby_replicas": 0,
+    "acceptable_recovery_lag": 0,
     "commit_interval_ms": 0,
     "emit_interval_ms_kstreams_windowed_aggregation": 0,
     "emit_interval_ms_kstreams_outer_join_spurious_results_fix": 0,

@@ -7,6 +7,7 @@ import dataclasses
 import logging
 import signal
 import time
+from collections.abc import Coroutine
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -19,20 +20,26 @@ from streams.errors import StreamsError, TopologyError
 from streams.graph import SinkNode, SourceNode
 from streams.processors.metrics import NodeMetrics
 from streams.runtime.app_metrics import AppMetrics
+from streams.runtime.assignment import Rules
 from streams.runtime.changes import ChangelogWriter
 from streams.runtime.cleaner import clean_state
 from streams.runtime.commit import Committer
 from streams.runtime.folder import StateFolder
 from streams.runtime.global_stores import GlobalStores
 from streams.runtime.guarantees import AtLeastOnce, ExactlyOnce, Guarantee
+from streams.runtime.hang import watch_worker
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.loop import TaskLoop
 from streams.runtime.opener import TaskOpener
 from streams.runtime.output import Output
+from streams.runtime.probing import Probing
 from streams.runtime.protocol import StreamsProtocol, count_partitions
 from streams.runtime.purge import RepartitionPurge
+from streams.runtime.restore_listener import RestoreListeners, StateRestoreListener, progress
 from streams.runtime.sink_topics import SinkTopics
+from streams.runtime.standbys import Standbys
 from streams.runtime.status import State, StateListener, Status
+from streams.runtime.stored import look_after_a_kill, stored_offsets
 from streams.runtime.task import TaskId
 from streams.runtime.topics import TopicNames
 from streams.runtime.transactions import Transactions, transactional_id
@@ -42,6 +49,9 @@ from streams.state import CachedStore, check_installed
 from streams.topology import Topology
 
 log = logging.getLogger(__name__)
+
+STANDBYS_LOOK_MS = 1000
+"""How often standbys ask what was committed; more often if commits are."""
 
 
 def wall_clock() -> int:
@@ -74,6 +84,8 @@ class KafkaStreams:
         self._told = ExitStack()
         """Ends what the registry tells of this instance."""
         self._status = Status()
+        self._restores = RestoreListeners()
+        self._paused = False
         self._names = TopicNames(self.config.application_id, topology)
         self._failure: BaseException | None = None
         self._ended = asyncio.Event()
@@ -91,7 +103,7 @@ class KafkaStreams:
         config = self.config
         check_installed(self.topology.stores.values())
         self._folder = StateFolder(config.state_dir, config.application_id)
-        self._worker = Worker()
+        self._worker, self._restorer = Worker(), Worker("restorer")
         client_id = config.client_id or config.application_id
         self._client = Client(
             config.bootstrap_servers, metrics=self.registry, **{"client_id": client_id, **config.client}
@@ -106,20 +118,34 @@ class KafkaStreams:
             await self._globals.close()
             await self._client.close()
             self._worker.close()
+            self._restorer.close()
             self._folder.close()
             raise
         self._status.become(State.REBALANCING)
         await self._member.start()
-        watch = watch_partitions(
-            self._client, self._member, self._protocol, every_ms=config.metadata_max_age_ms
-        )
-        self._watching = asyncio.create_task(watch, name=f"watch-{config.application_id}")
-        cleaning = clean_state(self._loop, self._folder, every_ms=config.state_cleanup_delay_ms)
-        self._cleaning = asyncio.create_task(cleaning, name=f"clean-{config.application_id}")
+        self._beside = [
+            asyncio.create_task(work, name=f"{name}-{config.application_id}")
+            for name, work in self._work_beside().items()
+        ]
+        for each in self._beside:
+            each.add_done_callback(self._loop_ended)
         self._running = asyncio.create_task(self._loop.run(), name=f"streams-{config.application_id}")
         self._running.add_done_callback(self._loop_ended)
-        self._updating = asyncio.create_task(self._globals.run(), name=f"global-{config.application_id}")
-        self._updating.add_done_callback(self._loop_ended)
+
+    def _work_beside(self) -> dict[str, Coroutine[Any, Any, None]]:
+        """What goes on beside the loop, by name."""
+        config, member = self.config, self._member
+        return {
+            "watch": watch_partitions(
+                self._client, member, self._protocol, every_ms=config.metadata_max_age_ms
+            ),
+            "clean": clean_state(self._loop, self._folder, every_ms=config.state_cleanup_delay_ms),
+            "global": self._globals.run(),
+            "standbys": self._standbys.run(),
+            "hang": watch_worker(
+                self._worker, member, limit_ms=config.max_poll_interval_ms, nodes=self.topology.nodes
+            ),
+        }
 
     async def _connect(self) -> None:
         config, topology = self.config, self.topology
@@ -133,8 +159,15 @@ class KafkaStreams:
             topology,
             self._names,
             replication_factor=config.replication_factor,
-            state=lambda: self._loop.member_state(self._folder.stored_tasks()),
+            rules=Rules(
+                standbys=config.num_standby_replicas,
+                acceptable_lag=config.acceptable_recovery_lag,
+                warmups=config.max_warmup_replicas,
+            ),
+            probing_interval_ms=config.probing_rebalance_interval_ms,
+            state=lambda: self._loop.member_state(stored_offsets(self._folder, topology)),
         )
+        await look_after_a_kill(self._folder, topology, self._restorer)
         self._member = GroupMember(
             self._client,
             config.application_id,
@@ -143,12 +176,14 @@ class KafkaStreams:
             on_revoked=self._on_revoked,
             on_lost=self._on_lost,
             on_failed=self._fail,
+            eager=False,
             session_timeout_ms=config.session_timeout_ms,
             heartbeat_interval_ms=config.heartbeat_interval_ms,
-            rebalance_timeout_ms=config.rebalance_timeout_ms,
+            rebalance_timeout_ms=config.max_poll_interval_ms,
             group_instance_id=config.group_instance_id,
             assigned_partitions=lambda: len(self._loop.positions()),
         )
+        self._probing = Probing(self._member)
         output = self._output = Output(
             self._producer, self._names, written, config.production_exception_handler
         )
@@ -163,20 +198,36 @@ class KafkaStreams:
             folder=self._folder,
             clock=wall_clock,
             worker=self._worker,
+            restorer=self._restorer,
             buffer=buffer,
             global_stores=self._globals.stores,
             sink_topics=sink_topics,
+            listeners=self._restores,
+        )
+        self._standbys = Standbys(
+            self._client,
+            self._member,
+            opener,
+            folder=self._folder,
+            restorer=self._restorer,
+            clock=wall_clock,
+            every_ms=min(max(config.commit_every_ms, config.poll_ms), STANDBYS_LOOK_MS),
+            acceptable_lag=config.acceptable_recovery_lag,
+            on_warm=self._member.request_rejoin,
         )
         self._loop = TaskLoop(
             self._client,
             self._member,
             opener=opener,
+            standbys=self._standbys,
+            restorer=self._restorer,
             committer=Committer(
                 self._guarantee(output),
                 ChangelogWriter(self._producer, self._worker, undoable=not config.exactly_once),
                 self._member,
                 output,
                 self._worker,
+                hold_max_ms=config.revoke_timeout_ms,
             ),
             output=output,
             purge=RepartitionPurge(
@@ -190,8 +241,11 @@ class KafkaStreams:
             config=config,
             clock=wall_clock,
         )
+        self._loop.on_change = self._tasks_changed
+        self._opener = opener
+        self._loop.pause(paused=self._paused)
         await self._producer.start()
-        told = AppMetrics(self._status, self._loop, opener, buffer, topology)
+        told = AppMetrics(self._status, self._loop, opener, self._standbys, buffer, topology)
         self._told.callback(told.add_to(self.registry, self._client.client_id))
 
     def _batch_producer(self) -> BatchProducer:
@@ -247,10 +301,10 @@ class KafkaStreams:
         self._status.become(State.PENDING_SHUTDOWN)
         async with self._loop.between_turns():
             running.cancel()
-        beside = (self._watching, self._cleaning, self._updating)
-        for each in beside:
+        self._probing.cancel()
+        for each in self._beside:
             each.cancel()
-        await asyncio.gather(running, *beside, return_exceptions=True)
+        await asyncio.gather(running, *self._beside, return_exceptions=True)
         if self._failure is not None:
             await self._loop.drop()
         try:
@@ -266,6 +320,7 @@ class KafkaStreams:
             await self._globals.close()
             await self._client.close()
             self._worker.close()
+            self._restorer.close()
             self._folder.close()
             self._status.become(State.ERROR if self._failure else State.NOT_RUNNING)
             self._told.close()
@@ -323,6 +378,30 @@ class KafkaStreams:
         """Have ``listener(new, old)`` called on every change of state."""
         self._status.listeners.append(listener)
 
+    def add_restore_listener(self, listener: StateRestoreListener) -> None:
+        """Have ``listener`` told how stores are restored (Kafka's setGlobalStateRestoreListener)."""
+        self._restores.listeners.append(listener)
+
+    def pause(self) -> None:
+        """Process nothing until `resume` (KIP-834): this instance keeps its tasks and its place in the group,
+        commits what it has done, and restores tasks that it is given. Schedules do not fire, standbys rest.
+        """
+        self._pause(True)
+
+    def resume(self) -> None:
+        """End a pause."""
+        self._pause(False)
+
+    def _pause(self, paused: bool) -> None:
+        self._paused = paused
+        if self.state is not State.CREATED:
+            self._loop.pause(paused=paused)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether `pause` was called, and not `resume` since."""
+        return self._paused
+
     def check(self) -> None:
         """Raise what ended the application, if something did."""
         if self._failure is not None:
@@ -332,6 +411,11 @@ class KafkaStreams:
     def tasks(self) -> list[TaskId]:
         """The tasks this instance runs."""
         return sorted(self._loop.tasks) if self.state is not State.CREATED else []
+
+    @property
+    def standby_tasks(self) -> list[TaskId]:
+        """The tasks this instance keeps the state of, which run elsewhere."""
+        return sorted(self._standbys.tasks) if self.state is not State.CREATED else []
 
     def stores(self, name: str) -> list[CachedStore]:
         """The store of that name of each task here, for reading while the application stands still.
@@ -348,18 +432,29 @@ class KafkaStreams:
         return self._loop.metrics() if self.state is not State.CREATED else {}
 
     def summary(self) -> dict[str, Any]:
-        """Tasks, and records in (sources), out (sinks), dropped (anywhere) and late; fit for JSON."""
+        """Tasks, and records in (sources), out (sinks), dropped (anywhere) and late; fit for JSON.
+
+        `restoring`: of tasks that are about to run here, the records ``restored`` and the offsets of their
+        changelogs that ``remain``.
+        """
         nodes, metrics = self.topology.nodes, self.metrics()
         sources = [each for name, each in metrics.items() if isinstance(nodes[name], SourceNode)]
         sinks = [each for name, each in metrics.items() if isinstance(nodes[name], SinkNode)]
         refused = self._output.dropped if metrics else 0
         return {
             "tasks": [str(id) for id in self.tasks],
+            "standby_tasks": [str(id) for id in self.standby_tasks],
+            "restoring": self._restoring(),
             "records_in": sum(each.process_total for each in sources),
             "records_out": sum(each.process_total for each in sinks),
             "dropped_records": sum(each.dropped_records_total for each in metrics.values()) + refused,
             "late_records": sum(each.late_records_total for each in metrics.values()),
         }
+
+    def _restoring(self) -> dict[str, dict[str, int]]:
+        if self.state is State.CREATED:
+            return {}
+        return {str(id): progress(each.values()) for id, each in sorted(self._opener.restoring.items())}
 
     async def lag(self) -> int:
         """Records between this instance's tasks and the ends of their inputs, asked of the brokers now.
@@ -387,21 +482,28 @@ class KafkaStreams:
             self._loop.progress.clear()
             if self.state is State.RUNNING and await self.lag() == 0:
                 # In this order: a commit may forward tables into repartition topics, which makes for new lag.
-                if self._loop.is_committed() and await self.lag() == 0:
-                    return
+                if self._loop.is_committed() and await self.lag() == 0 and self._loop.is_committed():
+                    return  # Tasks that were dropped meanwhile would have no lag.
                 self._loop.request_commit()
             await self._loop.progress.wait()
 
     # -- the group's callbacks
 
     async def _on_assigned(self, assignment: bytes, generation: int) -> None:
-        ids = self._protocol.read_assignment(assignment)
-        log.info("%s: tasks %s", self.config.application_id, " ".join(map(str, ids)) or "none")
-        if await self._loop.assigned(ids):
-            self._status.become(State.RUNNING)
+        told = self._protocol.read_assignment(assignment)
+        log.info(
+            "%s: tasks %s; standby tasks %s",
+            self.config.application_id,
+            " ".join(map(str, sorted(told.active))) or "none",
+            " ".join(map(str, sorted(told.standby))) or "none",
+        )
+        self._probing.set(told.probe_ms)
+        await self._loop.assigned(told, generation)
+
+    def _tasks_changed(self) -> None:
+        self._status.become(State.RUNNING if self._loop.is_running else State.REBALANCING)
 
     async def _on_revoked(self, assignment: bytes, generation: int) -> None:
-        self._status.become(State.REBALANCING)
         await self._loop.revoked()
 
     async def _on_lost(self, assignment: bytes, generation: int) -> None:
@@ -409,6 +511,7 @@ class KafkaStreams:
         await self._loop.lost()
 
     def _loop_ended(self, task: asyncio.Task[None]) -> None:
+        """The loop, or what goes on beside it, has ended: by itself only after an error."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self._fail(error)
 

@@ -16,7 +16,9 @@ from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.loop import TaskLoop
 from streams.runtime.opener import TaskOpener
 from streams.runtime.restore import StoreRestore
+from streams.runtime.restore_listener import progress
 from streams.runtime.running import RunningTask
+from streams.runtime.standbys import Standbys, StandbyTask
 from streams.runtime.status import State, Status
 from streams.state import CachedStore, WindowStore
 from streams.topology import Topology
@@ -30,12 +32,19 @@ class AppMetrics:
     """Reads one instance, from its start to its end."""
 
     def __init__(
-        self, status: Status, loop: TaskLoop, opener: TaskOpener, buffer: InputBuffer, topology: Topology
+        self,
+        status: Status,
+        loop: TaskLoop,
+        opener: TaskOpener,
+        standbys: Standbys,
+        buffer: InputBuffer,
+        topology: Topology,
     ) -> None:
         self._status = status
         self._buffer = buffer
         self._loop = loop
         self._opener = opener
+        self._standbys = standbys
         self._nodes = topology.nodes
 
     def add_to(self, metrics: Metrics, client_id: str) -> Callable[[], None]:
@@ -67,11 +76,17 @@ class AppMetrics:
         return [({}, self._loop.told.values(self._processed(self._loop.metrics())))]
 
     def _updater(self) -> Iterable[tuple[Mapping[str, str], Values]]:
-        return [({}, {"active-restoring-tasks": len(self._opener.restoring)})]
+        values = {
+            "active-restoring-tasks": len(self._opener.restoring),
+            "standby-updating-tasks": len(self._standbys.tasks),
+        }
+        return [({}, values)]
 
     def _tasks(self) -> Iterator[tuple[Mapping[str, str], Values]]:
         for id, restores in self._opener.restoring.items():
             yield {"task-id": str(id)}, _restoring(restores.values())
+        for id, standby in self._standbys.tasks.items():
+            yield {"task-id": str(id)}, _updating(standby)
         for running in self._running():
             yield {"task-id": str(running.task.id)}, self._task(running)
 
@@ -86,6 +101,8 @@ class AppMetrics:
             "cache-size-bytes-total": task.cache_bytes,
             "restore-total": running.restored,
             "restore-remaining-records-total": 0,
+            "update-total": 0,
+            "update-remaining-records-total": 0,
         }
 
     def _processors(self) -> Iterator[tuple[Mapping[str, str], Values]]:
@@ -111,11 +128,13 @@ class AppMetrics:
 
 
 def _restoring(restores: Iterable[StoreRestore]) -> Values:
-    each = list(restores)
-    return {
-        "restore-total": sum(restore.restored for restore in each),
-        "restore-remaining-records-total": sum(restore.remaining for restore in each),
-    }
+    found = progress(restores)
+    return {"restore-total": found["restored"], "restore-remaining-records-total": found["remaining"]}
+
+
+def _updating(standby: StandbyTask) -> Values:
+    found = progress(standby.restores.values())
+    return {"update-total": found["restored"], "update-remaining-records-total": found["remaining"]}
 
 
 def _scope(store: CachedStore) -> str:

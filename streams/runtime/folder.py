@@ -2,6 +2,7 @@
 
 <state_dir>/<application id>/.lock
                              0_3/rocksdb/<store>/
+                             0_3/.offsets          of its changelogs, by store, as JSON; not while it is open
                              global/rocksdb/<store>/
                              .deleted-0_4-1700000000000/
 """
@@ -12,10 +13,12 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
+
+import msgspec
 
 from streams.errors import StateError, StateFolderLocked
 from streams.runtime.task import TaskId
@@ -55,10 +58,31 @@ class StateFolder:
         """Tasks that have left state here."""
         return sorted(TaskId.parse(each.name) for each in self.path.iterdir() if _TASK.fullmatch(each.name))
 
-    def touch(self, id: TaskId) -> None:
-        """Note that the task's state is in use now; what has no state is left alone."""
+    def opened(self, id: TaskId) -> None:
+        """The task's stores are about to be opened: what was known of their offsets does not count now."""
+        with suppress(OSError):
+            self._offsets(id).unlink()
+
+    def released(self, id: TaskId, offsets: Mapping[str, int]) -> None:
+        """The task's stores are closed, each as of its changelog's offset; without state nothing is noted."""
+        self.noted(id, offsets)
         with suppress(OSError):
             os.utime(self.path / str(id))
+
+    def noted(self, id: TaskId, offsets: Mapping[str, int]) -> None:
+        """As `released`, of a task that did not run now."""
+        with suppress(OSError):
+            self._offsets(id).write_bytes(msgspec.json.encode(offsets))
+
+    def offsets(self, id: TaskId) -> dict[str, int] | None:
+        """As told to `released`; None if the process was killed, or the task is open."""
+        try:
+            return msgspec.json.decode(self._offsets(id).read_bytes(), type=dict[str, int])
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def _offsets(self, id: TaskId) -> Path:
+        return self.path / str(id) / ".offsets"
 
     def set_aside(self, running: Collection[TaskId], idle_ms: int, now: int) -> list[TaskId]:
         """Rename the folders of tasks that are not ``running`` and were not touched for ``idle_ms``.

@@ -1,13 +1,14 @@
 """The loop over one instance's tasks: feed, work, send, commit; and, between turns, the group's assignments.
 
 A lock keeps the loop and the group's callbacks apart: tasks change hands only between two turns of the loop.
+Those that stay go on through a rebalance; those that come are restored beside them (`openings`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -32,16 +33,18 @@ from logd.errors import (
 from streams.config import StreamsConfig
 from streams.errors import TaskLost
 from streams.processors.metrics import NodeMetrics
-from streams.runtime.assignment import MemberState
 from streams.runtime.commit import COMMITS_UNDER_WAY_MAX, Committer, late
 from streams.runtime.folder import StateFolder
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.opener import TaskOpener
+from streams.runtime.openings import Openings
 from streams.runtime.output import RECORDS_FAULT, SENDS_MAX, Output
+from streams.runtime.protocol import RUNS_HERE, Assignment, MemberState
 from streams.runtime.purge import RepartitionPurge
 from streams.runtime.queue import InputQueue
 from streams.runtime.resets import position_after_loss
 from streams.runtime.running import RunningTask, close_all
+from streams.runtime.standbys import Standbys
 from streams.runtime.task import Clock, TaskId
 from streams.runtime.thread_metrics import ThreadMetrics
 from streams.runtime.turns import Turns
@@ -71,6 +74,8 @@ class TaskLoop:
         member: GroupMember,
         *,
         opener: TaskOpener,
+        standbys: Standbys,
+        restorer: Worker,
         committer: Committer,
         output: Output,
         purge: RepartitionPurge,
@@ -86,7 +91,16 @@ class TaskLoop:
         self.told = ThreadMetrics(clock())
         self._client = client
         self._member = member
-        self._opener = opener
+        self._standbys = standbys
+        self._restorer = restorer
+        self._openings = Openings(
+            opener,
+            prepare=committer.recover,  # Restores would wait for the end of what is left open.
+            take=self._take,
+            is_retriable=_is_retriable,
+            backoff=client.backoff,
+            restorer=restorer,
+        )
         self._committer = committer
         self._output = output
         self._purge = purge
@@ -105,8 +119,11 @@ class TaskLoop:
         self._epoch = 0
         self._working = False
         self._stopping = False
-        self._opening: asyncio.Task[list[RunningTask]] | None = None
         self._commit_at = clock() + config.commit_every_ms
+        self._wanted: frozenset[TaskId] = frozenset()
+        self._pending = False
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when tasks came or went; `is_running` says whether all are here that are to be."""
 
     # -- the loop
 
@@ -120,11 +137,12 @@ class TaskLoop:
             async with self._lock:
                 busy = False
                 async with self._dropped_on_error():
+                    self._openings.check()
                     if polled.lost is not None:
                         self._go_on_after(polled.lost)
                     for each in polled.fetched:
                         self._feed(each, polled.epoch)
-                    busy = self._working and await self._turn() > 0
+                    busy = self._working and not self._waits_for_generation and await self._turn() > 0
             self.progress.set()
 
     async def _poll(self, timeout_ms: int) -> _Polled:
@@ -155,7 +173,8 @@ class TaskLoop:
     def _idle_ms(self) -> int:
         """How long to wait for records: not beyond the next commit, if there is something to commit."""
         left = self._commit_at - self._clock()
-        if left >= self._config.poll_ms or self._committer.under_way or not self._needs_commit():
+        waits = self._committer.under_way or self._member.is_joining
+        if waits or left >= self._config.poll_ms or not self._needs_commit():
             return self._config.poll_ms
         return max(left, 1)
 
@@ -205,6 +224,11 @@ class TaskLoop:
         self._purge.start_if_due()
         return done
 
+    @property
+    def _waits_for_generation(self) -> bool:
+        """Whether a commit has to be made before more is processed, and cannot be during a rebalance."""
+        return self._member.is_joining and (self._is_cache_full() or self._output.is_full)
+
     # -- commits
 
     def request_commit(self) -> None:
@@ -237,7 +261,13 @@ class TaskLoop:
         return self._committer.has_open or any(running.needs_commit for running in self.tasks.values())
 
     async def _begin_commit(self) -> None:
-        """Send what changed; the tasks go on meanwhile."""
+        """Send what changed; the tasks go on meanwhile. Later, if the group is between two generations.
+
+        Then only a transaction that the coordinator would end soon is committed: the group takes its offsets
+        until it has the next generation, and refuses them after that.
+        """
+        if self._member.is_joining and not self._committer.is_overdue:
+            return
         self._commit_at = self._clock() + self._config.commit_every_ms
         changed = [running for running in self.tasks.values() if running.needs_commit]
         if changed or self._committer.has_open:
@@ -287,41 +317,45 @@ class TaskLoop:
 
     # -- changes of hands
 
-    async def assigned(self, ids: Iterable[TaskId]) -> bool:
-        """Hold exactly these tasks: close others, restore new ones, go on with the rest.
-
-        False if that broke off: the member joins again, or the loop is about to be closed.
-        """
-        wanted = set(ids)
+    async def assigned(self, assignment: Assignment, generation: int) -> None:
+        """Hold exactly these tasks: commit and close others, begin to open new ones, go on with the rest."""
         async with self._lock:
-            if self._stopping:
-                return False
+            if self._stopping or self._member.generation != generation:
+                return  # The end, or the member is out: it joins anew.
             async with self._dropped_on_error():
-                await self._finish_commit()
-                gone = [self.tasks.pop(id) for id in self.tasks.keys() - wanted]
-                await self._close(gone, clean=True)
-                self._opening = asyncio.create_task(self._open(sorted(wanted - self.tasks.keys())))
-                try:
-                    opened = await self._opening
-                except asyncio.CancelledError:
-                    if self._stopping:
-                        return False
-                    raise
-                self.told.tasks_created += len(opened)
-                self.tasks.update((running.task.id, running) for running in opened)
-                self._assign_inputs()
+                self._wanted, self._pending = assignment.active, assignment.pending
+                await self._openings.cancel(self._openings.ids - self._wanted)
+                gone = self.tasks.keys() - self._wanted
+                if gone:
+                    await self._commit_all()
+                    await self._close([self.tasks.pop(id) for id in gone], clean=True)
+                    self._assign_inputs()
+                new = self._wanted - self.tasks.keys() - self._openings.ids
+                stores = await self._standbys.take(new)
+                self._openings.begin(sorted(new), stores)
+                await self._standbys.assign(assignment.standby, assignment.warmup)
                 self._working = True
-            return self._working
+                if gone or assignment.revoked:
+                    self._member.request_rejoin()  # Others wait for them.
+        self.on_change()
 
-    async def _open(self, ids: Sequence[TaskId]) -> list[RunningTask]:
-        """Open tasks, once nothing is left open of what was dropped: restores would wait for its end."""
-        await self._committer.recover()
-        return await self._opener.open(ids)
+    async def _take(self, running: RunningTask) -> None:
+        """A task is open: it runs from now on."""
+        async with self._lock:
+            self.told.tasks_created += 1
+            self.tasks[running.task.id] = running
+            self._assign_inputs()
+        self.on_change()
+        self.progress.set()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether all tasks run that this instance is to run, as far as the group knows now."""
+        return self._working and not self._pending and self._wanted == self.tasks.keys()
 
     async def revoked(self) -> None:
-        """The group rebalances: commit and stand still; `assigned` says which tasks stay.
-
-        Over after `revoke_timeout_ms` at the latest: what is not committed then is dropped.
+        """The end: commit and stand still, after `revoke_timeout_ms` at the latest. What is not committed
+        then is dropped.
         """
         async with self._lock:
             self._working = False
@@ -334,13 +368,15 @@ class TaskLoop:
             await self.drop()
 
     async def drop(self) -> None:
-        """Close all tasks without a commit."""
+        """Close all tasks without a commit; none is opened any more. Standbys stay."""
         self._working = False
+        await self._openings.cancel()
         await self._committer.abandon()
         dropped = list(self.tasks.values())
         self.tasks.clear()
         self._assign_inputs()
         await self._close(dropped, clean=False)
+        self.on_change()
 
     async def _close(self, tasks: Sequence[RunningTask], *, clean: bool) -> None:
         """Close tasks that were taken out of `tasks`, in the worker: their stores are flushed to the disk."""
@@ -365,11 +401,10 @@ class TaskLoop:
 
     @asynccontextmanager
     async def between_turns(self) -> AsyncIterator[None]:
-        """Enter once the turn under way is over; a restore is broken off, and none begins any more."""
+        """Enter once the turn under way is over; restores are broken off, and none begins any more."""
         self._stopping = True
-        if self._opening is not None:
-            self._opening.cancel()
         async with self._lock:
+            await self._openings.cancel()
             yield
 
     async def close(self) -> None:
@@ -381,19 +416,28 @@ class TaskLoop:
             closed = list(self.tasks.values())
             self.tasks.clear()
             await self._close(closed, clean=True)
+        await self._standbys.close()
 
     async def set_aside_idle_state(self, folder: StateFolder, idle_ms: int) -> list[TaskId]:
         """Have state set aside of tasks that run elsewhere; none while it is not known where tasks run."""
         async with self._lock:
             if not self._working:
                 return []
-            return await self._worker.run(folder.set_aside, frozenset(self.tasks), idle_ms, self._clock())
+            used = self._wanted | self.tasks.keys() | self._standbys.tasks.keys()
+            return await self._restorer.run(folder.set_aside, used, idle_ms, self._clock())
+
+    def pause(self, *, paused: bool) -> None:
+        """Process nothing, nor bring standbys up to date, or go on with it. Commits are made all the same."""
+        self._turns.paused = self._standbys.paused = paused
 
     # -- what others ask
 
-    def member_state(self, stored: Iterable[TaskId]) -> MemberState:
-        """What this instance tells the group's leader."""
-        return MemberState(frozenset(self.tasks), frozenset(stored))
+    def member_state(self, stored: Mapping[TaskId, int]) -> MemberState:
+        """What this instance tells the group's leader. ``stored``: how far state on the disk is."""
+        running = dict.fromkeys(self.tasks, RUNS_HERE)
+        active = frozenset(self.tasks) | self._openings.ids
+        offsets = {**stored, **self._standbys.offsets(), **self._openings.offsets(), **running}
+        return MemberState(active, frozenset(self._standbys.tasks), offsets)
 
     def statistics(self) -> dict[str, float]:
         """Bytes in the stores' caches, beyond the bound of which a commit empties them; inputs that are not
@@ -409,6 +453,7 @@ class TaskLoop:
             "commits_under_way": self._committer.under_way,
             "commits_under_way_max": COMMITS_UNDER_WAY_MAX,
             **self._worker.statistics(),
+            **self._restorer.statistics(),
         }
 
     def positions(self) -> dict[TopicPartition, int]:
@@ -430,7 +475,7 @@ class TaskLoop:
 
     def is_committed(self) -> bool:
         """Whether the tasks stand still at their last commit."""
-        return self._working and not self._committer.under_way and not self._needs_commit()
+        return self.is_running and not self._committer.under_way and not self._needs_commit()
 
     def metrics(self) -> dict[str, NodeMetrics]:
         """Counters by node, over all tasks this instance has had."""

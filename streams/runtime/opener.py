@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from logd.client import (
@@ -21,9 +22,10 @@ from streams.graph import SourceNode
 from streams.runtime.folder import StateFolder
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.positions import Cut, read_cut
-from streams.runtime.protocol import count_partitions
+from streams.runtime.protocol import changelogs_of, count_partitions
 from streams.runtime.restore import StoreRestore, restore_stores
-from streams.runtime.running import RunningTask, close_all
+from streams.runtime.restore_listener import RestoreListeners
+from streams.runtime.running import RunningTask
 from streams.runtime.sink_topics import SinkTopics
 from streams.runtime.task import Clock, Task, TaskId
 from streams.runtime.topics import TopicNames
@@ -32,6 +34,9 @@ from streams.state import CachedStore, open_store
 from streams.topology import Handlers, Topology
 
 log = logging.getLogger(__name__)
+
+RESTORES_MAX = 4
+"""Tasks whose changelogs are read at one time; more wait for their turn."""
 
 Inputs = dict[TopicPartition, SourceNode]
 
@@ -50,9 +55,11 @@ class TaskOpener:
         folder: StateFolder,
         clock: Clock,
         worker: Worker,
+        restorer: Worker,
         buffer: InputBuffer,
         global_stores: Mapping[str, CachedStore],
         sink_topics: SinkTopics,
+        listeners: RestoreListeners,
     ) -> None:
         self._client = client
         self._member = member
@@ -62,6 +69,7 @@ class TaskOpener:
         self._folder = folder
         self._clock = clock
         self._worker = worker
+        self._restorer = restorer
         self._buffer = buffer
         self._global_stores = global_stores
         self._sink_topics = sink_topics
@@ -71,20 +79,23 @@ class TaskOpener:
             production=config.production_exception_handler,
             dead_letter_topic=config.errors_dead_letter_queue_topic_name,
         )
+        self._room = asyncio.Semaphore(RESTORES_MAX)
+        self.listeners = listeners
         self.restoring: dict[TaskId, Mapping[TopicPartition, StoreRestore]] = {}
         """How far the stores of tasks are that are being opened."""
 
-    async def open(self, ids: Iterable[TaskId]) -> list[RunningTask]:
-        """Open these tasks; if one fails, none stays open."""
-        counts = await count_partitions(self._client, self._topology)
-        opened: list[RunningTask] = []
+    async def open(self, id: TaskId, stores: dict[str, CachedStore] | None = None) -> RunningTask:
+        """Open the task; if that fails, nothing stays open.
+
+        ``stores``: those of its stores that are open already, which are the task's from now on.
+        """
+        stores = {} if stores is None else stores
         try:
-            for id in ids:
-                opened.append(await self._open(id, self._inputs(id, counts)))
+            counts = await count_partitions(self._client, self._topology)
+            return await self._open(id, self._inputs(id, counts), stores)
         except BaseException:
-            await self._worker.run(close_all, opened, clean=False)
+            await self._restorer.run(_close_stores, stores)
             raise
-        return opened
 
     def _inputs(self, id: TaskId, counts: Mapping[str, int]) -> Inputs:
         return {
@@ -94,39 +105,42 @@ class TaskOpener:
             if id.partition < counts[topic]
         }
 
-    async def _open(self, id: TaskId, inputs: Inputs) -> RunningTask:
-        subtopology = self._topology.subtopologies[id.subtopology]
-        changelogs = {
-            name: TopicPartition(self._names.changelog(self._topology.stores[name]), id.partition)
-            for name in subtopology.stores
-            if self._topology.stores[name].logged
-        }
+    async def _open(self, id: TaskId, inputs: Inputs, stores: dict[str, CachedStore]) -> RunningTask:
+        changelogs = self.changelogs(id)
         committed = await self._member.committed([*inputs, *changelogs.values()])
         cut = read_cut(committed, inputs)
-        stores: dict[str, CachedStore] = {}
         restores: dict[TopicPartition, StoreRestore] = {}
         self.restoring[id] = restores
         try:
-            for name in subtopology.stores:
-                await self._worker.run(self._open_store, name, id, stores)
+            await self.open_stores(id, stores)
             cuts, ends = await restore_stores(
                 self._client,
                 {changelogs[name]: stores[name] for name in changelogs},
                 cut.changelogs,
-                worker=self._worker,
+                worker=self._restorer,
                 clock=self._clock,
                 exactly_once=self._config.exactly_once,
                 restores=restores,
+                told=self.listeners,
+                room=self._room,
             )
             task = await self._task(id, stores, inputs, cut, committed)
-        except BaseException:
-            await self._worker.run(_close_stores, stores)
-            raise
         finally:
             del self.restoring[id]
         restored = sum(each.restored for each in restores.values())
-        released = partial(self._folder.touch, id)
+        released = partial(self._folder.released, id)
         return RunningTask(task, changelogs, cuts, ends, released=released, restored=restored)
+
+    def changelogs(self, id: TaskId) -> dict[str, TopicPartition]:
+        """The changelog partition of each logged store of a task."""
+        return changelogs_of(id, self._topology, self._names)
+
+    async def open_stores(self, id: TaskId, stores: dict[str, CachedStore]) -> None:
+        """Put the task's stores into ``stores``, but for those that are there."""
+        self._folder.opened(id)
+        for name in self._topology.subtopologies[id.subtopology].stores:
+            if name not in stores:
+                await self._restorer.run(self._open_store, name, id, stores)
 
     def _open_store(self, name: str, id: TaskId, stores: dict[str, CachedStore]) -> None:
         """Put the store into ``stores``, where it is found to be closed even if nobody waits for it any more.
@@ -144,7 +158,9 @@ class TaskOpener:
         cut: Cut,
         committed: Mapping[TopicPartition, OffsetAndMetadata],
     ) -> Task:
-        task = Task(
+        # In the worker, as processors' own code is called.
+        task = await self._worker.run(
+            Task,
             id,
             self._topology.subtopologies[id.subtopology],
             stores,

@@ -6,17 +6,19 @@ JSON in their user data. The leader counts partitions, makes the internal topics
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import msgspec
 
-from logd.client import Admin, Client
+from logd.client import Admin, Client, TopicPartition
 from logd.wire import decode_versioned, encode_versioned
 from logd.wire.messages import consumer_protocol_assignment as message
 from logd.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from logd.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
-from streams.errors import TopologyError
-from streams.runtime.assignment import MemberState, assign_tasks
+from streams.errors import StreamsError, TopologyError
+from streams.runtime.assignment import Member, Rules, Share, assign_tasks
 from streams.runtime.task import TaskId
 from streams.runtime.topics import TopicNames, internal_topics
 from streams.topology import Topology, partition_counts
@@ -26,13 +28,60 @@ PROTOCOL_VERSION = 1
 """Of the consumer protocol's messages."""
 
 
+T = TypeVar("T", "_Said", "_Told")
+
+METADATA_VERSION = 2
+"""Of our user data. 1 had no standbys and gave all tasks up at each rebalance: the two do not mix."""
+
+RUNS_HERE = -1
+"""Told in place of offsets of a task that runs: its state is not behind."""
+
+
 class _Said(msgspec.Struct):
-    running: list[str] = []
-    stored: list[str] = []
+    """A member's side. `offsets`: by task, how far its state is, all changelogs' offsets added up. `joins`
+    differs each time, or the coordinator would see no reason for a rebalance (KIP-441).
+    """
+
+    v: int = 1
+    joins: int = 0
+    active: list[str] = []
+    standby: list[str] = []
+    offsets: dict[str, int] = {}
 
 
 class _Told(msgspec.Struct):
-    tasks: list[str] = []
+    """The leader's. As `Share`; `probe_ms`: on the leader, how long to wait before it assigns anew."""
+
+    v: int = 1
+    active: list[str] = []
+    standby: list[str] = []
+    warmup: list[str] = []
+    revoked: list[str] = []
+    pending: bool = False
+    probe_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberState:
+    """What a member says of itself: the tasks it runs or opens, its standby tasks, and of every task whose
+    state it has how far that is (`RUNS_HERE`, or its changelogs' offsets added up).
+    """
+
+    active: frozenset[TaskId] = frozenset()
+    standby: frozenset[TaskId] = frozenset()
+    offsets: Mapping[TaskId, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a member was given; see `Share`. `probe_ms`: join again after so long (None: no need)."""
+
+    active: frozenset[TaskId]
+    standby: frozenset[TaskId] = frozenset()
+    warmup: frozenset[TaskId] = frozenset()
+    revoked: frozenset[TaskId] = frozenset()
+    pending: bool = False
+    probe_ms: int | None = None
 
 
 class StreamsProtocol:
@@ -47,20 +96,32 @@ class StreamsProtocol:
         names: TopicNames,
         *,
         replication_factor: int,
+        rules: Rules,
+        probing_interval_ms: int,
         state: Callable[[], MemberState],
     ) -> None:
         self._client = client
         self.topology = topology
         self._names = names
         self._replication_factor = replication_factor
+        self._rules = rules
+        self._probing_interval_ms = probing_interval_ms
         self._state = state
+        self._joins = 0
         self.counts: dict[str, int] = {}
         """Partitions of every source topic at this leader's last assignment."""
 
     def metadata(self) -> bytes:
-        """This instance's tasks and stored state, and the topics it reads."""
+        """This instance's tasks and state, and the topics it reads."""
         state = self._state()
-        said = _Said([str(each) for each in state.running], [str(each) for each in state.stored])
+        self._joins += 1
+        said = _Said(
+            METADATA_VERSION,
+            self._joins,
+            _texts(state.active),
+            _texts(state.standby),
+            {str(task): offset for task, offset in state.offsets.items()},
+        )
         topics = [*self.topology.external_topics, *map(self._names.topic, self.topology.repartition_topics)]
         subscription = ConsumerProtocolSubscription(
             topics=sorted(topics), user_data=msgspec.json.encode(said)
@@ -68,8 +129,8 @@ class StreamsProtocol:
         return encode_versioned(subscription, PROTOCOL_VERSION)
 
     def assign(self, members: Mapping[str, bytes]) -> Awaitable[Mapping[str, bytes]]:
-        """The leader's work."""
-        return self._assign({member: _read_state(data) for member, data in members.items()})
+        """The leader's work; StreamsError for a member of another version."""
+        return self._assign({member: self._read_state(member, data) for member, data in members.items()})
 
     async def _assign(self, members: Mapping[str, MemberState]) -> Mapping[str, bytes]:
         counts = self.counts = await count_partitions(self._client, self.topology, refresh=True)
@@ -89,16 +150,39 @@ class StreamsProtocol:
             for subtopology in self.topology.with_tasks
             for partition in range(max(counts[topic] for topic in subtopology.topics))
         ]
-        assigned = assign_tasks(tasks, members)
-        return {member: self._assignment(held, counts) for member, held in assigned.items()}
+        sizes = await self._sizes(admin, tasks)
+        known = {
+            name: Member(each.active, each.standby, _lags(each, sizes)) for name, each in members.items()
+        }
+        plan = assign_tasks(tasks, sizes, known, self._rules)
+        probe_ms = self._probing_interval_ms if plan.probing else None
+        return {name: self._assignment(each, counts, probe_ms) for name, each in plan.shares.items()}
 
-    def _assignment(self, tasks: list[TaskId], counts: Mapping[str, int]) -> bytes:
+    async def _sizes(self, admin: Admin, tasks: Iterable[TaskId]) -> dict[TaskId, int]:
+        """Of tasks with state: the ends of their changelogs, added up."""
+        changelogs = {
+            task: found for task in tasks if (found := changelogs_of(task, self.topology, self._names))
+        }
+        ends = await admin.list_offsets(
+            {tp: "latest" for found in changelogs.values() for tp in found.values()}
+        )
+        return {task: sum(ends[tp].offset for tp in found.values()) for task, found in changelogs.items()}
+
+    def _assignment(self, share: Share, counts: Mapping[str, int], probe_ms: int | None) -> bytes:
         partitions: dict[str, list[int]] = {}
-        for task in tasks:
+        for task in share.active:
             for topic in self.topology.subtopologies[task.subtopology].topics:
                 if task.partition < counts[topic]:
                     partitions.setdefault(self._names.topic(topic), []).append(task.partition)
-        told = _Told([str(task) for task in tasks])
+        told = _Told(
+            METADATA_VERSION,
+            _texts(share.active),
+            _texts(share.standby),
+            _texts(share.warmup),
+            _texts(share.revoked),
+            share.pending,
+            probe_ms,
+        )
         assignment = ConsumerProtocolAssignment(
             assigned_partitions=[
                 message.TopicPartition(topic=topic, partitions=sorted(numbers))
@@ -108,14 +192,16 @@ class StreamsProtocol:
         )
         return encode_versioned(assignment, PROTOCOL_VERSION)
 
-    def read_assignment(self, data: bytes) -> list[TaskId]:
-        """The tasks this instance was given; TopologyError if the leader means others by these ids."""
+    def read_assignment(self, data: bytes) -> Assignment:
+        """What this instance was given; TopologyError if the leader means other tasks by these ids,
+        StreamsError if it is of another version.
+        """
         assignment = decode_versioned(ConsumerProtocolAssignment, data)
-        told = msgspec.json.decode(assignment.user_data or b"{}", type=_Told)
-        ids = [TaskId.parse(task) for task in told.tasks]
+        told = self._read(assignment.user_data, _Told, "the group's leader")
+        active = _parse_all(told.active)
         mine = {
             (self._names.topic(topic), id.partition)
-            for id in ids
+            for id in active
             if id.subtopology < len(self.topology.subtopologies)
             for topic in self.topology.subtopologies[id.subtopology].topics
         }
@@ -126,7 +212,61 @@ class StreamsProtocol:
                         f"given {each.topic}-{partition}, which none of its tasks reads here: another "
                         f"instance of application {self._names.application_id!r} runs another topology"
                     )
-        return ids
+        return Assignment(
+            active,
+            _parse_all(told.standby),
+            _parse_all(told.warmup),
+            _parse_all(told.revoked),
+            told.pending,
+            told.probe_ms,
+        )
+
+    def _read_state(self, member: str, data: bytes) -> MemberState:
+        subscription = decode_versioned(ConsumerProtocolSubscription, data)
+        said = self._read(subscription.user_data, _Said, f"member {member}")
+        offsets = {TaskId.parse(task): offset for task, offset in said.offsets.items()}
+        return MemberState(_parse_all(said.active), _parse_all(said.standby), offsets)
+
+    def _read(self, data: bytes | None, type: type[T], who: str) -> T:
+        application = f"application {self._names.application_id!r}"
+        try:
+            found = msgspec.json.decode(data or b"{}", type=type)
+        except msgspec.DecodeError as error:
+            raise StreamsError(
+                f"{who} of {application} is no instance of Millstream ({error}): "
+                "give this application an id of its own"
+            ) from error
+        if found.v != METADATA_VERSION:
+            raise StreamsError(
+                f"{who} of {application} shares tasks out by version {found.v} of the protocol, this one by "
+                f"version {METADATA_VERSION}: stop all instances of the other release of Millstream first"
+            )
+        return found
+
+
+def changelogs_of(task: TaskId, topology: Topology, names: TopicNames) -> dict[str, TopicPartition]:
+    """The changelog partition of each logged store of a task, by store."""
+    stores = (topology.stores[name] for name in topology.subtopologies[task.subtopology].stores)
+    return {
+        spec.name: TopicPartition(names.changelog(spec), task.partition) for spec in stores if spec.logged
+    }
+
+
+def _lags(state: MemberState, sizes: Mapping[TaskId, int]) -> dict[TaskId, int]:
+    """How many offsets the state is behind, by task."""
+    return {
+        task: 0 if offset == RUNS_HERE else max(sizes[task] - offset, 0)
+        for task, offset in state.offsets.items()
+        if task in sizes
+    }
+
+
+def _texts(tasks: Iterable[TaskId]) -> list[str]:
+    return [str(task) for task in sorted(tasks)]
+
+
+def _parse_all(tasks: Iterable[str]) -> frozenset[TaskId]:
+    return frozenset(map(TaskId.parse, tasks))
 
 
 async def count_partitions(client: Client, topology: Topology, *, refresh: bool = False) -> dict[str, int]:
@@ -134,12 +274,3 @@ async def count_partitions(client: Client, topology: Topology, *, refresh: bool 
     metadata = await client.metadata(topology.external_topics, refresh=refresh, allow_missing=True)
     found = {name: topic.partition_count for name, topic in metadata.topics.items()}
     return partition_counts(topology, found)
-
-
-def _read_state(data: bytes) -> MemberState:
-    subscription = decode_versioned(ConsumerProtocolSubscription, data)
-    said = msgspec.json.decode(subscription.user_data or b"{}", type=_Said)
-    return MemberState(
-        frozenset(TaskId.parse(each) for each in said.running),
-        frozenset(TaskId.parse(each) for each in said.stored),
-    )

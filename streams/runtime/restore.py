@@ -25,9 +25,12 @@ lies before the log start or in an earlier topic of that name: then all is resto
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Protocol
 
 from logd.client import Admin, BatchFetcher, Client, Fetched, TopicPartition
 from logd.errors import KafkaError, OffsetOutOfRange
@@ -108,6 +111,22 @@ class StoreRestore:
         self.store.backend.write(self.undone.items(), self.cut, self.as_of)
 
 
+class Told(Protocol):
+    """Hears how restores get on; see `restore_listener`."""
+
+    def started(self, restores: Mapping[TopicPartition, StoreRestore]) -> None:
+        """They are about to begin."""
+
+    def came(self, tp: TopicPartition, restore: StoreRestore, records: int) -> None:
+        """So many records more were applied."""
+
+    def ended(self, restores: Mapping[TopicPartition, StoreRestore]) -> None:
+        """All of them are complete."""
+
+    def suspended(self, restores: Mapping[TopicPartition, StoreRestore]) -> None:
+        """They were broken off."""
+
+
 async def restore_stores(
     client: Client,
     stores: Mapping[TopicPartition, CachedStore],
@@ -117,20 +136,59 @@ async def restore_stores(
     clock: Clock,
     exactly_once: bool = False,
     restores: dict[TopicPartition, StoreRestore] | None = None,
+    told: Told | None = None,
+    room: asyncio.Semaphore | None = None,
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Restore each store from its changelog partition; returns the cut and the log end of each, by store.
 
     ``cut``: as `Cut.changelogs`. ``exactly_once``: an open transaction behind the cut is not waited for.
-    ``restores``: where to put how far each one is. Raises StateError when a changelog ends before its cut.
+    ``restores``: where to put how far each one is. ``room``: what has to read waits for its place there; what
+    has nothing to read does not. Raises StateError when a changelog ends before its cut.
+    """
+    begun = await begin_restores(client, stores, cut, worker=worker, clock=clock, exactly_once=exactly_once)
+    if restores is not None:
+        restores.update(begun)
+    if told is not None:
+        told.started(begun)
+    try:
+        if not all(each.is_done for each in begun.values()):
+            async with room or nullcontext():
+                await read_changelogs(client, begun, worker=worker, told=told)
+        for each in begun.values():
+            await worker.run(each.finish)
+    except BaseException:
+        if told is not None:
+            told.suspended(begun)
+        raise
+    if told is not None:
+        told.ended(begun)
+    cuts = {each.store.name: each.cut for each in begun.values()}
+    return cuts, {each.store.name: each.end for each in begun.values()}
+
+
+async def begin_restores(
+    client: Client,
+    stores: Mapping[TopicPartition, CachedStore],
+    cut: Mapping[str, int] | None,
+    *,
+    worker: Worker,
+    clock: Clock,
+    exactly_once: bool = False,
+    with_tail: bool = True,
+) -> dict[TopicPartition, StoreRestore]:
+    """Find out from where to where each store is to be restored; what its disk has of no use is deleted.
+
+    ``cut``, ``exactly_once``: as for `restore_stores`. ``with_tail`` False: to the cut only, what lies behind
+    it is left unread. Raises StateError when a changelog ends before its cut.
     """
     if not stores:
-        return {}, {}
+        return {}
     admin, now = Admin(client), clock()
     starts = await admin.list_offsets(dict.fromkeys(stores, "earliest"))
     ends = await admin.list_offsets(dict.fromkeys(stores, "latest"))
     stable = await admin.list_offsets(dict.fromkeys(stores, "latest"), isolation_level="read_committed")
     topics = (await client.metadata({tp.topic for tp in stores})).topics
-    restores = {} if restores is None else restores
+    restores: dict[TopicPartition, StoreRestore] = {}
     for tp, store in stores.items():
         start, end = starts[tp].offset, ends[tp].offset
         upto = end if cut is None else cut.get(store.name, start)
@@ -138,7 +196,9 @@ async def restore_stores(
         if exactly_once and cut is not None:
             end = max(stable[tp].offset, upto)
         checkpoint, topic_id = store.backend.checkpoint, topics[tp.topic].topic_id
-        restores[tp] = each = StoreRestore(store, checkpoint or 0, max(upto, start), end, {}, as_of=now)
+        upto = max(upto, start)
+        stop = end if with_tail else upto
+        restores[tp] = each = StoreRestore(store, checkpoint or 0, upto, stop, {}, as_of=now)
         void = _why_void(store.backend, topic_id, start, upto)
         if not void and checkpoint is not None and checkpoint < upto:
             void = await _why_too_old(admin, tp.topic, store.backend, now)
@@ -146,12 +206,7 @@ async def restore_stores(
             log.warning("store %s: restoring it all from %s, its local state %s", store.name, tp, void)
         if void or checkpoint is None:
             await worker.run(each.begin_anew, start, topic_id)
-    unread = {tp: each for tp, each in restores.items() if not each.is_done}
-    await _read(client, unread, worker)
-    for each in restores.values():
-        await worker.run(each.finish)
-    cuts = {each.store.name: each.cut for each in restores.values()}
-    return cuts, {each.store.name: each.end for each in restores.values()}
+    return restores
 
 
 def _check_end(tp: TopicPartition, cut: int, end: int) -> None:
@@ -198,11 +253,15 @@ async def _why_too_old(admin: Admin, topic: str, backend: Backend, now: int) -> 
     return ""
 
 
-async def _read(
+async def read_changelogs(
     client: Client,
-    restores: dict[TopicPartition, StoreRestore],
+    restores: Mapping[TopicPartition, StoreRestore],
+    *,
     worker: Worker,
+    told: Told | None = None,
 ) -> None:
+    """Read each changelog to where its restore ends."""
+    restores = {tp: each for tp, each in restores.items() if not each.is_done}
     if not restores:
         return
     fetcher = BatchFetcher(
@@ -219,12 +278,15 @@ async def _read(
             except OffsetOutOfRange as lost:
                 tp = TopicPartition(lost.topic, lost.partition)
                 if tp in restores:
-                    fetcher.seek(tp, await _begin_behind_loss(client, tp, restores[tp], worker))
+                    fetcher.seek(tp, await begin_behind_loss(client, tp, restores[tp], worker))
                 answers = []
             for fetched in answers:
                 each = restores.get(fetched.tp)
                 if each is not None:
+                    before = each.restored
                     await worker.run(each.apply, fetched)
+                    if told is not None:
+                        told.came(fetched.tp, each, each.restored - before)
             for tp in [tp for tp, each in restores.items() if each.is_done]:
                 done = restores.pop(tp)
                 log.info("store %s: %d records restored from %s", done.store.name, done.restored, tp)
@@ -233,9 +295,7 @@ async def _read(
         await fetcher.close()
 
 
-async def _begin_behind_loss(
-    client: Client, tp: TopicPartition, restore: StoreRestore, worker: Worker
-) -> int:
+async def begin_behind_loss(client: Client, tp: TopicPartition, restore: StoreRestore, worker: Worker) -> int:
     """Records to be read next were deleted meanwhile: what they deleted would stay."""
     start = (await Admin(client).list_offsets({tp: "earliest"}))[tp].offset
     log.warning("store %s: restoring it all, %s begins at %d now", restore.store.name, tp, start)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from logd.client import TopicPartition
@@ -22,8 +22,8 @@ class RunningTask:
     changelogs: dict[str, TopicPartition]
     cuts: dict[str, int]
     ends: dict[str, int]
-    released: Callable[[], None] = lambda: None
-    """Called once the task is closed."""
+    released: Callable[[Mapping[str, int]], None] = lambda checkpoints: None
+    """Called once the task is closed, with the changelog offset that each store on the disk is as of."""
     restored: int = 0
     """Records of changelogs that its stores were restored from."""
     has_sent: bool = False
@@ -36,10 +36,11 @@ class RunningTask:
 
     def close(self, *, clean: bool) -> None:
         """Close the task (see there), which is to run here no longer."""
+        backends = {name: self.task.stores[name].backend for name in self.changelogs}
         try:
             self.task.close(clean=clean)
         finally:
-            self.released()
+            self.released({name: each.checkpoint or 0 for name, each in backends.items()})
 
 
 def close_all(tasks: Iterable[RunningTask], *, clean: bool) -> None:

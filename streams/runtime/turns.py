@@ -26,14 +26,26 @@ class Turns:
         self._clock = clock
         self._first: TaskId | None = None
         self._waiting_turns = 0
+        self.paused = False
+        """Whether nothing is processed, and no schedule fires, for the time being."""
 
     def work(self, tasks: Sequence[RunningTask]) -> int:
-        """A slice of time for each task; returns how many records were processed."""
+        """A slice of time for each task; returns how many records were processed.
+
+        Where one record takes longer than all slices together, the tasks behind it come first next time.
+        """
+        if self.paused:
+            return 0
         share = max(1, self._turn_ms // max(1, len(tasks)))
         done = 0
         skipped: list[TaskId] = []
+        next_: TaskId | None = None
+        end = self._clock() + 2 * self._turn_ms
         for running in self._in_order(tasks):
             task = running.task
+            if self._clock() >= end:
+                next_ = task.id
+                break
             task.punctuate()
             if task.holds_decoded or self._buffer.may_decode:
                 done += task.process(self._clock() + share)
@@ -46,7 +58,7 @@ class Turns:
             for running in tasks:
                 running.task.put_back()
             self._waiting_turns = 0
-        self._first = skipped[0] if skipped else None
+        self._first = skipped[0] if skipped else next_
         return done
 
     def _in_order(self, tasks: Sequence[RunningTask]) -> Sequence[RunningTask]:

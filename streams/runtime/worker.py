@@ -1,8 +1,11 @@
-"""The thread user code runs in, so that the event loop, and with it the heartbeats, go on meanwhile."""
+"""Threads beside the event loop, so that it, and with it the heartbeats, goes on meanwhile: one in which user
+code runs, and one in which stores are opened and restored.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,19 +16,30 @@ T = TypeVar("T")
 
 
 class Worker:
-    """One thread; a task is only ever touched there, or in the loop while nothing runs there."""
+    """One thread; a task that runs is only ever touched in the worker's, or in the loop while nothing runs
+    there. ``name`` is the thread's, and begins what it tells of itself.
+    """
 
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="streams-worker")
+    def __init__(self, name: str = "worker") -> None:
+        self._name = name
+        self._pool = ThreadPoolExecutor(1, f"streams-{name}", self._note_thread)
+        self.thread_id = 0
+        """Of the thread, once it has had work."""
         self._begun: dict[asyncio.Future[Any], float] = {}
 
     def statistics(self) -> dict[str, float]:
         """worker_jobs in the thread or waiting for it; seconds since the oldest was handed over.
 
-        Who hands one over waits for it, and only one task of the event loop does so at a time.
+        Who hands one over waits for it: of the worker's, the loop, and tasks that are about to begin; of the
+        restorer's, tasks that are being restored and standbys.
         """
-        oldest = time.monotonic() - min(self._begun.values()) if self._begun else 0.0
-        return {"worker_jobs": len(self._begun), "oldest_worker_job_seconds": oldest}
+        name, oldest = self._name, self.oldest_job_seconds
+        return {f"{name}_jobs": len(self._begun), f"oldest_{name}_job_seconds": oldest}
+
+    @property
+    def oldest_job_seconds(self) -> float:
+        """Since the oldest job that has not ended was handed over; 0 if there is none."""
+        return time.monotonic() - min(self._begun.values()) if self._begun else 0.0
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call ``work`` in the thread. Cancelling waits for its end: nobody may touch the task before."""
@@ -42,6 +56,9 @@ class Worker:
             future.exception()
             raise asyncio.CancelledError
         return future.result()
+
+    def _note_thread(self) -> None:
+        self.thread_id = threading.get_ident()
 
     def _ended(self, future: asyncio.Future[Any]) -> None:
         del self._begun[future]

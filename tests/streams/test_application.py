@@ -45,6 +45,8 @@ def test_states_and_counters(logd: LogdProcess, tmp_path: Path, new_name: Callab
             assert await app.lag() == 0
             assert app.summary() == {
                 "tasks": ["0_0"],
+                "standby_tasks": [],
+                "restoring": {},
                 "records_in": 2,
                 "records_out": 2,
                 "dropped_records": 0,

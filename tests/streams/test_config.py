@@ -18,6 +18,23 @@ def test_kafkas_keys_are_read_and_converted() -> None:
     assert config.deserialization_exception_handler is log_and_fail
 
 
+def test_settings_of_rebalances_are_kafkas() -> None:
+    given = {
+        "num.standby.replicas": "1",
+        "acceptable.recovery.lag": "0",
+        "max.warmup.replicas": "3",
+        "probing.rebalance.interval.ms": "60000",
+        "main.consumer.max.poll.interval.ms": "1000",
+    }
+    config = StreamsConfig.from_properties({**NEEDED, **given})
+    assert (config.num_standby_replicas, config.acceptable_recovery_lag, config.max_warmup_replicas) == (
+        1,
+        0,
+        3,
+    )
+    assert (config.probing_rebalance_interval_ms, config.max_poll_interval_ms) == (60_000, 1000)
+
+
 @pytest.mark.parametrize(
     ("properties", "level"),
     [

@@ -7,14 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from logd.client import Admin, Client
+from logd.client import Admin, Client, TopicPartition
+from streams import StateRestoreListener
 from tests.streams import regrouping
+from tests.streams.running import until
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import wait_for
@@ -91,6 +93,57 @@ def test_the_other_takes_over_from_a_killed_one(logd: LogdProcess, tmp_path: Pat
         second.process.send_signal(signal.SIGTERM)
         assert second.process.wait(SECONDS) == 0
     assert_restored(logd.bootstrap, prefix, tmp_path / "elsewhere", events)
+
+
+@pytest.mark.timeout(5 * SECONDS)
+def test_a_standby_takes_over_from_a_killed_one(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+    """It restores what was committed since it last looked, and no more."""
+    prefix, events = new_name("replica"), regrouping.make_events(6000)
+    asyncio.run(regrouping.prepare(logd.bootstrap, prefix))
+    listener = Totals()
+
+    async def case() -> None:
+        second = regrouping.application(
+            logd.bootstrap, prefix, str(tmp_path / "second"), tells=False, num_standby_replicas=1
+        )
+        second.add_restore_listener(listener)
+        settings = (logd.bootstrap, prefix, tmp_path / "first", "num_standby_replicas=1")
+        with started(Instance(*settings)) as first:
+            async with second, asyncio.timeout(SECONDS):
+                await until(lambda: len(second.tasks) == len(second.standby_tasks) == regrouping.PARTITIONS)
+                await regrouping.send(logd.bootstrap, prefix, events[:5000])
+                await until(lambda: first.records >= 500)
+                await until(lambda: not any(each.remaining for each in second._standbys.tasks.values()))
+                await regrouping.send(logd.bootstrap, prefix, events[5000:])
+                taken = {f"{id.partition}" for id in second.standby_tasks}
+                listener.totals.clear()
+                first.kill()
+                await until(lambda: len(second.tasks) == 2 * regrouping.PARTITIONS)
+                await second.wait_until_caught_up()
+        assert {str(tp.partition) for tp in listener.totals} == taken
+        sizes = await changelog_ends(logd.bootstrap, listener.totals)
+        assert sum(listener.totals.values()) < sum(sizes.values()) / 2
+
+    asyncio.run(case())
+    wait_until_written(logd.bootstrap, prefix, events)
+    assert_restored(logd.bootstrap, prefix, tmp_path / "elsewhere", events)
+
+
+class Totals(StateRestoreListener):
+    """How many records each changelog gave."""
+
+    def __init__(self) -> None:
+        self.totals: dict[TopicPartition, int] = {}
+
+    def on_restore_end(self, tp: TopicPartition, store: str, total_restored: int) -> None:
+        self.totals[tp] = total_restored
+
+
+async def changelog_ends(bootstrap: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """How many records were written to them."""
+    async with Client(bootstrap) as client:
+        listed = await Admin(client).list_offsets(dict.fromkeys(tps, "latest"))
+    return {tp: each.offset for tp, each in listed.items()}
 
 
 async def has_members(bootstrap: str, group: str, count: int) -> bool:

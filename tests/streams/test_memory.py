@@ -234,6 +234,25 @@ def test_a_task_that_cannot_go_on_gives_its_room_up() -> None:
     assert len(seen) == 801
 
 
+def test_a_turn_ends_soon_however_many_tasks_are_slow() -> None:
+    """Tasks change hands between turns; whose turn it was not comes first next time."""
+    clock, seen = Clock(), list[int]()
+
+    class Slow(list[int]):
+        def append(self, value: int) -> None:
+            clock.now += 1000
+            seen.append(value)
+
+    tasks = several(4, InputBuffer(), Slow())
+    for running in tasks:
+        running.task._clock = clock
+        running.task._run_limit = 1
+    turns = Turns(InputBuffer(), turn_ms=100, clock=clock)
+    for _ in range(8):
+        assert turns.work(tasks) == 1
+    assert sorted(seen) == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
 def test_a_task_that_never_ends_gives_its_room_up() -> None:
     """It merges two inputs and always holds something of one of them."""
     buffer, seen = InputBuffer(1), list[int]()

@@ -114,15 +114,17 @@ def test_how_far_a_restore_is(
 
             try:
                 await until(lambda: remaining() > 0)
-                assert tell("stream-state-updater-metrics")["active-restoring-tasks"] == 1
-                await until(lambda: tell("streams-queues")["worker_jobs"] == 1)
-                assert tell("streams-queues")["oldest_worker_job_seconds"] > 0
+                await until(
+                    lambda: tell("stream-state-updater-metrics")["active-restoring-tasks"] == PARTITIONS
+                )
+                await until(lambda: tell("streams-queues")["restorer_jobs"] > 0)
+                assert tell("streams-queues")["oldest_restorer_job_seconds"] > 0
             finally:
                 seen.set()
             await app.wait_until_caught_up()
             assert remaining() == 0
             assert tell("stream-state-updater-metrics")["active-restoring-tasks"] == 0
-            await until(lambda: tell("streams-queues")["worker_jobs"] == 0)
+            await until(lambda: tell("streams-queues")["restorer_jobs"] == 0)
             assert tell("stream-task-metrics")["restore-total"] >= KEYS
 
     run(case)

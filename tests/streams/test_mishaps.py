@@ -262,10 +262,10 @@ def test_a_restore_that_a_broker_breaks_off_is_begun_again(
 ) -> None:
     name, original, errors = new_name("retry"), TaskOpener.open, [ConnectionClosed("gone"), None]
 
-    async def open_(self: TaskOpener, ids: Any) -> Any:
+    async def open_(self: TaskOpener, *args: Any) -> Any:
         if errors and (error := errors.pop(0)) is not None:
             raise error
-        return await original(self, ids)
+        return await original(self, *args)
 
     async def case() -> None:
         await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
@@ -283,7 +283,7 @@ def test_a_restore_is_broken_off_by_the_end(
 ) -> None:
     name, restoring = new_name("endless"), asyncio.Event()
 
-    async def open_(self: TaskOpener, ids: Any) -> Any:
+    async def open_(self: TaskOpener, *args: Any) -> Any:
         restoring.set()
         await asyncio.Event().wait()
 
@@ -351,7 +351,7 @@ def test_a_coordinator_that_does_not_answer_holds_no_close_up(
 ) -> None:
     name = new_name("leave")
 
-    async def leave(self: Membership) -> None:
+    async def leave(self: Membership, reason: str) -> None:
         await asyncio.Event().wait()
 
     async def case() -> None:

@@ -47,10 +47,21 @@ def test_what_does_not_run_here_goes_after_the_delay(tmp_path: Path) -> None:
 def test_a_folder_touched_counts_as_used(tmp_path: Path) -> None:
     folder = StateFolder(str(tmp_path), "app")
     task_folder(folder, TaskId(0, 1), 0)
-    folder.touch(TaskId(0, 1))
-    folder.touch(TaskId(7, 7))
+    folder.released(TaskId(0, 1), {})
+    folder.released(TaskId(7, 7), {})
     assert folder.set_aside([], DELAY, int((folder.path / "0_1").stat().st_mtime * 1000) + 1000) == []
     assert folder.stored_tasks() == [TaskId(0, 1)]
+    folder.close()
+
+
+def test_offsets_are_known_while_the_task_is_closed(tmp_path: Path) -> None:
+    folder = StateFolder(str(tmp_path), "app")
+    task_folder(folder, TaskId(0, 1), 0)
+    assert folder.offsets(TaskId(0, 1)) is None, "whoever was killed told nothing"
+    folder.released(TaskId(0, 1), {"counts": 7, "totals": 3})
+    assert folder.offsets(TaskId(0, 1)) == {"counts": 7, "totals": 3}
+    folder.opened(TaskId(0, 1))
+    assert folder.offsets(TaskId(0, 1)) is None
     folder.close()
 
 

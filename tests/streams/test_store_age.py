@@ -190,16 +190,16 @@ def test_a_log_start_that_moves_during_a_restore_begins_it_anew(
 ) -> None:
     """What was to be read next was deleted meanwhile. It ended the application."""
     changelog = Changelog(logd, new_name("moves"), tmp_path, **{"cleanup.policy": "compact,delete"})
-    original = restore._read
+    original = restore.read_changelogs
 
-    async def read_late(client: Client, *rest: Any) -> None:
+    async def read_late(client: Client, *rest: Any, **keywords: Any) -> None:
         await Admin(client).delete_records({changelog.tp: 3})
-        await original(client, *rest)
+        await original(client, *rest, **keywords)
 
     async def case() -> None:
         await changelog.make()
         await changelog.leave_store(1, NOW)
-        monkeypatch.setattr(restore, "_read", read_late)
+        monkeypatch.setattr(restore, "read_changelogs", read_late)
         assert await changelog.restored(4) == ({"d"}, NOW)
 
     run(case)

@@ -9,7 +9,7 @@ import pytest
 from logd.client import TopicPartition
 from streams import Processor, ProcessorContext, Record, StreamsBuilder, StreamsError, log_and_continue
 from streams.errors import ProcessingError, SerializationError
-from streams.runtime.task import Task, TaskId
+from streams.runtime.task import FIRST_RUN_LIMIT, Task, TaskId
 from streams.state import open_store
 from streams.topology import Handlers
 
@@ -243,3 +243,19 @@ def test_what_cannot_be_serialized(handler: Any, caplog: pytest.LogCaptureFixtur
         assert task.metrics["sink"].dropped_records_total == 1
         assert "sink cannot serialize 'a', 'text'" in caplog.text
     assert task.take_output().keys() <= {"out"}
+
+
+def test_slow_functions_have_the_clock_looked_at_for_each_record() -> None:
+    """A task is to change hands soon after that is asked for."""
+    builder, clocks = StreamsBuilder(key_serde=str, value_serde=int), list[Clock]()
+
+    def slow(key: str, value: int) -> None:
+        clocks[0].now += 50
+
+    builder.stream("a").foreach(slow)
+    task, clock = make(builder)
+    clocks.append(clock)
+    give(task, A, *range(1000))
+    done = [task.process(clock.now + 100) for _ in range(5)]
+    assert done[0] <= FIRST_RUN_LIMIT
+    assert done[-1] == 2, "as many as fit into 100 ms"

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Protocol, Self, TypeVar
 
 from logd.client.cluster.cluster import Client, is_retriable
@@ -111,6 +111,9 @@ class GroupMember:
         self._heard_at = 0.0
         self._lost = False
         self._joining = False
+        self._waits_to_join = False
+        self._holds = 0
+        self._unheld = asyncio.Event()
         self._rejoin = asyncio.Event()
         self._stable = asyncio.Event()
         self._calling = asyncio.Lock()
@@ -155,6 +158,29 @@ class GroupMember:
         """Whether an assignment is held, `on_assigned` has returned and no rebalance is under way."""
         return self._stable.is_set() and not self._rejoin.is_set()
 
+    @property
+    def is_joining(self) -> bool:
+        """Whether a rebalance is between this member's JoinGroup and the assignment, or JoinGroup waits for
+        `holding_generation`: what is committed meanwhile may be refused. With a cooperative protocol work
+        goes on, and is committed afterwards.
+        """
+        return self._joining or self._waits_to_join
+
+    @contextmanager
+    def holding_generation(self) -> Iterator[None]:
+        """Keep the generation while the body runs, for commits of several steps: a rebalance that begins
+        meanwhile is joined behind it. Enter it while not `is_joining`, with no await in between.
+
+        The coordinator waits for the join as long as the rebalance timeout, and no longer.
+        """
+        assert not self.is_joining, "the generation is given up already"
+        self._holds += 1
+        try:
+            yield
+        finally:
+            self._holds -= 1
+            self._unheld.set()
+
     # --- life ---
 
     async def start(self) -> None:
@@ -197,7 +223,7 @@ class GroupMember:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-            await self._leave(leave)
+            await self._leave(leave and self._group_instance_id is None)
             await self._place.close()
 
     async def __aenter__(self) -> Self:
@@ -210,6 +236,19 @@ class GroupMember:
     def request_rejoin(self) -> None:
         """Join again soon, e.g. because this member's metadata changed."""
         self._rejoin.set()
+
+    async def step_out(self, reason: str) -> None:
+        """Leave the group for now, because the work stands still: the others take it over at once.
+
+        As a static member too: its place is not kept (unlike a close). `confirm` raises from now on. The next
+        `request_rejoin` reports the assignment as lost and joins anew.
+        """
+        if not self._place.member_id:
+            return
+        self._lost = True
+        self._stable.clear()
+        await self._leave(True, reason)
+        self._place.forget_member()
 
     def check(self) -> None:
         """Raise the error that ended this member, if one did."""
@@ -275,9 +314,17 @@ class GroupMember:
             self._note_rebalance(error, generation)
             raise
 
-    async def committed(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The group's committed offsets; partitions without one are left out."""
-        return await fetch_offsets(self._client, self._group_id, tps, lane=self._place.lane)
+    async def committed(
+        self, tps: Iterable[TopicPartition], *, require_stable: bool = True
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The group's committed offsets; partitions without one are left out.
+
+        `require_stable`: wait for transactions that are about to commit offsets (KIP-447).
+        """
+        lane = self._place.lane
+        return await fetch_offsets(
+            self._client, self._group_id, tps, require_stable=require_stable, lane=lane
+        )
 
     # --- the circle ---
 
@@ -302,10 +349,16 @@ class GroupMember:
         backoff = self._client.backoff()
         while True:
             try:
+                await self._wait_until_unheld()
                 self._joining = True
                 self._rejoin.clear()
                 data = [(name, await _result(p.metadata())) for name, p in self._protocols.items()]
-                self._joined = await self._place.join(data)
+                before, self._joined = self._joined, await self._place.join(data)
+                if before is not None and self._joined.generation > before.generation + 1:
+                    # A generation went by without us, as happens to static members that are late. The leader
+                    # may have given others what it did not know we have.
+                    self._lost = True
+                    await self._give_up_assignment()
                 assignment = await self._place.sync(self._joined, await self._assign(self._joined))
                 self._heard_at = self._now()
                 return assignment
@@ -319,6 +372,21 @@ class GroupMember:
                     await asyncio.sleep(backoff.next())
             finally:
                 self._joining = False
+
+    async def _wait_until_unheld(self) -> None:
+        """Wait until the generation may be given up. If the coordinator says meanwhile that this member is
+        out, the assignment is given up before it joins anew.
+        """
+        self._waits_to_join = True
+        try:
+            while self._holds or self._lost:
+                if self._lost:
+                    await self._give_up_assignment()
+                else:
+                    self._unheld.clear()
+                    await self._unheld.wait()
+        finally:
+            self._waits_to_join = False
 
     async def _turned_away(self, error: RebalanceNeeded) -> None:
         """Joining failed: give up the assignment if our membership or its generation is over."""
@@ -373,16 +441,16 @@ class GroupMember:
             self._lost = True
             await self._give_up_assignment()
         self._stable.set()
-        await self._leave(leave=not fenced)
+        await self._leave(not fenced and self._group_instance_id is None)
         self._place.forget_member()
         if self._on_failed is not None:
             self._on_failed(error)
 
-    async def _leave(self, leave: bool) -> None:
-        if leave and self._place.member_id and self._group_instance_id is None:
+    async def _leave(self, leave: bool, reason: str = "the member is closing") -> None:
+        if leave and self._place.member_id:
             try:
                 async with asyncio.timeout(LEAVE_SECONDS):
-                    await self._place.leave()
+                    await self._place.leave(reason)
             except (MillstreamError, TimeoutError):
                 pass  # The session timeout does the same, later.
 

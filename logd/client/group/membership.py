@@ -160,12 +160,16 @@ class Membership:
         if response.error_code:
             raise coordinator_error(self._client, self._group_id, response.error_code, "heartbeat")
 
-    async def leave(self) -> None:
+    async def leave(self, reason: str = "the member is closing") -> None:
         """Give up our place at once, so that the others need not wait for the session timeout."""
         request = LeaveGroupRequest(
             group_id=self._group_id,
             member_id=self.member_id,
-            members=[MemberIdentity(member_id=self.member_id, reason="the member is closing")],
+            members=[
+                MemberIdentity(
+                    member_id=self.member_id, group_instance_id=self._group_instance_id, reason=reason
+                )
+            ],
         )
         await ask_coordinator(self._client, self._group_id, request, lane=self.lane)
         self.forget_member()

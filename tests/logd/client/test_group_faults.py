@@ -390,3 +390,80 @@ def test_heartbeats_and_commits_do_not_wait_behind_a_join() -> None:
             await until(lambda: member.generation == 2)
 
     run(test())
+
+
+# -- cooperative members
+
+
+def test_a_join_waits_until_the_generation_is_not_held() -> None:
+    """For a commit of several steps: it would be refused in the middle."""
+
+    async def test() -> None:
+        async with coordinator() as at, at.member(eager=False) as member:
+            await member.wait_joined()
+            at.broker.on(
+                ApiKey.HEARTBEAT,
+                lambda asked: HeartbeatResponse(
+                    error_code=ErrorCode.REBALANCE_IN_PROGRESS if asked.message.generation_id == 1 else 0
+                ),
+            )
+            joins = at.broker.count(ApiKey.JOIN_GROUP)
+            with member.holding_generation():
+                seen = at.broker.count(ApiKey.HEARTBEAT)
+                await until(lambda: at.broker.count(ApiKey.HEARTBEAT) >= seen + 3)
+                assert not member.is_stable
+                assert member.is_joining, "or one hold after the other would keep it waiting"
+                await member.commit({TP: 1})
+                assert at.broker.count(ApiKey.JOIN_GROUP) == joins
+            await until(lambda: member.generation == 2 and member.is_stable)
+
+    run(test())
+
+
+def test_a_member_that_is_out_while_its_join_waits_has_lost_its_work() -> None:
+    """It must not tell the others that it still has it."""
+
+    async def test() -> None:
+        async with coordinator() as at, at.member(eager=False) as member:
+            await member.wait_joined()
+            at.beat(ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID)
+            with member.holding_generation():
+                await until(lambda: member.generation == -1)
+            await until(lambda: member.generation == 2 and member.is_stable)
+            assert at.diary == ["assigned 1", "lost 1", "assigned 2"]
+
+    run(test())
+
+
+def test_work_is_lost_over_a_generation_without_this_member() -> None:
+    async def test() -> None:
+        async with coordinator() as at, at.member(eager=False, group_instance_id="static") as member:
+            await member.wait_joined()
+            member.request_rejoin()
+            await until(lambda: member.generation == 2 and member.is_stable)
+            at.generation += 1
+            member.request_rejoin()
+            await until(lambda: member.generation == 4 and member.is_stable)
+            assert at.diary == ["assigned 1", "assigned 2", "lost 2", "assigned 4"]
+
+    run(test())
+
+
+@pytest.mark.parametrize("instance", [None, "static"])
+def test_a_member_that_steps_out_is_one_again_when_it_asks(instance: str | None) -> None:
+    async def test() -> None:
+        async with coordinator() as at, at.member(eager=False, group_instance_id=instance) as member:
+            await member.wait_joined()
+            await member.step_out("the work stands still")
+            assert at.broker.count(ApiKey.LEAVE_GROUP) == 1
+            with pytest.raises(RebalanceNeeded):
+                await member.confirm()
+            with pytest.raises(RebalanceNeeded):
+                await member.commit({TP: 1})
+            assert at.diary == ["assigned 1"]
+            member.request_rejoin()
+            await until(lambda: member.generation == 2 and member.is_stable)
+            assert at.diary == ["assigned 1", "lost 1", "assigned 2"]
+            await member.confirm()
+
+    run(test())

@@ -1,0 +1,49 @@
+"""Code of the user that hangs costs the membership, after a stated limit (`max.poll.interval.ms`).
+
+Heartbeats go on while the worker works, so the group would wait for ever. A member whose worker has been at
+one job for longer than the limit leaves, and the others take its tasks over. Once the job ends after all,
+the loop finds that it is no member, drops its tasks uncommitted, and joins anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import traceback
+from collections.abc import Collection
+
+from logd.client import GroupMember
+from streams.runtime.worker import Worker
+
+log = logging.getLogger(__name__)
+
+LOOKS = 10
+"""So often within the limit the worker is looked at."""
+
+
+async def watch_worker(worker: Worker, member: GroupMember, *, limit_ms: int, nodes: Collection[str]) -> None:
+    """Until cancelled. ``nodes``: names of the topology's, one of which is to be blamed."""
+    while True:
+        await asyncio.sleep(limit_ms / LOOKS / 1000)
+        if worker.oldest_job_seconds * 1000 < limit_ms or not member.member_id:
+            continue
+        where = where_it_hangs(worker.thread_id, nodes)
+        log.error(
+            "%s has not come back within max.poll.interval.ms (%d ms): leaving the group, others take the "
+            "tasks over. Make it faster, or the limit longer",
+            where,
+            limit_ms,
+        )
+        await member.step_out(f"{where} exceeded max.poll.interval.ms")
+
+
+def where_it_hangs(thread_id: int, nodes: Collection[str]) -> str:
+    """The node and the line of the program at which a thread is."""
+    frame = sys._current_frames().get(thread_id)
+    if frame is None:
+        return "the worker"
+    stack = traceback.extract_stack(frame)
+    node = next((each.name for each in reversed(stack) if each.name in nodes), "")
+    line = f"{stack[-1].filename}, line {stack[-1].lineno}, in {stack[-1].name}"
+    return f"node {node} ({line})" if node else f"the worker ({line})"

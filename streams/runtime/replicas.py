@@ -1,0 +1,53 @@
+"""Where replicas of tasks' state are kept (`num.standby.replicas`). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from streams.runtime.task import TaskId
+
+
+class Keeper(Protocol):
+    """What counts of a member."""
+
+    @property
+    def active(self) -> frozenset[TaskId]: ...
+
+    @property
+    def standby(self) -> frozenset[TaskId]: ...
+
+    @property
+    def lags(self) -> Mapping[TaskId, int]: ...
+
+
+def place_standbys(
+    runs_at: Mapping[TaskId, str], sizes: Mapping[TaskId, int], members: Mapping[str, Keeper], count: int
+) -> dict[TaskId, list[str]]:
+    """For each task with state so many other members than the one that runs it; fewer if there are fewer.
+
+    A member that keeps or runs the task already is preferred, then one whose state is least behind, unless
+    it would have more stores to look after than its share.
+    """
+    count = min(count, len(members) - 1)
+    loads = dict.fromkeys(members, 0)
+    for task in sizes:
+        loads[runs_at[task]] += 1
+    share = -(-len(sizes) * (1 + count) // len(members))
+    placed: dict[TaskId, list[str]] = {task: [] for task in sorted(sizes)}
+    for _ in range(count):
+        for task, names in placed.items():
+            others = (name for name in members if name != runs_at[task] and name not in names)
+            name = min(
+                others,
+                key=lambda name: (
+                    loads[name] >= share,
+                    task not in members[name].standby and task not in members[name].active,
+                    members[name].lags.get(task, sizes[task]),
+                    loads[name],
+                    name,
+                ),
+            )
+            names.append(name)
+            loads[name] += 1
+    return placed
