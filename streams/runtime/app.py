@@ -140,8 +140,8 @@ class KafkaStreams:
                 self._client, member, self._protocol, every_ms=config.metadata_max_age_ms
             ),
             "clean": clean_state(self._loop, self._folder, every_ms=config.state_cleanup_delay_ms),
-            "standbys": self._standbys.run(),
             "global": self._globals.run(),
+            "standbys": self._standbys.run(),
             "hang": watch_worker(
                 self._worker, member, limit_ms=config.max_poll_interval_ms, nodes=self.topology.nodes
             ),
@@ -200,9 +200,9 @@ class KafkaStreams:
             worker=self._worker,
             restorer=self._restorer,
             buffer=buffer,
-            listeners=self._restores,
             global_stores=self._globals.stores,
             sink_topics=sink_topics,
+            listeners=self._restores,
         )
         self._standbys = Standbys(
             self._client,
@@ -227,6 +227,7 @@ class KafkaStreams:
                 self._member,
                 output,
                 self._worker,
+                hold_max_ms=config.revoke_timeout_ms,
             ),
             output=output,
             purge=RepartitionPurge(
@@ -481,8 +482,8 @@ class KafkaStreams:
             self._loop.progress.clear()
             if self.state is State.RUNNING and await self.lag() == 0:
                 # In this order: a commit may forward tables into repartition topics, which makes for new lag.
-                if self._loop.is_committed() and await self.lag() == 0:
-                    return
+                if self._loop.is_committed() and await self.lag() == 0 and self._loop.is_committed():
+                    return  # Tasks that were dropped meanwhile would have no lag.
                 self._loop.request_commit()
             await self._loop.progress.wait()
 

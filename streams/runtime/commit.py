@@ -30,6 +30,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 
 from logd.client import GroupMember, TopicPartition
 from logd.errors import RequestTimedOut
@@ -47,6 +48,9 @@ COMMITS_UNDER_WAY_MAX = 1
 class Committer:
     """Commits tasks, one commit after the other. Whatever is raised: `abandon`, and restore them all.
 
+    From `begin` until a commit is over the member keeps its generation, for ``hold_max_ms`` at most: a
+    rebalance in between would have it refused.
+
     TaskLost: a changelog has another member's records. RebalanceNeeded: the group has moved on.
     KafkaError, RequestTimedOut: the brokers cannot be reached, or refuse what was sent.
     TransactionError: the transaction cannot be committed.
@@ -59,12 +63,16 @@ class Committer:
         member: GroupMember,
         output: Output,
         worker: Worker,
+        *,
+        hold_max_ms: int,
     ) -> None:
         self._guarantee = guarantee
         self._changelogs = changelogs
         self._member = member
         self._output = output
         self._worker = worker
+        self._hold_max = hold_max_ms / 1000
+        self._hold = ExitStack()
         self._commit: Commit | None = None
         self._begun_at = 0.0
         self.outcome: asyncio.Future[None] | None = None
@@ -91,6 +99,7 @@ class Committer:
         """Drain these tasks and send what there is, in one commit; `finish` it when `outcome` is done."""
         assert self._commit is None, "one commit at a time"
         self._begun_at = time.monotonic()
+        hold = self._hold = self._hold_generation()
         flushes: list[tuple[RunningTask, Flush]] = []
         sent: list[SentBatch] = []
         epochs: dict[TopicPartition, int] = {}
@@ -106,6 +115,16 @@ class Committer:
             epochs.update({tp: leader_epoch(tp, offset) for tp, offset in flush.positions.items()})
         self._commit = Commit(flushes, sent, self._output.take_sent(), epochs)
         self.outcome = await self._guarantee.commit(self._commit)
+        self.outcome.add_done_callback(lambda _: hold.close())
+
+    def _hold_generation(self) -> ExitStack:
+        """Have the group wait with a rebalance until this is closed, but not for longer than it would."""
+        hold = ExitStack()
+        if not self._member.is_joining:
+            hold.enter_context(self._member.holding_generation())
+            timer = asyncio.get_running_loop().call_later(self._hold_max, hold.close)
+            hold.callback(timer.cancel)
+        return hold
 
     async def finish(self) -> list[RunningTask]:
         """Wait for the commit under way and write it to the backends; the tasks in it."""
@@ -128,6 +147,7 @@ class Committer:
     async def abandon(self) -> None:
         """Forget the commit under way, and what was sent since: the tasks are dropped."""
         self._commit = self.outcome = None
+        self._hold.close()
         self._output.take_sent()
         await self._guarantee.abandon()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from logd.client import (
@@ -95,6 +95,7 @@ class TaskLoop:
         self._restorer = restorer
         self._openings = Openings(
             opener,
+            prepare=committer.recover,  # Restores would wait for the end of what is left open.
             take=self._take,
             is_retriable=_is_retriable,
             backoff=client.backoff,
@@ -118,13 +119,11 @@ class TaskLoop:
         self._epoch = 0
         self._working = False
         self._stopping = False
-        self._hold = ExitStack()
-        """Keeps the group's generation for the commit under way."""
+        self._commit_at = clock() + config.commit_every_ms
         self._wanted: frozenset[TaskId] = frozenset()
         self._pending = False
         self.on_change: Callable[[], None] = lambda: None
         """Called when tasks came or went; `is_running` says whether all are here that are to be."""
-        self._commit_at = clock() + config.commit_every_ms
 
     # -- the loop
 
@@ -174,8 +173,8 @@ class TaskLoop:
     def _idle_ms(self) -> int:
         """How long to wait for records: not beyond the next commit, if there is something to commit."""
         left = self._commit_at - self._clock()
-        cannot = self._committer.under_way or self._member.is_joining
-        if left >= self._config.poll_ms or cannot or not self._needs_commit():
+        waits = self._committer.under_way or self._member.is_joining
+        if waits or left >= self._config.poll_ms or not self._needs_commit():
             return self._config.poll_ms
         return max(left, 1)
 
@@ -228,7 +227,7 @@ class TaskLoop:
     @property
     def _waits_for_generation(self) -> bool:
         """Whether a commit has to be made before more is processed, and cannot be during a rebalance."""
-        return self._member.is_joining and self._must_commit()
+        return self._member.is_joining and (self._is_cache_full() or self._output.is_full)
 
     # -- commits
 
@@ -262,20 +261,17 @@ class TaskLoop:
         return self._committer.has_open or any(running.needs_commit for running in self.tasks.values())
 
     async def _begin_commit(self) -> None:
-        """Send what changed; the tasks go on meanwhile. Later, if the group is between two generations: the
-        next one is joined when this commit is over.
+        """Send what changed; the tasks go on meanwhile. Later, if the group is between two generations.
+
+        Then only a transaction that the coordinator would end soon is committed: the group takes its offsets
+        until it has the next generation, and refuses them after that.
         """
-        if self._member.is_joining:
+        if self._member.is_joining and not self._committer.is_overdue:
             return
         self._commit_at = self._clock() + self._config.commit_every_ms
         changed = [running for running in self.tasks.values() if running.needs_commit]
         if changed or self._committer.has_open:
-            with ExitStack() as hold:
-                hold.enter_context(self._member.holding_generation())
-                await self._committer.begin(changed, self._fetcher.leader_epoch)
-                if self._committer.outcome is not None:
-                    kept = self._hold = hold.pop_all()
-                    self._committer.outcome.add_done_callback(lambda _: kept.close())
+            await self._committer.begin(changed, self._fetcher.leader_epoch)
 
     async def _finish_commit(self) -> None:
         """Wait for the commit under way, if there is one, and write it down."""
@@ -334,8 +330,6 @@ class TaskLoop:
                     await self._commit_all()
                     await self._close([self.tasks.pop(id) for id in gone], clean=True)
                     self._assign_inputs()
-                # Nothing is left open of what was dropped: restores would wait for its end.
-                await self._committer.recover()
                 new = self._wanted - self.tasks.keys() - self._openings.ids
                 stores = await self._standbys.take(new)
                 self._openings.begin(sorted(new), stores)
@@ -360,9 +354,8 @@ class TaskLoop:
         return self._working and not self._pending and self._wanted == self.tasks.keys()
 
     async def revoked(self) -> None:
-        """The end: commit and stand still.
-
-        Over after `revoke_timeout_ms` at the latest: what is not committed then is dropped.
+        """The end: commit and stand still, after `revoke_timeout_ms` at the latest. What is not committed
+        then is dropped.
         """
         async with self._lock:
             self._working = False
@@ -379,7 +372,6 @@ class TaskLoop:
         self._working = False
         await self._openings.cancel()
         await self._committer.abandon()
-        self._hold.close()
         dropped = list(self.tasks.values())
         self.tasks.clear()
         self._assign_inputs()

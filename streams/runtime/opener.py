@@ -57,9 +57,9 @@ class TaskOpener:
         worker: Worker,
         restorer: Worker,
         buffer: InputBuffer,
-        listeners: RestoreListeners,
         global_stores: Mapping[str, CachedStore],
         sink_topics: SinkTopics,
+        listeners: RestoreListeners,
     ) -> None:
         self._client = client
         self._member = member
@@ -71,8 +71,6 @@ class TaskOpener:
         self._worker = worker
         self._restorer = restorer
         self._buffer = buffer
-        self._room = asyncio.Semaphore(RESTORES_MAX)
-        self.listeners = listeners
         self._global_stores = global_stores
         self._sink_topics = sink_topics
         self._handlers = Handlers(
@@ -81,6 +79,8 @@ class TaskOpener:
             production=config.production_exception_handler,
             dead_letter_topic=config.errors_dead_letter_queue_topic_name,
         )
+        self._room = asyncio.Semaphore(RESTORES_MAX)
+        self.listeners = listeners
         self.restoring: dict[TaskId, Mapping[TopicPartition, StoreRestore]] = {}
         """How far the stores of tasks are that are being opened."""
 

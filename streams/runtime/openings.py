@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from typing import Any, TypeVar
 
 from logd.backoff import Backoff
 from streams.runtime.opener import TaskOpener
@@ -19,24 +20,31 @@ from streams.state import CachedStore
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 class Openings:
-    """``take``: gets each opened task; may wait. ``is_retriable``: whether to try again after an error."""
+    """``prepare``: waited for before tasks are opened. ``take``: gets each opened task; may wait.
+    ``is_retriable``: whether to try again after an error.
+    """
 
     def __init__(
         self,
         opener: TaskOpener,
         *,
+        prepare: Callable[[], Awaitable[None]],
         take: Callable[[RunningTask], Awaitable[None]],
         is_retriable: Callable[[Exception], bool],
         backoff: Callable[[], Backoff],
         restorer: Worker,
     ) -> None:
         self._opener = opener
+        self._prepare = prepare
         self._take = take
         self._is_retriable = is_retriable
         self._backoff = backoff
         self._restorer = restorer
+        self._prepared: asyncio.Task[bool] | None = None
         self._tasks: dict[TaskId, asyncio.Task[None]] = {}
         self._stores: dict[TaskId, dict[str, CachedStore]] = {}
         """Given to `begin`, and not yet taken."""
@@ -48,8 +56,12 @@ class Openings:
         return frozenset(self._tasks)
 
     def offsets(self) -> dict[TaskId, int]:
-        """How far the state of each is that is being restored: its changelogs' offsets added up."""
-        return {
+        """How far the state of each is that is here already: its changelogs' offsets added up."""
+        given = {
+            id: sum(each.backend.checkpoint or 0 for each in stores.values())
+            for id, stores in self._stores.items()
+        }
+        return given | {
             id: sum(min(each.position, each.cut) for each in self._opener.restoring[id].values())
             for id in self._tasks
             if id in self._opener.restoring
@@ -64,24 +76,44 @@ class Openings:
     def begin(self, ids: Iterable[TaskId], stores: Mapping[TaskId, dict[str, CachedStore]]) -> None:
         """Open these tasks. ``stores``: of tasks that have some open here already."""
         self._stores.update(stores)
+        if self._prepared is None or self._prepared.done():
+            self._prepared = asyncio.create_task(self._until_prepared(), name="prepare-tasks")
         for id in ids:
-            self._tasks[id] = asyncio.create_task(self._open(id), name=f"open-{id}")
+            self._tasks[id] = asyncio.create_task(self._open(id, self._prepared), name=f"open-{id}")
 
     async def cancel(self, ids: Collection[TaskId] | None = None) -> None:
         """Break off these, or all; returns once nothing of them is open any more."""
-        cancelled = {id: task for id, task in self._tasks.items() if ids is None or id in ids}
-        for task in cancelled.values():
+        chosen = [id for id in self._tasks if ids is None or id in ids]
+        cancelled: list[asyncio.Task[Any]] = [self._tasks[id] for id in chosen]
+        if ids is None and self._prepared is not None:
+            cancelled.append(self._prepared)
+        for task in cancelled:
             task.cancel()
         if cancelled:
-            await asyncio.wait(cancelled.values())
-        for id in cancelled:  # One that was cancelled before its first step has not done this itself.
+            await asyncio.wait(cancelled)
+        for id in chosen:  # One that was cancelled before its first step has not done this itself.
             self._tasks.pop(id, None)
-            for store in self._stores.pop(id, {}).values():
+        for id in [id for id in self._stores if ids is None or id in ids]:
+            for store in self._stores.pop(id).values():
                 await self._restorer.run(store.close)
 
-    async def _open(self, id: TaskId) -> None:
+    async def _until_prepared(self) -> bool:
+        """Whether tasks may be opened; if not, `check` tells why."""
         try:
-            running = await self._opened(id, self._stores.pop(id, None))
+            await self._retrying("tasks are not opened yet", self._prepare)
+        except Exception as error:
+            self._failure = self._failure or error
+            return False
+        return True
+
+    async def _open(self, id: TaskId, prepared: asyncio.Task[bool]) -> None:
+        def attempt() -> Awaitable[RunningTask]:
+            return self._opener.open(id, self._stores.pop(id, None))  # A failed attempt closes them.
+
+        try:
+            if not await asyncio.shield(prepared):
+                return
+            running = await self._retrying(f"task {id} does not open", attempt)
             try:
                 await self._take(running)
             except BaseException:
@@ -92,14 +124,13 @@ class Openings:
         finally:
             self._tasks.pop(id, None)
 
-    async def _opened(self, id: TaskId, stores: dict[str, CachedStore] | None) -> RunningTask:
+    async def _retrying(self, what: str, attempt: Callable[[], Awaitable[T]]) -> T:
         backoff = self._backoff()
         while True:
             try:
-                return await self._opener.open(id, stores)
+                return await attempt()
             except Exception as error:
                 if not self._is_retriable(error):
                     raise
-                log.warning("task %s does not open, trying again: %s", id, error)
-                stores = None  # They are closed.
+                log.warning("%s, trying again: %s", what, error)
                 await asyncio.sleep(backoff.next())

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from logd.client import BatchFetcher, Client, Fetched, GroupMember, TopicPartition
+from logd.client import BatchFetcher, Client, Fetched, GroupMember, OffsetAndMetadata, TopicPartition
 from logd.errors import MillstreamError, OffsetOutOfRange
 from streams.runtime.folder import StateFolder
 from streams.runtime.opener import TaskOpener
@@ -230,7 +230,7 @@ class Standbys:
             if not task.restores:
                 await self._open(task)
         restores = self._restores()
-        committed = await self._member.committed(restores)
+        committed = await self._committed(restores)
         for tp, each in restores.items():
             each.position = min(each.position, each.end)  # It may have read on, beyond what it was to apply.
             if tp in committed:
@@ -243,7 +243,7 @@ class Standbys:
     async def _open(self, task: StandbyTask) -> None:
         changelogs = self._opener.changelogs(task.id)
         await self._opener.open_stores(task.id, task.stores)
-        committed = await self._member.committed(changelogs.values())
+        committed = await self._committed(changelogs.values())
         cut = {name: committed[tp].offset for name, tp in changelogs.items() if tp in committed}
         task.restores = await begin_restores(
             self._client,
@@ -257,6 +257,12 @@ class Standbys:
             self._fetcher.add(tp, each.position)
             if each.is_done:
                 self._fetcher.pause([tp])
+
+    async def _committed(
+        self, changelogs: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Their last commits. One that is about to happen is not waited for: there is always one."""
+        return await self._member.committed(changelogs, require_stable=False)
 
     async def _note(self) -> None:
         """Have what is up to date say so on the disk: how old state may be counts from there."""

@@ -6,7 +6,8 @@ Wherever the process ends, the stores' backends have what is committed, or less,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -147,9 +148,13 @@ class Application:
     def __init__(self, *, exactly_once: bool = True) -> None:
         self.broker = Broker()
         self.producers: list[Producer] = []
-        self.now = 0
+        self.now = self.holds = 0
         self.member = SimpleNamespace(
-            confirm=self._nothing, group_metadata=lambda: WHO, commit=self._commit_offsets
+            confirm=self._nothing,
+            group_metadata=lambda: WHO,
+            commit=self._commit_offsets,
+            is_joining=False,
+            holding_generation=self._holding,
         )
         self.offset_commits: list[asyncio.Future[None]] = []
         builder = StreamsBuilder(key_serde=str, value_serde=int)
@@ -180,7 +185,7 @@ class Application:
             else AtLeastOnce(producer, member, self.output)
         )
         writer = ChangelogWriter(producer, self.worker, undoable=not exactly_once)
-        self.committer = Committer(guarantee, writer, member, self.output, self.worker)
+        self.committer = Committer(guarantee, writer, member, self.output, self.worker, hold_max_ms=60_000)
 
     def _make(self) -> Producer:
         self.producers.append(Producer(self.broker))
@@ -188,6 +193,13 @@ class Application:
 
     async def _nothing(self) -> None:
         pass
+
+    @contextmanager
+    def _holding(self) -> Iterator[None]:
+        assert not self.member.is_joining
+        self.holds += 1
+        yield
+        self.holds -= 1
 
     async def _commit_offsets(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         self.offset_commits.append(asyncio.get_running_loop().create_future())
@@ -359,6 +371,56 @@ def test_what_is_committed_when_the_next_falls_stays_so() -> None:
         await recovering
         assert app.committed() == (1, 1)
         assert "abort" not in app.producer.told, "nothing was open behind it"
+
+    run(test)
+
+
+@pytest.mark.parametrize("end", ["committed", "failed", "abandoned"])
+def test_the_groups_generation_stays_while_a_commit_is_under_way(end: str) -> None:
+    """It would be refused behind a rebalance. Nobody waits for one that is given up."""
+
+    async def test(app: Application) -> None:
+        await app.process("a")
+        await app.begin()
+        await app.process("b")
+        app.producer.acknowledge()
+        assert app.holds == 1
+        if end == "committed":
+            app.producer.take_offsets()
+            app.producer.end_transaction()
+        elif end == "failed":
+            app.producer.fail(REBALANCED)
+        else:
+            await app.committer.abandon()
+        await asyncio.sleep(0)
+        assert app.holds == 0, "not only when the loop finds the time to finish it"
+        await app.committer.abandon()
+        assert app.holds == 0
+
+    run(test)
+
+
+def test_the_group_does_not_wait_for_a_commit_that_takes_too_long() -> None:
+    async def test(app: Application) -> None:
+        await app.process("a")
+        app.committer._hold_max = 0.0
+        await app.begin()
+        await until(lambda: app.holds == 0)
+        assert app.committer.outcome is not None and not app.committer.outcome.done()
+
+    run(test)
+
+
+def test_a_commit_that_cannot_wait_is_made_between_generations() -> None:
+    async def test(app: Application) -> None:
+        await app.process("a")
+        app.member.is_joining = True
+        await app.begin()
+        assert app.holds == 0
+        app.producer.acknowledge()
+        app.producer.take_offsets()
+        app.producer.end_transaction()
+        assert await app.committer.finish() == [app.running]
 
     run(test)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ NewName = Callable[[str], str]
 
 async def feed(bootstrap: str, prefix: str, numbers: range) -> None:
     """Write these numbers; the topics are made if they begin at 0."""
-    topic = f"{prefix}-{summing.NUMBERS}"
+    topic, now = f"{prefix}-{summing.NUMBERS}", int(time.time() * 1000)
     async with Client(bootstrap) as client:
         if numbers.start == 0:
             await summing.prepare(client, prefix, PARTITIONS)
@@ -46,7 +47,7 @@ async def feed(bootstrap: str, prefix: str, numbers: range) -> None:
             partitions: dict[int, list[Any]] = {}
             for number in numbers:
                 key = summing.row(number)[0].encode()
-                record = (number, key, number.to_bytes(8, "big"), ())
+                record = (now, key, number.to_bytes(8, "big"), ())
                 partitions.setdefault(producer.partition_for(topic, key, PARTITIONS), []).append(record)
             for partition, records in partitions.items():
                 await producer.send(topic, partition, records)
@@ -112,7 +113,7 @@ def killed_at(bootstrap: str, prefix: str, folder: Path, point: str) -> None:
 
 @pytest.mark.parametrize(
     ("point", "fresh_state"),
-    depth.first(2, [(FIRST, False), *((each, each == "stores drained") for each in POINTS if each != FIRST)]),
+    depth.first(1, [(FIRST, False), *((each, each == "stores drained") for each in POINTS if each != FIRST)]),
 )
 def test_killed_at_a_point_of_a_commit(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, point: str, fresh_state: bool
@@ -162,6 +163,53 @@ def test_the_other_takes_over_from_a_killed_one(logd: LogdProcess, tmp_path: Pat
         second.send(signal.SIGTERM)
         assert second.wait() == 0, second.log
     asyncio.run(run_to_the_end(logd.bootstrap, prefix, tmp_path / "elsewhere"))
+
+
+@depth.deep
+@pytest.mark.timeout(5 * SECONDS)
+def test_one_joins_and_one_is_killed_while_standbys_keep_up(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
+    """Tasks go to the third with a commit before, and from the killed one to a standby without any."""
+    prefix = new_name("standbys")
+    settings = {"transaction.timeout.ms": 3000, "num.standby.replicas": 1, "commit.interval.ms": 20}
+    fed = 0
+
+    def feed_until(reached: Callable[[], bool]) -> None:
+        nonlocal fed
+        while fed == 0 or not reached():
+            asyncio.run(feed(logd.bootstrap, prefix, range(fed, fed + 200)))
+            fed += 200
+            assert fed < 200_000
+
+    feed_until(lambda: True)
+    with ExitStack() as stack:
+
+        def start(name: str) -> Instance:
+            context = started(logd.bootstrap, tmp_path / name, prefix=prefix, settings=settings)
+            return stack.enter_context(context)
+
+        first, second = start("1"), start("2")
+        feed_until(lambda: bool(first.tasks and second.tasks and first.standby_tasks))
+        third = start("3")
+        feed_until(lambda: bool(third.tasks and third.records_in))
+        fed_before = fed
+        first.kill()
+        feed_until(lambda: len({*second.tasks, *third.tasks}) == 2 * PARTITIONS and fed > fed_before + 1000)
+        wanted = summing.sums(map(summing.row, range(fed)))[2]
+
+        async def written() -> dict[str, int]:
+            async with Client(logd.bootstrap) as client:
+                return last(await read(client, f"{prefix}-{summing.SUMS}", PARTITIONS))
+
+        wait_for(lambda: asyncio.run(written()) == wanted, SECONDS)
+        for each in (second, third):
+            each.send(signal.SIGTERM)
+        for each in (second, third):
+            assert each.wait() == 0, each.log
+            assert_no_tracebacks(each.log)
+    for folder in ("1", "elsewhere"):
+        asyncio.run(run_to_the_end(logd.bootstrap, prefix, tmp_path / folder))
 
 
 @pytest.mark.parametrize(

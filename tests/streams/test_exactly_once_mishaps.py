@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 
 from logd.client import Admin, Client, NewTopic, TransactionalProducer
 from logd.client.group.coordinator import ask_coordinator
+from logd.client.producer.transaction_coordinator import TransactionCoordinator
 from logd.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from streams import KafkaStreams, State, StreamsBuilder, StreamsError
 from streams.runtime.transactions import transactional_id
@@ -58,6 +60,15 @@ async def outcome(bootstrap: str, app: KafkaStreams, name: str) -> tuple[list[in
     async with Client(bootstrap) as client:
         (rows,) = await read(client, f"{name}-out", 1)
     return [value for _, value in rows], store.get("k")  # type: ignore[attr-defined]
+
+
+async def remove(bootstrap: str, group: str, member_id: str) -> None:
+    """Have the group give a member up."""
+    who = MemberIdentity(member_id=member_id)
+    async with Client(bootstrap) as client:
+        await ask_coordinator(
+            client, group, LeaveGroupRequest(group_id=group, member_id=member_id, members=[who])
+        )
 
 
 def test_a_fenced_producer_is_replaced(
@@ -128,23 +139,45 @@ def test_a_member_that_the_group_has_given_up_commits_nothing(
     async def case() -> None:
         await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "out", "sums")})
         app = counting(logd.bootstrap, name, tmp_path, commit_interval_ms=400)
-        async with app, Client(logd.bootstrap) as client:
+        async with app:
             await until(lambda: app.state is State.RUNNING)
             await produce(logd.bootstrap, f"{name}-in", number(1), number(2))
             await until(lambda: app.summary()["records_in"] == 2)
-            described = (await Admin(client).describe_groups([name]))[name]
-            (member,) = described.members
-            leaves = LeaveGroupRequest(
-                group_id=name,
-                member_id=member.member_id,
-                members=[MemberIdentity(member_id=member.member_id)],
-            )
-            await ask_coordinator(client, name, leaves)
+            await remove(logd.bootstrap, name, app._member.member_id)
             assert await outcome(logd.bootstrap, app, name) == ([1, 2], 3)
 
     with caplog.at_level(logging.WARNING):
         run(case)
     assert "tasks are restored: ILLEGAL_GENERATION" in caplog.text or "UNKNOWN_MEMBER_ID" in caplog.text
+
+
+@depth.deep
+def test_a_revoke_is_over_in_time(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A coordinator does not answer: what cannot be committed is given up, and its inputs are read again."""
+    name, answer = new_name("revoked"), asyncio.Event()
+    original = TransactionCoordinator.commit_offsets
+
+    async def answered_late(*arguments: Any, **keywords: Any) -> None:
+        await answer.wait()
+        await original(*arguments, **keywords)
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "out", "sums")})
+        app = counting(logd.bootstrap, name, tmp_path, transaction_timeout_ms=700)
+        async with app:
+            await until(lambda: app.state is State.RUNNING)
+            monkeypatch.setattr(TransactionCoordinator, "commit_offsets", answered_late)
+            await produce(logd.bootstrap, f"{name}-in", number(1))
+            await until(lambda: app._loop.statistics()["commits_under_way"] == 1)
+            await app._loop.revoked()
+            assert not app.tasks
+            answer.set()
+            await until(lambda: bool(app.tasks))
+            assert await outcome(logd.bootstrap, app, name) == ([1], 1)
+
+    run(case)
 
 
 def test_a_record_that_only_the_broker_refuses_ends_the_application(
@@ -173,3 +206,33 @@ def test_the_transactional_id_stays_over_restarts(tmp_path: Path) -> None:
     assert first.startswith("app-") and first.endswith("-1")
     (tmp_path / "kafka-streams-process-metadata").write_text("{}")
     assert transactional_id("app", tmp_path) != first
+
+
+def test_tasks_are_not_kept_over_a_generation_without_us(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The story of the bug: an instance was stopped between JoinGroup and SyncGroup, and given up. Others had
+    its tasks; it joined again, got them back, and went on where it had stood before, so that what they had
+    written was written once more.
+    """
+    name = new_name("stale")
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "out", "sums")})
+        async with counting(logd.bootstrap, name, tmp_path) as app:
+            await until(lambda: app.state is State.RUNNING)
+            (before,) = app._loop.tasks.values()
+            sync, syncs = app._member._place.sync, iter([True])
+
+            async def sync_too_late(joined: Any, assignments: Any) -> bytes:
+                if next(syncs, None):
+                    await remove(logd.bootstrap, name, app._member.member_id)
+                return await sync(joined, assignments)
+
+            monkeypatch.setattr(app._member._place, "sync", sync_too_late)
+            app._member.request_rejoin()
+            await until(lambda: [*app._loop.tasks.values()] not in ([], [before]))
+            await produce(logd.bootstrap, f"{name}-in", number(1))
+            assert await outcome(logd.bootstrap, app, name) == ([1], 1)
+
+    run(case)

@@ -392,11 +392,12 @@ def test_a_probing_rebalance_finds_state_that_is_near_enough(
 # -- slow code, and code that hangs
 
 
+@pytest.mark.parametrize("guarantee", GUARANTEES)
 def test_an_instance_whose_code_hangs_leaves_and_says_where(
-    bootstrap: str, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture
+    bootstrap: str, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture, guarantee: str
 ) -> None:
     name, end = new_name("hangs"), threading.Event()
-    settings = SETTINGS | {"max_poll_interval_ms": 1500, "group_instance_id": None}
+    settings = SETTINGS | {"max_poll_interval_ms": 1500, "processing_guarantee": guarantee}
 
     async def case() -> None:
         await make_topics(bootstrap, **{f"{name}-in": PARTITIONS, f"{name}-out": 1})

@@ -111,6 +111,7 @@ class GroupMember:
         self._heard_at = 0.0
         self._lost = False
         self._joining = False
+        self._waits_to_join = False
         self._holds = 0
         self._unheld = asyncio.Event()
         self._rejoin = asyncio.Event()
@@ -159,10 +160,11 @@ class GroupMember:
 
     @property
     def is_joining(self) -> bool:
-        """Whether a rebalance is between this member's JoinGroup and the assignment: nothing can be committed
-        meanwhile. With a cooperative protocol work goes on, and is committed afterwards.
+        """Whether a rebalance is between this member's JoinGroup and the assignment, or JoinGroup waits for
+        `holding_generation`: what is committed meanwhile may be refused. With a cooperative protocol work
+        goes on, and is committed afterwards.
         """
-        return self._joining
+        return self._joining or self._waits_to_join
 
     @contextmanager
     def holding_generation(self) -> Iterator[None]:
@@ -171,7 +173,7 @@ class GroupMember:
 
         The coordinator waits for the join as long as the rebalance timeout, and no longer.
         """
-        assert not self._joining, "the generation is given up already"
+        assert not self.is_joining, "the generation is given up already"
         self._holds += 1
         try:
             yield
@@ -312,9 +314,17 @@ class GroupMember:
             self._note_rebalance(error, generation)
             raise
 
-    async def committed(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The group's committed offsets; partitions without one are left out."""
-        return await fetch_offsets(self._client, self._group_id, tps, lane=self._place.lane)
+    async def committed(
+        self, tps: Iterable[TopicPartition], *, require_stable: bool = True
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The group's committed offsets; partitions without one are left out.
+
+        `require_stable`: wait for transactions that are about to commit offsets (KIP-447).
+        """
+        lane = self._place.lane
+        return await fetch_offsets(
+            self._client, self._group_id, tps, require_stable=require_stable, lane=lane
+        )
 
     # --- the circle ---
 
@@ -343,7 +353,12 @@ class GroupMember:
                 self._joining = True
                 self._rejoin.clear()
                 data = [(name, await _result(p.metadata())) for name, p in self._protocols.items()]
-                self._joined = await self._place.join(data)
+                before, self._joined = self._joined, await self._place.join(data)
+                if before is not None and self._joined.generation > before.generation + 1:
+                    # A generation went by without us, as happens to static members that are late. The leader
+                    # may have given others what it did not know we have.
+                    self._lost = True
+                    await self._give_up_assignment()
                 assignment = await self._place.sync(self._joined, await self._assign(self._joined))
                 self._heard_at = self._now()
                 return assignment
@@ -359,9 +374,19 @@ class GroupMember:
                 self._joining = False
 
     async def _wait_until_unheld(self) -> None:
-        while self._holds:
-            self._unheld.clear()
-            await self._unheld.wait()
+        """Wait until the generation may be given up. If the coordinator says meanwhile that this member is
+        out, the assignment is given up before it joins anew.
+        """
+        self._waits_to_join = True
+        try:
+            while self._holds or self._lost:
+                if self._lost:
+                    await self._give_up_assignment()
+                else:
+                    self._unheld.clear()
+                    await self._unheld.wait()
+        finally:
+            self._waits_to_join = False
 
     async def _turned_away(self, error: RebalanceNeeded) -> None:
         """Joining failed: give up the assignment if our membership or its generation is over."""

@@ -24,7 +24,9 @@ SETTINGS: Mapping[str, object] = {
 
 
 class Instance:
-    """Runs from the start on. `told` counts the states it went through; stderr goes to ``<folder>.log``."""
+    """Runs from the start on. `told` counts the states it went through; the rest is its last status. Stderr
+    goes to ``<folder>.log``.
+    """
 
     def __init__(
         self,
@@ -38,6 +40,8 @@ class Instance:
         self.folder = folder
         self.told: Counter[str] = Counter()
         self.records_in = 0
+        self.tasks: list[str] = []
+        self.standby_tasks: list[str] = []
         self._log = folder.with_suffix(".log")
         given = {**SETTINGS, "state.dir": folder, "client.id": folder.name, **(settings or {})}
         overrides = [part for key, value in given.items() for part in ("--override", f"{key}={value}")]
@@ -64,6 +68,7 @@ class Instance:
             status = json.loads(line)
             self.told[status["state"]] += 1
             self.records_in = status["records_in"]
+            self.tasks, self.standby_tasks = status["tasks"], status["standby_tasks"]
 
     @property
     def is_alive(self) -> bool:

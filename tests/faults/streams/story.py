@@ -38,7 +38,7 @@ BROKER_SETTINGS: Mapping[str, object] = {
     "offsets.topic.num.partitions": 2,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
 }
-SETTINGS: Mapping[str, object] = {"transaction.timeout.ms": 5000}
+SETTINGS: Mapping[str, object] = {"transaction.timeout.ms": 5000, "num.standby.replicas": 1}
 
 
 class Story:

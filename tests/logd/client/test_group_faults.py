@@ -412,10 +412,39 @@ def test_a_join_waits_until_the_generation_is_not_held() -> None:
                 seen = at.broker.count(ApiKey.HEARTBEAT)
                 await until(lambda: at.broker.count(ApiKey.HEARTBEAT) >= seen + 3)
                 assert not member.is_stable
-                assert not member.is_joining
+                assert member.is_joining, "or one hold after the other would keep it waiting"
                 await member.commit({TP: 1})
                 assert at.broker.count(ApiKey.JOIN_GROUP) == joins
             await until(lambda: member.generation == 2 and member.is_stable)
+
+    run(test())
+
+
+def test_a_member_that_is_out_while_its_join_waits_has_lost_its_work() -> None:
+    """It must not tell the others that it still has it."""
+
+    async def test() -> None:
+        async with coordinator() as at, at.member(eager=False) as member:
+            await member.wait_joined()
+            at.beat(ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID)
+            with member.holding_generation():
+                await until(lambda: member.generation == -1)
+            await until(lambda: member.generation == 2 and member.is_stable)
+            assert at.diary == ["assigned 1", "lost 1", "assigned 2"]
+
+    run(test())
+
+
+def test_work_is_lost_over_a_generation_without_this_member() -> None:
+    async def test() -> None:
+        async with coordinator() as at, at.member(eager=False, group_instance_id="static") as member:
+            await member.wait_joined()
+            member.request_rejoin()
+            await until(lambda: member.generation == 2 and member.is_stable)
+            at.generation += 1
+            member.request_rejoin()
+            await until(lambda: member.generation == 4 and member.is_stable)
+            assert at.diary == ["assigned 1", "assigned 2", "lost 2", "assigned 4"]
 
     run(test())
 
