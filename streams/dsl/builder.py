@@ -11,6 +11,7 @@ from streams.dsl.nouns import GlobalKTable, KStream, KTable
 from streams.dsl.options import Consumed, Materialized, as_materialized, options_with
 from streams.dsl.stream import Stream
 from streams.dsl.table import table_of_updates
+from streams.errors import TopologyError
 from streams.graph import Graph, OffsetReset, SourceNode, TimestampExtractor
 from streams.serdes import SerdeLike, SerdeOf, serde_for
 from streams.state import StoreSpec
@@ -202,6 +203,8 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
 
     def add_store(self, spec: StoreSpec) -> None:
         """Add a store for processors of your own; name it in `KStream.process(stores=...)`."""
+        if spec.kind in ("window", "session") and spec.retention_ms <= 0:
+            raise TopologyError(f"store {spec.name}: say how long its windows are kept, in retention_ms=")
         self._internal.graph.add_store(spec)
 
     def build(self) -> Topology:

@@ -59,7 +59,7 @@ def aggregate_sessions(
     def build(wiring: Wiring) -> Process:
         store = wiring.session_store(store_name)
         time = store.clock(clock)
-        find, lookup, take_out, put_in = store.find, store.borrow, store.take_out, store.put_in
+        find, lookup, take_out, take_place = store.find, store.borrow, store.take_out, store.merge
         update, give_back, cached = store.update, store.give_back, store.spec.cached
         serialize, dropped, late = store.spec.key_serde.serialize, wiring.metrics.dropped, wiring.metrics.late
         emits = emit == "on_window_close"
@@ -80,8 +80,11 @@ def aggregate_sessions(
             close, raw = time.stream_time - grace - gap, serialize(key)
             found = find(raw, timestamp - gap, timestamp + gap)
             start = end = timestamp
-            if found:
-                start, end = min(start, *[each[1] for each in found]), max(end, found[-1][0])
+            for old_end, old_start in found:
+                if old_start < start:
+                    start = old_start
+                if old_end > end:
+                    end = old_end
             if end < close:
                 late()
             else:
@@ -89,20 +92,19 @@ def aggregate_sessions(
                 for old_end, old_start in found:
                     entry = lookup(session_key(raw, old_start, old_end))
                     so_far = merge(key, so_far, None if entry is None else entry[0])
-                if start != end or start != timestamp:
+                if forward is not None and (start != end or start != timestamp):
                     for old_end, old_start in found:
-                        if forward is not None:
-                            entry = lookup(session_key(raw, old_start, old_end)) if tells_old else None
-                            old = None if entry is None else entry[0]
-                            forward(Windowed(key, Window(old_start, old_end)), (None, old), old_end, ())
-                        if old_start != start or old_end != end:
-                            take_out(raw, old_start, old_end, headers)
+                        entry = lookup(session_key(raw, old_start, old_end)) if tells_old else None
+                        take_out(raw, old_start, old_end, headers)
+                        old = None if entry is None else entry[0]
+                        forward(Windowed(key, Window(old_start, old_end)), (None, old), old_end, ())
+                    found = []
                 so_far = add(key, value, so_far)
-                stored_key = session_key(raw, start, end)
                 if so_far is None:
-                    take_out(raw, start, end, headers)
+                    for old_end, old_start in found:
+                        take_out(raw, old_start, old_end, headers)
                 else:
-                    put_in(raw, start, end)
+                    stored_key = take_place(raw, found, start, end, headers)
                     if cached and cannot_change(value, known):
                         give_back(stored_key, so_far, end, headers)
                     else:

@@ -82,7 +82,7 @@ def _on_update(
     old_values: OldValues,
     clock: str,
 ) -> Process:
-    size, grace, starts = windows.size_ms, windows.grace_ms, windows.starts
+    size, grace, starts = windows.size_ms, windows.grace_ms, windows.starts()
     store = wiring.window_store(store_name)
     time = store.clock(clock)
     dropped, late = wiring.metrics.dropped, wiring.metrics.late
@@ -109,7 +109,7 @@ def _on_update(
 
 
 def _on_close(wiring: Wiring, store_name: str, windows: TimeWindows, aggregation: Aggregation) -> Process:
-    size, grace, starts = windows.size_ms, windows.grace_ms, windows.starts
+    size, grace, starts = windows.size_ms, windows.grace_ms, windows.starts()
     store = time = wiring.window_store(store_name)
     dropped, late = wiring.metrics.dropped, wiring.metrics.late
     add, serialize = addition_unheard(store, aggregation), store.spec.key_serde.serialize

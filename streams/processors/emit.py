@@ -48,7 +48,7 @@ def emit_closed(wiring: Wiring, store: TimedStore, spans: Spans) -> Emit:
 
 def spans_of_time_windows(windows: TimeWindows) -> Spans:
     """Of starts. A window is closed up to its end."""
-    size = windows.size_ms
+    size, starts = windows.size_ms, windows.starts()
 
     def span(emitted: int, close: int) -> Span | None:
         last = close - size
@@ -57,7 +57,7 @@ def spans_of_time_windows(windows: TimeWindows) -> Spans:
         if emitted < 0:
             return 0, last
         first = max(0, emitted - size) + 1
-        return None if windows.starts(last) == windows.starts(first - 1) else (first, last)
+        return None if starts(last) == starts(first - 1) else (first, last)
 
     return span
 

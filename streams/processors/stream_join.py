@@ -76,7 +76,7 @@ def keep_records(store_name: str) -> Operator:
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             forward(key, value, timestamp, headers)
-            if key is not None and value is not None:
+            if key is not None:
                 add(serialize(key), value, timestamp)
 
         return process

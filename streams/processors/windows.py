@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
@@ -67,10 +68,16 @@ class TimeWindows:
         """How long a window is needed at least, ms from its start."""
         return self.size_ms + self.grace_ms
 
-    def starts(self, timestamp: int) -> range:
-        """The starts (ms) of the windows that a timestamp is in, in order."""
-        size, advance = self.size_ms, self.advance_ms
-        return range(max(0, timestamp - size + advance) // advance * advance, timestamp + 1, advance)
+    def starts(self) -> Callable[[int], Sequence[int]]:
+        """From a timestamp to the starts (ms) of the windows that it is in, in order."""
+        advance = self.advance_ms
+        before = self.size_ms - advance
+
+        def starts(timestamp: int) -> range:
+            first = timestamp - before
+            return range(first - first % advance if first > 0 else 0, timestamp + 1, advance)
+
+        return starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +193,10 @@ class UnlimitedWindows:
         """It is kept for good."""
         return FOREVER
 
-    def starts(self, timestamp: int) -> tuple[int, ...]:
-        """The start of the window, if a timestamp is in it."""
-        return (self.start_ms,) if timestamp >= self.start_ms else ()
+    def starts(self) -> Callable[[int], Sequence[int]]:
+        """From a timestamp to the start of the window, if it is in it."""
+        start = self.start_ms
+        return lambda timestamp: (start,) if timestamp >= start else ()
 
 
 def _check_grace(windows: TimeWindows | SlidingWindows | SessionWindows, grace: Duration) -> None:

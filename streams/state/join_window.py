@@ -44,12 +44,15 @@ class JoinWindowStore(WindowStore[K, V]):
         """Stored keys put since the last `shrink`, of keys that nobody has looked up."""
 
     def add(self, key: bytes, value: Any, timestamp: int) -> None:
-        """Put one more record of a key, unless it is older than the store remembers."""
-        if timestamp > self.stream_time:
-            self.stream_time = self.newest = timestamp
-        elif timestamp < self.oldest_start:
-            return
+        """Put one more record of a key. None is no record; the changelog hears of it, as Kafka's does."""
         stored_key = key + SUFFIX.pack(timestamp, self._next_sequence())
+        if value is None:
+            self.update(stored_key, None, timestamp)
+            return
+        if timestamp > self.newest:
+            self.stream_time = self.newest = timestamp
+        elif timestamp // self._segments.segment_ms < self._first_live:
+            return
         self.update(stored_key, value, timestamp)
         known = self._times.get(key)
         if known is None:
@@ -69,7 +72,7 @@ class JoinWindowStore(WindowStore[K, V]):
         times, stored_keys = self._times.get(key) or self._times_of(key)
         if not times:
             return []
-        oldest = self.oldest_start
+        oldest = self.oldest
         begin = bisect_left(times, time_from if time_from > oldest else oldest)
         end = bisect_right(times, time_to)
         lookup = self.lookup

@@ -69,8 +69,7 @@ class SessionStore(TimedStore, Generic[K, V]):
         if value is None:
             self.take_out(raw, start, end)
         else:
-            self.put_in(raw, start, end)
-            self.update(session_key(raw, start, end), value, end if timestamp is None else timestamp)
+            self.update(self.put_in(raw, start, end), value, end if timestamp is None else timestamp)
 
     def remove(self, key: Windowed[K]) -> None:
         """Delete a session."""
@@ -81,36 +80,59 @@ class SessionStore(TimedStore, Generic[K, V]):
     def find(self, raw: bytes, earliest_end: int, latest_start: int) -> list[Bounds]:
         """As `find_sessions`, of a key's bytes; the bounds only."""
         bounds = self.key_times.of(raw)
-        if not bounds:
+        if not bounds or bounds[-1][0] < earliest_end:
             return []
         earliest_end = max(earliest_end, self.found_from)
-        if bounds[0][0] >= earliest_end:
-            return [each for each in bounds if each[1] <= latest_start]
-        at = bisect_left(bounds, (earliest_end, -1))
+        at = bisect_left(bounds, (earliest_end, -1)) if bounds[0][0] < earliest_end else 0
         return [each for each in bounds[at:] if each[1] <= latest_start]
 
-    def put_in(self, raw: bytes, start: int, end: int) -> None:
-        """Have a session found; the caller sets its value next."""
-        self.newest = max(self.newest, end)
+    def merge(self, raw: bytes, found: list[Bounds], start: int, end: int, headers: Headers = ()) -> bytes:
+        """Have a session found instead of those that `find` found; returns its stored key, whose value the
+        caller sets next.
+        """
+        bounds, new = self.key_times.of(raw), (end, start)
+        if len(found) == 1 and bounds[-1] == found[0]:  # the usual case: the last session grew at its end
+            old = found[0]
+            stored_key = session_key(raw, start, end)
+            if old != new:
+                bounds[-1] = new
+                self._drop(session_key(raw, old[1], old[0]), old[0], headers)
+                self._begin(stored_key, end)
+            return stored_key
+        for old in found:
+            if old != new:
+                self.take_out(raw, old[1], old[0], headers)
+        return self.put_in(raw, start, end)
+
+    def put_in(self, raw: bytes, start: int, end: int) -> bytes:
+        """Have a session found; returns its stored key, whose value the caller sets next."""
+        stored_key = session_key(raw, start, end)
         if self.key_times.add(raw, (end, start)):
-            key = session_key(raw, start, end)
-            if key not in self._entries.dirty:
-                self._undrained.add(key)
-            if self.spec.by_time:
-                self.recent.setdefault(end, {})[key] = None
+            self._begin(stored_key, end)
+        return stored_key
+
+    def _begin(self, stored_key: bytes, end: int) -> None:
+        if end > self.newest:
+            self.newest = end
+        if stored_key not in self._entries.dirty:
+            self._undrained.add(stored_key)
+        if self.spec.by_time:
+            self.recent.setdefault(end, {})[stored_key] = None
 
     def take_out(self, raw: bytes, start: int, end: int, headers: Headers = ()) -> None:
         """Delete a session."""
-        self.newest = max(self.newest, end)
         self.key_times.of(raw)
         self.key_times.remove(raw, (end, start))
-        key = session_key(raw, start, end)
-        if key in self._undrained:
-            self._undrained.remove(key)
-            self._entries.forget(key)
+        self._drop(session_key(raw, start, end), end, headers)
+
+    def _drop(self, stored_key: bytes, end: int, headers: Headers) -> None:
+        self.newest = max(self.newest, end)
+        if stored_key in self._undrained:
+            self._undrained.remove(stored_key)
+            self._entries.forget(stored_key)
             self._changed = None
         else:
-            self.update(key, None, end, headers)
+            self.update(stored_key, None, end, headers)
 
     def drain(self) -> None:
         self._undrained.clear()

@@ -56,6 +56,7 @@ import org.apache.kafka.streams.kstream.SessionWindowedKStream;
 import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.StreamJoined;
+import org.apache.kafka.streams.kstream.TableJoined;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.TimeWindows;
@@ -142,6 +143,11 @@ public class Differential {
         "plus", (a, b) -> cut(text(a) + "+" + text(b)),
         "drop_x", (a, b) -> hasX(a) ? null : cut(text(b) + "+" + text(a)));
 
+    private static final Map<String, BiFunction<Object, Object, Object>> FOREIGN_KEYS = Map.of(
+        "first", (k, v) -> first(v),
+        "key", (k, v) -> k,
+        "no_x", (k, v) -> hasX(v) ? null : first(v));
+
     private static String text(Object value) {
         if (value instanceof Windowed) {
             Windowed<?> windowed = (Windowed<?>) value;
@@ -205,6 +211,8 @@ public class Differential {
             s.stream().join(s.<KTable<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.joined()));
         OPERATORS.put("left_join", (b, s) ->
             s.stream().leftJoin(s.<KTable<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.joined()));
+        OPERATORS.put("foreign_join", (b, s) -> joinForeign(s, false));
+        OPERATORS.put("foreign_left_join", (b, s) -> joinForeign(s, true));
         OPERATORS.put("group_by_key", (b, s) -> s.stream().groupByKey(s.grouped()));
         OPERATORS.put("group_by", (b, s) -> s.stream().groupBy(SELECTORS.get(s.f())::apply, s.grouped()));
         OPERATORS.put("to_table", (b, s) -> s.unnamed()
@@ -255,6 +263,18 @@ public class Differential {
         return s.hasStore()
             ? b.builder.table(s.topics().get(0), s.consumed(), s.<KeyValueStore<Bytes, byte[]>>store(true))
             : b.builder.table(s.topics().get(0), s.consumed());
+    }
+
+    private static Object joinForeign(Step s, boolean left) {
+        KTable<Object, Object> other = s.above(1);
+        BiFunction<Object, Object, Object> key = FOREIGN_KEYS.get(s.node.get("foreign").asText());
+        ValueJoiner<Object, Object, Object> f = JOINERS.get(s.f())::apply;
+        TableJoined<Object, Object> joined = TableJoined.as(s.name());
+        if (!s.hasStore()) {
+            return left ? s.table().leftJoin(other, key, f, joined) : s.table().join(other, key, f, joined);
+        }
+        Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> store = s.store(true);
+        return left ? s.table().leftJoin(other, key, f, joined, store) : s.table().join(other, key, f, joined, store);
     }
 
     private static Object count(Step s) {

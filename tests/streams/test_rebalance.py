@@ -22,6 +22,7 @@ from streams import KafkaStreams, State, StateRestoreListener, StreamsBuilder, S
 from streams.runtime import restore
 from streams.runtime.assignment import Rules
 from streams.runtime.protocol import MemberState, StreamsProtocol
+from streams.runtime.standbys import Standbys
 from streams.runtime.task import TaskId
 from streams.runtime.topics import TopicNames
 from tests.streams.running import NewName, copy, make_topics, run, start, until
@@ -291,6 +292,42 @@ def test_a_standby_takes_over_with_nothing_left_to_restore(
             await until(lambda: len(second.tasks) == PARTITIONS)
             assert diary.totals == {id.partition: 0 for id in taken}
             assert before.items() <= counted(second).items()
+
+    run(case)
+
+
+def test_a_standby_applies_nothing_that_is_not_committed(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands behind the last commit may be of one that breaks off: state would be ahead of it."""
+    name, settings = new_name("behind"), SETTINGS | {"num_standby_replicas": 1}
+    rounds, original = 0, Standbys._extend
+
+    async def extend(self: Standbys) -> None:
+        nonlocal rounds
+        rounds += 1
+        await original(self)
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        monkeypatch.setattr(Standbys, "_extend", extend)
+        topology = counts(name)
+        async with (
+            start(topology, logd.bootstrap, name, tmp_path / "1", **settings) as first,
+            start(topology, logd.bootstrap, name, tmp_path / "2", **settings) as second,
+        ):
+            await until(lambda: len(first.tasks + second.tasks) == 1)
+            keeper = second if first.tasks else first
+            await send(logd.bootstrap, name, 0, "a", "b")
+            await until(lambda: standbys_are_level(keeper, 1, 2))
+            async with Client(logd.bootstrap) as client, BatchProducer(client) as producer:
+                record = (7, b"c", bytes(8), ())
+                await (await producer.send(f"{name}-counts-changelog", 0, [record]))
+            before = rounds
+            await until(lambda: rounds > before + 5)
+            standby = keeper._standbys.tasks[TaskId(0, 0)]
+            assert [key for key, _ in standby.stores["counts"].backend.scan()] == [b"a", b"b"]
+            assert standby.checkpoints == {"counts": 2}
 
     run(case)
 

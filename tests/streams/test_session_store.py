@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from streams.errors import StateError
+from streams import Processor, ProcessorContext, Record, StreamsBuilder
+from streams.errors import StateError, TopologyError
 from streams.serdes import Long, String, Window, Windowed
 from streams.state import MemoryBackend, SessionStore, StoreSpec, WindowStore, open_store
 from streams.state.session_key import session_key
 from streams.state.window_key import window_key
+from streams.testing import TopologyTestDriver
 
 MINUTE = 60_000
 
@@ -153,6 +155,38 @@ def test_what_closed_is_found_wherever_it_is() -> None:
     keys = [window_key(key, start) for key, start in ((b"a", 0), (b"b", 0), (b"a", 10), (b"b", 10))]
     assert store.closed(0, 19) == keys
     assert store.closed(5, 15) == keys[2:]
+
+
+class Sessions(Processor[str, int]):
+    """Adds to the session that a record is in, of 10 ms at most between two."""
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self.store: Any = context.store("s")
+
+    def process(self, record: Record[str, int]) -> None:
+        start = end = record.timestamp
+        total = record.value
+        for window, value in list(self.store.find_sessions(record.key, start - 10, end + 10)):
+            self.store.remove(Windowed(record.key, window))
+            start, end, total = min(start, window.start), max(end, window.end), total + value
+        self.store.put(session(record.key, start, end), total)
+
+
+def test_a_processor_may_use_a_session_store() -> None:
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.add_store(spec())
+    builder.stream("in").process(Sessions, stores=["s"]).to("out")
+    with TopologyTestDriver(builder) as driver:
+        for value, timestamp in ((1, 0), (2, 20), (4, 9), (8, 60), (16, 12)):
+            driver.input_topic("in").pipe_input("a", value, timestamp)
+        found = driver.session_store("s").fetch("a")
+        assert list(found) == [(Window(0, 20), 23), (Window(60, 60), 8)]
+
+
+def test_stores_of_windows_say_how_long_they_are_kept() -> None:
+    with pytest.raises(TopologyError, match="store s: say how long its windows are kept, in retention_ms="):
+        StreamsBuilder().add_store(spec(retention_ms=0))
 
 
 def test_another_kind_of_store_under_the_name_is_told(store: SessionStore[str, int]) -> None:

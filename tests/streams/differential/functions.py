@@ -69,6 +69,11 @@ AGGREGATORS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "append": lambda k, v, a: short(text(a) + text(v)),
     "forget_x": lambda k, v, a: None if has_x(v) else short(text(a) + text(k)),
 }
+FOREIGN_KEYS: dict[str, Callable[[Any, Any], Any]] = {
+    "first": lambda k, v: first(v),
+    "key": lambda k, v: k,
+    "no_x": lambda k, v: None if has_x(v) else first(v),
+}
 UNDOERS: dict[str, Callable[[Any, Any], Any]] = {
     "minus": lambda a, b: short(text(a) + "-" + text(b)),
     "forget_x": lambda a, b: None if has_x(b) else short(text(b) + text(a)),

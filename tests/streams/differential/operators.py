@@ -108,6 +108,16 @@ def _joined(method: str) -> Callable[..., Any]:
     )
 
 
+def _joined_foreign(method: str) -> Callable[..., Any]:
+    return lambda builder, step, above, steps: getattr(above[0], method)(
+        above[1],
+        functions.JOINERS[step["f"]],
+        foreign_key=functions.FOREIGN_KEYS[step["foreign"]],
+        name=step["name"],
+        store=store(step),
+    )
+
+
 def _group_by(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
     return above[0].group_by(functions.SELECTORS[step["f"]], name=step["name"], **serdes(step))
 
@@ -270,6 +280,12 @@ OPERATORS: dict[str, Operator] = {
     ),
     "session_reduce": Operator((N,), T, _kept("reduce"), f.REDUCERS, of_text="kv", stored=True),
     "session_aggregate": Operator((N,), T, _aggregate_sessions, f.AGGREGATORS, value="s", stored=True),
+    "foreign_join": Operator(
+        (T, T), T, _joined_foreign("join"), f.JOINERS, value="s", of_text="k", stored=True
+    ),
+    "foreign_left_join": Operator(
+        (T, T), T, _joined_foreign("left_join"), f.JOINERS, value="s", of_text="k", stored=True
+    ),
     "table_join": Operator((T, T), T, _joined_tables("join"), f.JOINERS, value="s", of_text="k", stored=True),
     "table_left_join": Operator(
         (T, T), T, _joined_tables("left_join"), f.JOINERS, value="s", of_text="k", stored=True

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.streams.differential.functions import UNDOERS
+from tests.streams.differential.functions import FOREIGN_KEYS, UNDOERS
 from tests.streams.differential.operators import OPERATORS, Operator
 from tests.streams.differential.plan import Plan, Step
 
@@ -57,6 +57,10 @@ class Made:
     cached: bool = False
 
 
+APART = ("stream_join", "stream_left_join", "stream_outer_join", "foreign_join", "foreign_left_join")
+"""Joins of what may go through repartition topics on both sides."""
+
+
 class Topologies:
     """Draws steps, one by one."""
 
@@ -82,6 +86,17 @@ class Topologies:
             made for made in self.made if made.kind == operator.takes[n] and self._takes(operator, made.step)
         ]
 
+    def _are_apart(self, above: list[Made]) -> bool:
+        """Whether no record gets to both: behind repartition topics its two would be ties between inputs."""
+        one, other = (self._topics_above(each.number) for each in above)
+        return one.isdisjoint(other)
+
+    def _topics_above(self, number: int) -> set[str]:
+        step = self.steps[number]
+        if not step["of"]:
+            return set(step["topics"])
+        return set().union(*map(self._topics_above, step["of"]))
+
     @staticmethod
     def _takes(operator: Operator, step: Step) -> bool:
         wanted = operator.of_text
@@ -94,6 +109,8 @@ class Topologies:
             above = [draw(st.sampled_from(self._candidates(operator, n))) for n in range(len(operator.takes))]
         if name == "merge" and types(above[0].step) != types(above[1].step):
             above[1] = above[0]
+        if name in APART and not self._are_apart(above):
+            return
         number = len(self.steps)
         step: dict[str, Any] = {"op": name, "of": [each.number for each in above]}
         step["f"] = draw(st.sampled_from(sorted(operator.functions))) if operator.functions else None
@@ -137,6 +154,8 @@ class Topologies:
         elif name.startswith("stream_"):
             step["before"], step["after"] = draw(st.sampled_from([(10, 10), (0, 20), (5, 0)]))
             step["grace"] = draw(st.sampled_from([0, 5, 30]))
+        elif name in ("foreign_join", "foreign_left_join"):
+            step["foreign"] = draw(st.sampled_from(sorted(FOREIGN_KEYS)))
         elif name in ("reduce_rows", "aggregate_rows"):
             step["undo"] = draw(st.sampled_from(sorted(UNDOERS)))
         elif name == "suppress":

@@ -1,0 +1,187 @@
+"""What must come out of each query in the end, in plain Python and without `streams`.
+
+Each query is a function of all events, in order of time. An answer is a dict: of q0 to q2 it counts the
+rows, as `row` writes them; of the others it has the last value of each key, but for q12, where it has the
+bids of each bidder: which windows they are in is up to the clock. Values are what JSON has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import msgspec
+
+from benchmarks.nexmark.events import Auction, Bid, Event, Person
+
+Answer: TypeAlias = dict[Any, Any]
+Events: TypeAlias = Sequence[Event]
+
+SECONDS = 1000
+_as_json = msgspec.json.Encoder(order="sorted").encode
+
+
+def row(key: Any, value: Any) -> tuple[Any, bytes]:
+    """A row that can be counted."""
+    return key, _as_json(value)
+
+
+def _bids(events: Events) -> Iterator[Bid]:
+    return (event for event in events if isinstance(event, Bid))
+
+
+def _auctions(events: Events) -> Iterator[Auction]:
+    return (event for event in events if isinstance(event, Auction))
+
+
+def _persons(events: Events) -> dict[int, Person]:
+    return {event.id: event for event in events if isinstance(event, Person)}
+
+
+def q0(events: Events) -> Answer:
+    """All bids."""
+    return Counter(row(bid.auction, bid) for bid in _bids(events))
+
+
+def q1(events: Events) -> Answer:
+    """All bids with prices in euros."""
+    return Counter(
+        row(bid.auction, msgspec.to_builtins(bid) | {"price": round(bid.price * 0.908)})
+        for bid in _bids(events)
+    )
+
+
+def q2(events: Events) -> Answer:
+    """Auctions 123, 246, ... and the prices bid for them."""
+    return Counter(
+        row(bid.auction, {"auction": bid.auction, "price": bid.price})
+        for bid in _bids(events)
+        if not bid.auction % 123
+    )
+
+
+def q3(events: Events) -> Answer:
+    """Auction to seller, if both are wanted."""
+    persons, answer = _persons(events), {}
+    for auction in _auctions(events):
+        seller = persons.get(auction.seller)
+        if seller is None or auction.category != 10 or seller.state not in ("OR", "ID", "CA"):
+            continue
+        place = {"name": seller.name, "city": seller.city, "state": seller.state}
+        answer[auction.id] = {**place, "auction": auction.id}
+    return answer
+
+
+def _winning(events: Events) -> Iterator[tuple[Auction, Bid]]:
+    bids: defaultdict[int, list[Bid]] = defaultdict(list)
+    for bid in _bids(events):
+        bids[bid.auction].append(bid)
+    for auction in _auctions(events):
+        valid = [bid for bid in bids[auction.id] if auction.date_time <= bid.date_time <= auction.expires]
+        if valid:
+            highest = max(bid.price for bid in valid)
+            first = [bid for bid in valid if bid.price == highest]
+            yield auction, sorted(first, key=lambda bid: (bid.date_time, bid.bidder))[0]
+
+
+def _mean(prices: Sequence[int]) -> float:
+    return float(Fraction(sum(prices), len(prices)))
+
+
+def q4(events: Events) -> Answer:
+    """Category to average price."""
+    prices: defaultdict[int, list[int]] = defaultdict(list)
+    for auction, bid in _winning(events):
+        prices[auction.category].append(bid.price)
+    return {category: _mean(each) for category, each in prices.items()}
+
+
+def q5(events: Events) -> Answer:
+    """Start of the window to its hottest auctions."""
+    counts: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    time = 0
+    for bid in _bids(events):
+        time = bid.date_time
+        for start in range(time - time % (2 * SECONDS), time - 10 * SECONDS, -2 * SECONDS):
+            counts[start][bid.auction] += 1
+    answer = {}
+    for start, bids in counts.items():
+        if start + 10 * SECONDS <= time:
+            most = max(bids.values())
+            auctions = sorted(auction for auction, count in bids.items() if count == most)
+            answer[start] = {"auctions": auctions, "bids": most}
+    return answer
+
+
+def q6(events: Events) -> Answer:
+    """Seller to average price of the last ten auctions."""
+    sales: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    for auction, bid in _winning(events):
+        sales[auction.seller].append((auction.expires, auction.id, bid.price))
+    return {
+        seller: _mean([price for _, _, price in sorted(each, reverse=True)[:10]])
+        for seller, each in sales.items()
+    }
+
+
+def q7(events: Events) -> Answer:
+    """Start of the window to its highest bids."""
+    windows: defaultdict[int, list[Bid]] = defaultdict(list)
+    time = 0
+    for bid in _bids(events):
+        time = bid.date_time
+        windows[time - time % (10 * SECONDS)].append(bid)
+    answer = {}
+    for start, bids in windows.items():
+        if start + 10 * SECONDS <= time:
+            price = max(bid.price for bid in bids)
+            highest = [msgspec.to_builtins(bid) for bid in bids if bid.price == price]
+            highest.sort(key=lambda bid: (bid["auction"], bid["dateTime"], bid["bidder"]))
+            answer[start] = {"price": price, "bids": highest}
+    return answer
+
+
+def q8(events: Events) -> Answer:
+    """Person and window to the person and the number of auctions, if the two have the window in common."""
+    persons = _persons(events)
+    sold = Counter(
+        (auction.seller, auction.date_time // (10 * SECONDS) * 10 * SECONDS) for auction in _auctions(events)
+    )
+    return {
+        f"{seller} {start}": {"person": seller, "name": person.name, "window": start, "auctions": count}
+        for (seller, start), count in sold.items()
+        if (person := persons.get(seller)) and start <= person.date_time < start + 10 * SECONDS
+    }
+
+
+def q9(events: Events) -> Answer:
+    """Auction to the auction and its winning bid."""
+    return {
+        auction.id: {"auction": msgspec.to_builtins(auction), "bid": msgspec.to_builtins(bid)}
+        for auction, bid in _winning(events)
+    }
+
+
+def q11(events: Events) -> Answer:
+    """Bidder and session to the number of bids."""
+    times: defaultdict[int, list[int]] = defaultdict(list)
+    for bid in _bids(events):
+        times[bid.bidder].append(bid.date_time)
+    answer: dict[str, int] = {}
+    for bidder, each in times.items():
+        first = last = each[0]
+        count = 0
+        for time in each:
+            if time - last > 10 * SECONDS:
+                answer[f"{bidder} {first} {last}"] = count
+                first, count = time, 0
+            last, count = time, count + 1
+        answer[f"{bidder} {first} {last}"] = count
+    return answer
+
+
+def q12(events: Events) -> Answer:
+    """Bidder to the number of bids."""
+    return dict(Counter(str(bid.bidder) for bid in _bids(events)))
