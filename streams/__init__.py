@@ -18,23 +18,43 @@
 
 from __future__ import annotations
 
-from streams.config import StreamsConfig, log_and_continue, log_and_fail
+from streams.config import StreamsConfig
 from streams.dsl import (
+    BranchedKStream,
+    CogroupedKStream,
     Consumed,
+    GlobalKTable,
     Grouped,
     Joined,
     KGroupedStream,
+    KGroupedTable,
     KStream,
     KTable,
     Materialized,
+    Printed,
     Produced,
+    Repartitioned,
+    SessionWindowedCogroupedKStream,
+    SessionWindowedKStream,
+    StreamJoined,
     StreamsBuilder,
+    Suppressed,
+    TimeWindowedCogroupedKStream,
     TimeWindowedKStream,
 )
 from streams.errors import StreamsError, TopologyError
-from streams.processors.custom import Processor, ProcessorContext
-from streams.processors.record import Record
-from streams.processors.windows import TimeWindows
+from streams.handlers import DeadLetter, ErrorContext, ErrorResponse, log_and_continue, log_and_fail
+from streams.processors.custom import FixedKeyProcessor, FixedKeyRecord, Processor, ProcessorContext
+from streams.processors.join_windows import JoinWindows
+from streams.processors.record import Record, RecordContext
+from streams.processors.transform_values import ValueTransformer
+from streams.processors.windows import (
+    EmitStrategy,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+)
 from streams.runtime.app import KafkaStreams
 from streams.runtime.restore_listener import StateRestoreListener
 from streams.runtime.status import State
@@ -42,28 +62,51 @@ from streams.serdes import Serde, Window, Windowed
 from streams.topology import Topology
 
 __all__ = [
+    "BranchedKStream",
+    "CogroupedKStream",
     "Consumed",
+    "DeadLetter",
+    "EmitStrategy",
+    "ErrorContext",
+    "ErrorResponse",
+    "FixedKeyProcessor",
+    "FixedKeyRecord",
+    "GlobalKTable",
     "Grouped",
+    "JoinWindows",
     "Joined",
     "KGroupedStream",
+    "KGroupedTable",
     "KStream",
     "KTable",
     "KafkaStreams",
     "Materialized",
+    "Printed",
     "Processor",
     "ProcessorContext",
     "Produced",
     "Record",
+    "RecordContext",
+    "Repartitioned",
     "Serde",
+    "SessionWindowedCogroupedKStream",
+    "SessionWindowedKStream",
+    "SessionWindows",
+    "SlidingWindows",
     "State",
     "StateRestoreListener",
+    "StreamJoined",
     "StreamsBuilder",
     "StreamsConfig",
     "StreamsError",
+    "Suppressed",
+    "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
     "TimeWindows",
     "Topology",
     "TopologyError",
+    "UnlimitedWindows",
+    "ValueTransformer",
     "Window",
     "Windowed",
     "log_and_continue",

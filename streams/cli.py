@@ -1,4 +1,4 @@
-"""``millstream streams``: print a topology, or run it.
+"""``millstream streams``: print a topology, or run it; `tools.commands` has the others.
 
 A topology is named ``module:name``: a Topology, a StreamsBuilder, or a function that returns one. ``run``
 writes one JSON object a line to stdout when its state changes, and every ``--status-interval`` seconds:
@@ -6,7 +6,8 @@ writes one JSON object a line to stdout when its state changes, and every ``--st
     {"event": "status", "state": "RUNNING", "tasks": ["0_0", ...], "records_in": ..., "records_out": ...,
      "dropped_records": ..., "late_records": ..., "lag": 0}
 
-and ``{"event": "stopped", ...}`` with the same in the end (``lag`` on the timed lines only).
+and ``{"event": "stopped", ...}`` with the same in the end (``lag`` on the timed lines only). Of several
+workers each line tells which by ``worker``.
 Warnings and errors go to stderr by ``logging``.
 """
 
@@ -19,18 +20,27 @@ import json
 import logging
 import signal
 import sys
-from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from enum import StrEnum
+from typing import Annotated, Any
 
 import typer
 
 from logd.config.log_level import LogLevel
-from logd.config.properties import read_properties
-from logd.errors import ConfigError, MillstreamError
-from streams.config import StreamsConfig
+from logd.errors import MillstreamError
 from streams.dsl import StreamsBuilder
 from streams.runtime.app import KafkaStreams
 from streams.runtime.status import State
+from streams.tools import commands
+from streams.tools.commands import end
+from streams.tools.properties import (
+    ApplicationId,
+    BootstrapServer,
+    CommandConfig,
+    ConfigFile,
+    Override,
+    settings_of,
+)
+from streams.tools.workers import config_of, ends_with, run_workers
 from streams.topology import Topology
 
 app = typer.Typer(
@@ -40,34 +50,56 @@ app = typer.Typer(
 GC_THRESHOLD = 50_000
 """Objects between two collections: records in flight are many, and almost never in cycles."""
 
-
 TopologyName = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="where the topology is")]
 
 
+class Form(StrEnum):
+    """How a topology is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    MERMAID = "mermaid"
+    SVG = "svg"
+
+
 @app.command()
-def describe(topology: TopologyName) -> None:
-    """Print a topology, as Kafka's Topology.describe() does."""
+def describe(
+    topology: TopologyName,
+    form: Annotated[
+        Form, typer.Option("--format", help="text as Kafka's Topology.describe(), or a picture")
+    ] = Form.TEXT,
+) -> None:
+    """Print a topology: as Kafka's Topology.describe() does, as JSON, or as a picture."""
     try:
-        typer.echo(_load(topology).describe(), nl=False)
+        loaded = _load(topology)
+        match form:
+            case Form.TEXT:
+                text = loaded.describe()
+            case Form.JSON:
+                text = json.dumps(loaded.outline(), indent=2) + "\n"
+            case Form.MERMAID:
+                text = loaded.mermaid()
+            case Form.SVG:
+                text = loaded.svg()
+        typer.echo(text, nl=False)
     except MillstreamError as error:
-        _end(error)
+        end(error)
 
 
 @app.command()
 def run(
     topology: TopologyName,
-    bootstrap_server: Annotated[str, typer.Option(help="host:port[,host:port]")],
-    application_id: Annotated[str, typer.Option(help="group id and prefix of internal topics")],
-    override: Annotated[
-        list[str] | None, typer.Option(help="a setting by Kafka's name, key=value; may be repeated")
-    ] = None,
-    command_config: Annotated[
-        Path | None,
+    bootstrap_server: BootstrapServer = None,
+    application_id: ApplicationId = None,
+    config: ConfigFile = None,
+    workers: Annotated[
+        int | None,
         typer.Option(
-            "--command-config",
-            help="a file of settings by Kafka's names, such as security.protocol, ssl.*, sasl.*",
+            min=1, help="processes, each with its own tasks and state; num.stream.threads unless given"
         ),
     ] = None,
+    override: Override = None,
+    command_config: CommandConfig = None,
     exit_when_caught_up: Annotated[
         bool, typer.Option(help="end once all there is in the inputs is processed and committed")
     ] = False,
@@ -76,30 +108,40 @@ def run(
         LogLevel.WARNING
     ),
 ) -> None:
-    """Run one instance of an application. Ends cleanly on SIGTERM or Ctrl-C, everything committed."""
+    """Run an application. Ends cleanly on SIGTERM or Ctrl-C, everything committed."""
     logging.basicConfig(level=log_level.value, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     gc.set_threshold(GC_THRESHOLD)
-    given = dict(_pair(each) for each in override or [])
-    given |= {"bootstrap.servers": bootstrap_server, "application.id": application_id}
     try:
-        read = {} if command_config is None else read_properties(command_config, "--command-config")
-        properties: dict[str, Any] = {**read, **given}
-        streams = KafkaStreams(_load(topology), StreamsConfig.from_properties(properties))
-        asyncio.run(_run(streams, exit_when_caught_up=exit_when_caught_up, status_interval=status_interval))
+        settings, threads = settings_of(config, command_config, override, bootstrap_server, application_id)
+        count = workers or threads
+        loaded = _load(topology)
+
+        def work(worker: int, pipe: int) -> int:
+            streams = KafkaStreams(loaded, config_of(settings, worker))
+            said = {} if count == 1 else {"worker": worker}
+            run = _run(
+                streams,
+                pipe,
+                exit_when_caught_up=exit_when_caught_up,
+                status_interval=status_interval,
+                said=said,
+            )
+            try:
+                asyncio.run(run)
+            except MillstreamError as error:
+                end(error)
+            return 0
+
+        if count == 1:
+            work(0, -1)
+        else:
+            raise typer.Exit(run_workers(count, work))
     except MillstreamError as error:
-        _end(error)
+        end(error)
 
 
-def _end(error: MillstreamError) -> NoReturn:
-    typer.echo(f"streams: {error}", err=True)
-    raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from None
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise typer.BadParameter(f"{text!r} is not key=value")
-    return key.strip(), value.strip()
+for command in (commands.reset, commands.lag, commands.state):
+    app.command()(command)
 
 
 def _load(name: str) -> Topology:
@@ -121,29 +163,39 @@ def _load(name: str) -> Topology:
     return found
 
 
-async def _run(streams: KafkaStreams, *, exit_when_caught_up: bool, status_interval: float) -> None:
+async def _run(
+    streams: KafkaStreams,
+    pipe: int,
+    *,
+    exit_when_caught_up: bool,
+    status_interval: float,
+    said: dict[str, Any],
+) -> None:
+    """Run one instance until a signal, or the end of ``pipe`` (-1: there is none)."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    streams.add_state_listener(lambda new, old: _say("status", streams, new))
-    reporter = asyncio.create_task(_report(streams, status_interval)) if status_interval else None
+    if pipe >= 0:
+        ends_with(pipe, stop)
+    streams.add_state_listener(lambda new, old: _say("status", streams, new, **said))
+    reporter = asyncio.create_task(_report(streams, status_interval, said)) if status_interval else None
     try:
         await streams.run_until(stop, when_caught_up=exit_when_caught_up)
     finally:
         if reporter is not None:
             reporter.cancel()
             await asyncio.gather(reporter, return_exceptions=True)
-    _say("stopped", streams, streams.state)
+    _say("stopped", streams, streams.state, **said)
 
 
-async def _report(streams: KafkaStreams, interval: float) -> None:
+async def _report(streams: KafkaStreams, interval: float, said: dict[str, Any]) -> None:
     while True:
         await asyncio.sleep(interval)
         try:
             more = {"lag": await streams.lag()}
         except MillstreamError:
             more = {}  # no broker answers
-        _say("status", streams, streams.state, **more)
+        _say("status", streams, streams.state, **said, **more)
 
 
 def _say(event: str, streams: KafkaStreams, state: State, **more: Any) -> None:

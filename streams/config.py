@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import logging
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -15,26 +16,13 @@ from logd.client import IsolationLevel
 from logd.client.properties import CLIENT, OF_JAVA, one_client
 from logd.client.security.keys import is_security_key
 from logd.errors import ConfigError
+from streams.handlers import ExceptionHandler, log_and_continue, log_and_fail
 
 _log = logging.getLogger(__name__)
-
-ExceptionAnswer = Literal["fail", "continue"]
-ExceptionHandler = Callable[[Exception], ExceptionAnswer]
-
 
 COMMIT_MS = 30_000
 EXACTLY_ONCE_COMMIT_MS = 100
 """``commit.interval.ms`` unless given, by ``processing.guarantee``."""
-
-
-def log_and_fail(error: Exception) -> ExceptionAnswer:
-    """Stop the application on the first bad record: the default."""
-    return "fail"
-
-
-def log_and_continue(error: Exception) -> ExceptionAnswer:
-    """Leave bad records out; they are logged and counted as dropped."""
-    return "continue"
 
 
 def default_state_dir() -> str:
@@ -63,6 +51,9 @@ class StreamsConfig:
     given, every 30 s, and with ``exactly_once_v2`` every 100 ms."""
     transaction_timeout_ms: int = 10_000
     """After this long the coordinator aborts a transaction; one that is open for half of it is committed."""
+    emit_interval_ms_kstreams_windowed_aggregation: int = 1_000
+    """How often windows that closed are looked for, where they are emitted then. Kafka's key has underscores
+    around it: ``__emit.interval.ms.kstreams.windowed.aggregation__``."""
     statestore_cache_max_bytes: int = 64 * 1024 * 1024
     """About how much memory the stores' caches take, all tasks together; more forces an early commit."""
     auto_offset_reset: Literal["earliest", "latest", "none"] = "earliest"
@@ -114,6 +105,14 @@ class StreamsConfig:
     """What to do with a record whose bytes do not fit its serde."""
     production_exception_handler: ExceptionHandler = log_and_fail
     """What to do with a record that cannot be serialized or is refused by the broker."""
+    processing_exception_handler: ExceptionHandler = log_and_fail
+    """What to do with a record over which a node's function raises. Any but ``log_and_fail`` costs a call per
+    node and record."""
+    errors_dead_letter_queue_topic_name: str | None = None
+    """Where the built-in handlers that go on write the input records they leave out (KIP-1034)."""
+    emit_interval_ms_kstreams_outer_join_spurious_results_fix: int = 1000
+    """How often, by wall clock, left and outer joins of streams look for records that met nothing until their
+    windows were over. The key is Kafka's, with two underscores before and behind it."""
     client: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the application's `Client`: `security`, backoffs. Not a key: `from_properties`
     gathers it from `security.protocol`, `ssl.*`, `sasl.*` and the other keys of Kafka's clients."""
@@ -171,19 +170,20 @@ class StreamsConfig:
             raise ConfigError(key, value, "a function, such as streams.log_and_continue")
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, Any]) -> Self:
-        """Read Kafka's dotted keys; text is converted to each setting's type. Unknown keys are an error.
+    def from_properties(cls, properties: Mapping[str, Any], *, foreign: Collection[str] = ()) -> Self:
+        """Read Kafka's dotted keys; text is converted to each setting's type. Unknown keys are an error,
+        but for ``foreign`` ones, from a file that other programs read too.
 
-        Keys of Kafka's Java library that mean nothing here are named in one line of the log.
+        Keys of Kafka's Java library that mean nothing here are named in one line of the log, as those are.
         """
         hints = get_type_hints(cls)
         values: dict[str, Any] = {"client": one_client(properties, ("",), _ROLES).client()}
         for key in ("client_id", "metadata_max_age_ms"):
             values["client"].pop(key, None)  # settings of the application itself
-        properties = _without_clients_and_javas(properties)
+        properties = _without_clients_and_javas(_renamed(properties), foreign)
         given: dict[str, str] = {}
         for key, value in sorted(properties.items(), key=lambda item: _PREFIXES.index(_prefix(item[0]))):
-            name = _without_prefix(key).replace(".", "_").replace("-", "_")
+            name = _without_prefix(key).strip("_").replace(".", "_").replace("-", "_")
             if name not in _NAMES_OF_KEYS:
                 raise ConfigError(key, value, "one of " + ", ".join(sorted(_NAMES_OF_KEYS)).replace("_", "."))
             values[name] = _converted(key, value, hints[name])
@@ -200,7 +200,7 @@ _ROLES = ("admin.", "producer.", "consumer.", "main.consumer.", "restore.consume
 """Prefixes of the settings of Kafka Streams' several clients."""
 
 _IDLE = """
-    application.server built.in.metrics.version cache.max.bytes.buffering
+    application.server built.in.metrics.version
     default.client.supplier default.dsl.store default.key.serde default.list.key.serde.inner
     default.list.key.serde.type default.list.value.serde.inner default.list.value.serde.type
     default.timestamp.extractor default.value.serde dsl.store.suppliers.class
@@ -214,7 +214,20 @@ _OF_KAFKA_STREAMS = frozenset(_IDLE.split())
 """Keys of Kafka Streams that mean nothing here."""
 
 
-def _without_clients_and_javas(properties: Mapping[str, Any]) -> dict[str, Any]:
+_FORMER = {
+    "default.deserialization.exception.handler": "deserialization.exception.handler",
+    "default.production.exception.handler": "production.exception.handler",
+    "cache.max.bytes.buffering": "statestore.cache.max.bytes",
+}
+"""Names that Kafka Streams had before, and still takes where the later one is not given."""
+
+
+def _renamed(properties: Mapping[str, Any]) -> dict[str, Any]:
+    former = {now: properties[name] for name, now in _FORMER.items() if name in properties}
+    return former | {key: value for key, value in properties.items() if key not in _FORMER}
+
+
+def _without_clients_and_javas(properties: Mapping[str, Any], foreign: Collection[str]) -> dict[str, Any]:
     """The settings of the application itself."""
     kept: dict[str, Any] = {}
     idle = []
@@ -222,7 +235,8 @@ def _without_clients_and_javas(properties: Mapping[str, Any]) -> dict[str, Any]:
         inner = key[len(next((role for role in _ROLES if key.startswith(role)), "")) :]
         if is_security_key(inner) or (inner in CLIENT and inner.replace(".", "_") not in _NAMES_OF_KEYS):
             continue
-        if inner in OF_JAVA or key in _OF_KAFKA_STREAMS:
+        known = _without_prefix(key).replace(".", "_").replace("-", "_") in _NAMES_OF_KEYS
+        if not known and (inner in OF_JAVA or key in _OF_KAFKA_STREAMS or key in foreign):
             idle.append(key)
         else:
             kept[key] = value
@@ -265,6 +279,8 @@ _LEAST = {
     "num_standby_replicas": 0,
     "acceptable_recovery_lag": 0,
     "commit_interval_ms": 0,
+    "emit_interval_ms_kstreams_windowed_aggregation": 0,
+    "emit_interval_ms_kstreams_outer_join_spurious_results_fix": 0,
     "statestore_cache_max_bytes": 0,
     "max_task_idle_ms": -1,
     "replication_factor": -1,
@@ -279,6 +295,9 @@ HANDLERS: Mapping[str, ExceptionHandler] = {
     "log_and_continue": log_and_continue,
     "org.apache.kafka.streams.errors.LogAndFailExceptionHandler": log_and_fail,
     "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler": log_and_continue,
+    "org.apache.kafka.streams.errors.LogAndFailProcessingExceptionHandler": log_and_fail,
+    "org.apache.kafka.streams.errors.LogAndContinueProcessingExceptionHandler": log_and_continue,
+    "org.apache.kafka.streams.errors.DefaultProductionExceptionHandler": log_and_fail,
 }
 """Exception handlers by their names in a properties file."""
 
@@ -290,7 +309,15 @@ def _converted(key: str, value: Any, hint: Any) -> Any:
         except ValueError:
             raise ConfigError(key, value, "a whole number") from None
     if hint == ExceptionHandler and isinstance(value, str):
-        if value not in HANDLERS:
-            raise ConfigError(key, value, "one of " + ", ".join(HANDLERS))
-        return HANDLERS[value]
+        return HANDLERS[value] if value in HANDLERS else _named_handler(key, value)
     return value
+
+
+def _named_handler(key: str, name: str) -> Any:
+    """The function that ``module:name`` says."""
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        allowed = "module:function, or one of " + ", ".join(HANDLERS)
+        raise ConfigError(key, name, allowed) from error

@@ -4,6 +4,7 @@
     ├── TopologyError           the topology cannot be built or run as it stands: change the program
     ├── SerializationError      bytes and values do not match: names topic, partition and offset
     ├── ProcessingError         the user's function raised: names node, topic, partition and offset
+    ├── SuppressBufferFull      what is held back of a table outgrew its bound: raise it, or emit early
     ├── StateError              local state or a changelog cannot be used: the text says what to do
     │   └── StateFolderLocked   another process works in the same state folder
     └── TaskLost                somebody else owns the task now: restore it, or give it up
@@ -76,6 +77,30 @@ class ProcessingError(StreamsError):
         raised_at = traceback.extract_tb(self.__cause__.__traceback__)[-1:]
         where = "".join(f" ({each.filename}, line {each.lineno})" for each in raised_at)
         return f": {type(self.__cause__).__name__}: {self.__cause__}{where}"
+
+
+class SuppressBufferFull(StreamsError):
+    """More of a table's updates is held back than its buffer may take, and none may go early."""
+
+    def __init__(
+        self, node: str, records: int, max_records: int | None, size: int, max_bytes: int | None
+    ) -> None:
+        super().__init__(node, records, max_records, size, max_bytes)
+        self.node = node
+        self.records = records
+        self.max_records = max_records
+        self.bytes = size
+        self.max_bytes = max_bytes
+
+    def __str__(self) -> str:
+        def told(bound: int | None) -> str:
+            return "any number" if bound is None else str(bound)
+
+        return (
+            f"{self.node} holds back {self.records} of {told(self.max_records)} records and {self.bytes} of "
+            f"{told(self.max_bytes)} bytes: raise max_records or max_bytes, or use until_time_limit with "
+            "when_full='emit_early'"
+        )
 
 
 class StateError(StreamsError):

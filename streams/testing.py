@@ -1,7 +1,8 @@
 """`TopologyTestDriver`: a topology run in memory, record by record, with a clock that only the test moves.
 
-Every topic has one partition and every piped record is committed at once, so cached tables forward each
-update. Records pass through the serdes, as they would over a broker.
+Every topic has one partition and every record is committed by itself, also behind a repartition topic, so
+cached tables forward each update. Records pass through the serdes, as they would over a broker. As in Kafka's
+driver all sub-topologies are one task, and have one stream time.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import itertools
 from collections import deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from heapq import heappop, heappush
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,13 +19,15 @@ from logd.client import TopicPartition
 from streams.dsl import StreamsBuilder
 from streams.errors import StreamsError
 from streams.graph import SinkNode
+from streams.handlers import log_and_fail
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Headers, Record
 from streams.processors.windows import Duration, milliseconds
+from streams.runtime.global_stores import GlobalStore
 from streams.runtime.task import Task, TaskId
 from streams.serdes import Serde, SerdeLike, serde_for
-from streams.state import CachedStore, KeyValueStore, WindowStore, open_store
-from streams.topology import Row, Topology
+from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore, open_store
+from streams.topology import Handlers, Row, Subtopology, Topology
 
 Time = datetime | int
 """An aware datetime, or ms since the epoch."""
@@ -34,27 +38,51 @@ def _ms(time: Time) -> int:
 
 
 class TopologyTestDriver:
-    """Runs a topology without a broker. Use it as a context manager, or `close` it."""
+    """Runs a topology without a broker. Use it as a context manager, or `close` it.
 
-    def __init__(self, topology: Topology | StreamsBuilder, *, start: Time = 0) -> None:
+    ``start``: the wall clock. ``windowed_emit_interval_ms``: how often windows that closed are emitted, by
+    the wall clock; with each record unless given.
+    """
+
+    def __init__(
+        self,
+        topology: Topology | StreamsBuilder,
+        *,
+        start: Time = 0,
+        handlers: Handlers | None = None,
+        outer_join_emit_interval_ms: int = 0,
+        windowed_emit_interval_ms: int = 0,
+    ) -> None:
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
         self._now = _ms(start)
         self._offsets: dict[str, itertools.count[int]] = {}
         self._output: dict[str, deque[Row]] = {}
-        self._tasks: list[Task] = []
-        self._readers: dict[str, Task] = {}
-        for subtopology in self.topology.subtopologies:
-            self._add_task(subtopology.id)
-
-    def _add_task(self, number: int) -> None:
-        subtopology = self.topology.subtopologies[number]
-        stores = {name: open_store(self.topology.stores[name], None) for name in subtopology.stores}
-        task = Task(TaskId(number, 0), subtopology, stores, clock=lambda: self._now, max_idle_ms=-1)
-        for source in subtopology.sources:
+        self._waiting: dict[str, deque[Row]] = {}
+        self._heads: list[tuple[int, int, str]] = []
+        self._turns = itertools.count()
+        stores = {name: open_store(spec, None) for name, spec in self.topology.stores.items()}
+        on_bad_record = log_and_fail if handlers is None else handlers.deserialization
+        self._globals = {
+            source.topics[0]: GlobalStore(stores.pop(name), source, on_bad_record)
+            for name, source in self.topology.global_stores.items()
+        }
+        nodes = (node for subtopology in self.topology.with_tasks for node in subtopology.nodes)
+        everything = Subtopology(0, tuple(nodes))
+        self._task = Task(
+            TaskId(0, 0),
+            everything,
+            stores,
+            clock=lambda: self._now,
+            max_idle_ms=-1,
+            windowed_emit_interval_ms=windowed_emit_interval_ms,
+            handlers=handlers,
+            global_stores={each.store.name: each.store for each in self._globals.values()},
+            outer_join_emit_interval_ms=outer_join_emit_interval_ms,
+        )
+        for source in everything.sources:
             for topic in source.topics:
-                task.add_input(TopicPartition(topic, 0), source, position=0, end=0)
-                self._readers[topic] = task
-        self._tasks.append(task)
+                self._task.add_input(TopicPartition(topic, 0), source, position=0, end=0)
+                self._waiting[topic] = deque()
 
     # -- topics
 
@@ -78,7 +106,11 @@ class TopologyTestDriver:
             if isinstance(node, SinkNode) and node.topic == topic:
                 key = serde_for(key_serde) or node.key_serde
                 return TestOutputTopic(self, topic, key, serde_for(value_serde) or node.value_serde)
-        raise KeyError(topic)
+        # A topic that a sink chooses, or of dead letters: nothing in the topology names its serdes.
+        keys, values = serde_for(key_serde), serde_for(value_serde)
+        if keys is None or values is None:
+            raise KeyError(f"no sink names topic {topic!r}: give key_serde= and value_serde=")
+        return TestOutputTopic(self, topic, keys, values)
 
     def pipe(
         self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers = ()
@@ -88,33 +120,57 @@ class TopologyTestDriver:
         self._run_until_idle()
 
     def _accept(self, topic: str, row: Row) -> None:
-        task = self._readers[topic]
-        offset = next(self._offsets.setdefault(topic, itertools.count()))
-        timestamp, key, value, headers = row
-        record = (offset, timestamp, key, value, headers)
-        task.add(TopicPartition(topic, 0), [record], offset + 1, offset + 1)
+        if topic in self._globals:
+            timestamp, key, value, headers = row
+            offset = next(self._offsets.setdefault(topic, itertools.count()))
+            self._globals[topic].apply(0, [(offset, timestamp, key, value, headers)])
+            return
+        waiting = self._waiting[topic]
+        waiting.append(row)
+        if len(waiting) == 1:
+            self._queue(topic)
+
+    def _queue(self, topic: str) -> None:
+        """Let the topic's next record wait for its turn: the lowest time first, then who waits longest."""
+        heappush(self._heads, (self._waiting[topic][0][0], next(self._turns), topic))
 
     def _run_until_idle(self) -> None:
-        """Process, commit and pass output on to the tasks that read it, until no task has any left."""
-        moved = True
-        while moved:
-            moved = False
-            for task in self._tasks:
-                if task.process() or task.needs_commit:
-                    moved = True
-                    task.written(task.flush(), {})
-                self._pass_on(task)
+        """Process record by record, each with a commit, until none is left for the task."""
+        self._pass_on()
+        while self._heads:
+            topic = heappop(self._heads)[2]
+            waiting = self._waiting[topic]
+            timestamp, key, value, headers = waiting.popleft()
+            if waiting:
+                self._queue(topic)
+            offset = next(self._offsets.setdefault(topic, itertools.count()))
+            record = (offset, timestamp, key, value, headers)
+            self._task.add(TopicPartition(topic, 0), [record], offset + 1, offset + 1)
+            self._task.process()
+            self._commit()
+            self._pass_on()
 
-    def _pass_on(self, task: Task) -> None:
-        for topic, rows in task.take_output().items():
-            if topic in self._readers:
+    def _commit(self) -> None:
+        flush = self._task.flush()
+        for name, pending in flush.changes.items():
+            if (spec := self.topology.stores[name]).logged:
+                rows = [(timestamp, key, value, ()) for key, (value, timestamp) in pending.items()]
+                self._output.setdefault(spec.changelog, deque()).extend(rows)
+        self._task.written(flush, {})
+
+    def _pass_on(self) -> None:
+        placed = ((topic, rows) for (topic, _), rows in self._task.take_placed_output().items())
+        for topic, rows in [*self._task.take_output().items(), *placed]:
+            self._output.setdefault(topic, deque()).extend(rows)
+            if topic in self._waiting or topic in self._globals:
                 for row in rows:
                     self._accept(topic, row)
-            if topic in self.topology.sink_topics:
-                self._output.setdefault(topic, deque()).extend(rows)
 
     def take(self, topic: str) -> deque[Row]:
-        """Rows written to a topic and not read yet; what is taken off here counts as read."""
+        """Rows written to a topic and not read yet; what is taken off here counts as read.
+
+        Repartition topics and changelogs are among them, without an application id: ``counts-changelog``.
+        """
         return self._output.setdefault(topic, deque())
 
     # -- time
@@ -127,18 +183,18 @@ class TopologyTestDriver:
     def advance_wall_clock(self, by: Duration) -> None:
         """Move the wall clock and fire what is due."""
         self._now += milliseconds(by)
-        for task in self._tasks:
-            task.punctuate()
+        self._task.punctuate()
+        self._commit()
         self._run_until_idle()
 
     # -- state
 
     def store(self, name: str) -> CachedStore:
         """A store by name; KeyError if there is none."""
-        for task in self._tasks:
-            if name in task.stores:
-                return task.stores[name]
-        raise KeyError(name)
+        for each in self._globals.values():
+            if each.store.name == name:
+                return each.store
+        return self._task.stores[name]
 
     def key_value_store(self, name: str) -> KeyValueStore[Any, Any]:
         """A key-value store by name."""
@@ -152,15 +208,19 @@ class TopologyTestDriver:
         assert isinstance(store, WindowStore)
         return store
 
+    def session_store(self, name: str) -> SessionStore[Any, Any]:
+        """A session store by name."""
+        store = self.store(name)
+        assert isinstance(store, SessionStore)
+        return store
+
     def metrics(self) -> Mapping[str, NodeMetrics]:
         """Counters by node name."""
-        return {name: metrics for task in self._tasks for name, metrics in task.metrics.items()}
+        return self._task.metrics
 
     def close(self) -> None:
         """Close processors and stores."""
-        for task in self._tasks:
-            task.close()
-        self._tasks.clear()
+        self._task.close()
 
     def __enter__(self) -> Self:
         return self

@@ -3,28 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, overload
 
+from streams.dsl.global_table import GlobalTable
 from streams.dsl.internal_builder import InternalStreamsBuilder
-from streams.dsl.nouns import KStream, KTable
+from streams.dsl.nouns import GlobalKTable, KStream, KTable
 from streams.dsl.options import Consumed, Materialized, as_materialized, options_with
 from streams.dsl.stream import Stream
 from streams.dsl.table import table_of_updates
 from streams.graph import Graph, OffsetReset, SourceNode, TimestampExtractor
-from streams.serdes import SerdeLike, serde_for
+from streams.serdes import SerdeLike, SerdeOf, serde_for
 from streams.state import StoreSpec
 from streams.topology import Topology
 
+if TYPE_CHECKING:
+    # What is not said is Any (PEP 696), which only type checkers have before Python 3.13.
+    from typing_extensions import TypeVar
 
-class StreamsBuilder:
+    DefaultK = TypeVar("DefaultK", default=Any)
+    DefaultV = TypeVar("DefaultV", default=Any)
+    V = TypeVar("V", default=Any)
+else:
+    from typing import TypeVar
+
+    DefaultK, DefaultV, V = TypeVar("DefaultK"), TypeVar("DefaultV"), TypeVar("V")
+K = TypeVar("K")
+
+
+class StreamsBuilder(Generic[DefaultK, DefaultV]):
     """Collects a program's streams and tables; `build` makes the topology of them.
 
-    ``key_serde`` and ``value_serde`` are used wherever an operator needs one and none is known.
+    ``key_serde`` and ``value_serde`` are used wherever an operator needs one and none is known. To a type
+    checker, too, streams and tables have the types that are given here or there; Any where none is.
     """
 
-    def __init__(self, *, key_serde: SerdeLike | None = None, value_serde: SerdeLike | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        key_serde: SerdeOf[DefaultK] | None = None,
+        value_serde: SerdeOf[DefaultV] | None = None,
+    ) -> None:
         self._internal = InternalStreamsBuilder(Graph(), serde_for(key_serde), serde_for(value_serde))
 
+    @overload
+    def stream(
+        self,
+        topics: str | Sequence[str],
+        consumed: Consumed | None = None,
+        *,
+        key_serde: None = None,
+        value_serde: None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        reset: OffsetReset | None = None,
+        name: str | None = None,
+    ) -> KStream[DefaultK, DefaultV]: ...
+    @overload
+    def stream(
+        self,
+        topics: str | Sequence[str],
+        consumed: Consumed | None = None,
+        *,
+        key_serde: None = None,
+        value_serde: SerdeOf[V],
+        timestamp_extractor: TimestampExtractor | None = None,
+        reset: OffsetReset | None = None,
+        name: str | None = None,
+    ) -> KStream[DefaultK, V]: ...
+    @overload
+    def stream(
+        self,
+        topics: str | Sequence[str],
+        consumed: Consumed | None = None,
+        *,
+        key_serde: SerdeOf[K],
+        value_serde: SerdeOf[V] | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        reset: OffsetReset | None = None,
+        name: str | None = None,
+    ) -> KStream[K, V]: ...
     def stream(
         self,
         topics: str | Sequence[str],
@@ -49,6 +105,42 @@ class StreamsBuilder:
         names = (topics,) if isinstance(topics, str) else tuple(topics)
         return KStream(self._source(names, options))
 
+    @overload
+    def table(
+        self,
+        topic: str,
+        consumed: Consumed | None = None,
+        *,
+        key_serde: None = None,
+        value_serde: None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[DefaultK, DefaultV]: ...
+    @overload
+    def table(
+        self,
+        topic: str,
+        consumed: Consumed | None = None,
+        *,
+        key_serde: None = None,
+        value_serde: SerdeOf[V],
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[DefaultK, V]: ...
+    @overload
+    def table(
+        self,
+        topic: str,
+        consumed: Consumed | None = None,
+        *,
+        key_serde: SerdeOf[K],
+        value_serde: SerdeOf[V] | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, V]: ...
     def table(
         self,
         topic: str,
@@ -82,13 +174,39 @@ class StreamsBuilder:
         node = self._internal.names.node("KTABLE-SOURCE-", options.name)
         return KTable(table_of_updates(source, node, spec, materialized))
 
+    def global_table(
+        self,
+        topic: str,
+        consumed: Consumed | None = None,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> GlobalKTable[Any, Any]:
+        """Read a topic as a table that every instance holds whole, whatever its partitions.
+
+        It is read to its end before anything is processed, and then as records come, in no order of time with
+        others.
+        """
+        options = options_with(
+            consumed,
+            Consumed,
+            key_serde=key_serde,
+            value_serde=value_serde,
+            timestamp_extractor=timestamp_extractor,
+            name=name,
+        )
+        return GlobalKTable(GlobalTable.of(self._internal, topic, options, as_materialized(store)))
+
     def add_store(self, spec: StoreSpec) -> None:
         """Add a store for processors of your own; name it in `KStream.process(stores=...)`."""
         self._internal.graph.add_store(spec)
 
     def build(self) -> Topology:
         """The finished topology; raises TopologyError for what cannot work."""
-        return Topology(self._internal.graph)
+        return Topology(self._internal.graph).finished()
 
     def _source(self, topics: tuple[str, ...], options: Consumed, suffix: str = "") -> Stream:
         name = self._internal.names.node("KSTREAM-SOURCE-", options.name, suffix)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from streams.dsl.options import Grouped, Materialized
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table, always_told, put_in_store
-from streams.errors import TopologyError
-from streams.processors import aggregate as operators
-from streams.processors.windows import TimeWindows, milliseconds
-from streams.serdes import SerdeLike, TimeWindowed, serde_for
+from streams.dsl.windowing import NO_WINDOWS, Windowing
+from streams.processors.aggregate import Aggregation
+from streams.serdes import SerdeLike, serde_for
 from streams.state import StoreSpec
 
 
@@ -22,12 +20,12 @@ class Grouping:
         self,
         stream: Stream,
         name: str | None,
-        windows: TimeWindows | None = None,
+        windowing: Windowing = NO_WINDOWS,
         behind_topic: list[Stream] | None = None,
     ) -> None:
         self.stream = stream
-        self._name = name
-        self._windows = windows
+        self.name = name
+        self.windowing = windowing
         self._behind_topic = [] if behind_topic is None else behind_topic
         """The stream read back from the topic that the user named: all aggregations share it."""
 
@@ -38,16 +36,14 @@ class Grouping:
         value_serde = serde_for(options.value_serde) or stream.value_serde
         return cls(replace(stream, key_serde=key_serde, value_serde=value_serde), options.name)
 
-    def windowed_by(self, windows: TimeWindows) -> Grouping:
-        """The same grouping, by window as well. May be called once."""
-        if self._windows is not None:
-            raise TopologyError("the stream is windowed already")
-        return Grouping(self.stream, self._name, windows, self._behind_topic)
+    def windowed_by(self, windowing: Windowing) -> Grouping:
+        """The same grouping, by window as well."""
+        return Grouping(self.stream, self.name, windowing, self._behind_topic)
 
     def aggregated(
         self,
         prefix: str,
-        aggregation: operators.Aggregation,
+        aggregation: Aggregation,
         value_serde: SerdeLike | None,
         name: str | None,
         materialized: Materialized,
@@ -62,19 +58,20 @@ class Grouping:
             key_serde=self.stream.key_serde,
             value_serde=value_serde,
             node=node,
-            **self._span(store_name, materialized),
+            **self.windowing.span(store_name, materialized),
         )
         old_values = always_told()
-        operator = (
-            operators.aggregate(store_name, aggregation, old_values)
-            if self._windows is None
-            else operators.aggregate_windows(store_name, self._windows, aggregation, old_values)
+        operator = self.windowing.operator(store_name, aggregation, old_values)
+        parent, spec = self._repartitioned(spec), self.windowing.kept(spec)
+        table = put_in_store(
+            parent,
+            node,
+            spec,
+            lambda store: operator,
+            old_values=old_values,
+            grace_ms=self.windowing.closing_ms,
         )
-        parent = self._repartitioned(spec)
-        table = put_in_store(parent, node, spec, lambda store: operator, old_values=old_values)
-        if self._windows is None:
-            return table
-        key_serde = TimeWindowed(spec.key_serde, self._windows.size_ms)
+        key_serde = self.windowing.key_serde(spec.key_serde)
         return replace(table, stream=replace(table.stream, key_serde=key_serde))
 
     def _repartitioned(self, spec: StoreSpec) -> Stream:
@@ -82,25 +79,12 @@ class Grouping:
         stream, builder = self.stream, self.stream.builder
         if not stream.rekeyed:
             return stream
-        names = builder.names.repartition(self._name or spec.name)
+        names = builder.names.repartition(self.name or spec.name)
         if self._behind_topic:
             builder.graph.move_to_end(names.filter, names.sink, names.source)
             return self._behind_topic[0]
         value_serde = builder.value_serde(names.source, stream.value_serde)
         found = stream.read_back(names, spec.key_serde, value_serde)
-        if self._name is not None:
+        if self.name is not None:
             self._behind_topic.append(found)
         return found
-
-    def _span(self, name: str, materialized: Materialized) -> dict[str, Any]:
-        if self._windows is None:
-            if materialized.retention is not None:
-                raise TopologyError(f"store {name}: retention is for windowed stores")
-            return {}
-        needed = self._windows.size_ms + self._windows.grace_ms
-        retention = needed if materialized.retention is None else milliseconds(materialized.retention)
-        if retention < needed:
-            raise TopologyError(
-                f"store {name}: retention is {retention} ms, windows and grace need at least {needed} ms"
-            )
-        return {"kind": "window", "window_size_ms": self._windows.size_ms, "retention_ms": retention}

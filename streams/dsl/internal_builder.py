@@ -9,7 +9,15 @@ from typing import Any
 
 from streams.dsl.options import Materialized
 from streams.errors import TopologyError
-from streams.graph import Graph, Names, ProcessorNode, RepartitionNames, SinkNode, SourceNode
+from streams.graph import (
+    Graph,
+    Names,
+    ProcessorNode,
+    RepartitionNames,
+    SinkNode,
+    SourceNode,
+    StreamPartitioner,
+)
 from streams.processors.stateless import drop_null_keys
 from streams.processors.wiring import Operator
 from streams.serdes import Serde, SerdeLike, serde_for
@@ -28,6 +36,11 @@ class InternalStreamsBuilder:
     def names(self) -> Names:
         """The builder's name counter."""
         return self.graph.names
+
+    @property
+    def default_value_serde(self) -> Serde[Any] | None:
+        """The builder's own value serde."""
+        return self._value_serde
 
     def add_processor(
         self,
@@ -69,6 +82,7 @@ class InternalStreamsBuilder:
         kind: StoreKind = "key_value",
         window_size_ms: int = 0,
         retention_ms: int = 0,
+        lookback_ms: int = 0,
     ) -> StoreSpec:
         """The store that `Materialized` describes; these serdes where it has none."""
         return StoreSpec(
@@ -81,11 +95,19 @@ class InternalStreamsBuilder:
             cached=materialized.caching,
             window_size_ms=window_size_ms,
             retention_ms=retention_ms,
+            lookback_ms=lookback_ms,
             changelog_config=materialized.changelog_config,
         )
 
     def repartition(
-        self, parent: str, names: RepartitionNames, *, key_serde: Serde[Any], value_serde: Serde[Any]
+        self,
+        parent: str,
+        names: RepartitionNames,
+        *,
+        key_serde: Serde[Any],
+        value_serde: Serde[Any],
+        partitions: int | None = None,
+        partitioner: StreamPartitioner | None = None,
     ) -> str:
         """Send a stream through a topic by its new key; returns the source it comes back from.
 
@@ -96,11 +118,25 @@ class InternalStreamsBuilder:
         self.add_processor(names.filter, (parent,), keep)
         serdes: dict[str, Any] = {"key_serde": key_serde, "value_serde": value_serde}
         graph.add(
-            SinkNode(name=names.sink, parents=(names.filter,), topic=names.topic, internal=True, **serdes)
+            SinkNode(
+                name=names.sink,
+                parents=(names.filter,),
+                topic=names.topic,
+                internal=True,
+                partitioner=partitioner,
+                **serdes,
+            )
         )
         # From its start, whatever auto.offset.reset says: only this application writes the topic.
         graph.add(
-            SourceNode(name=names.source, topics=(names.topic,), internal=True, reset="earliest", **serdes)
+            SourceNode(
+                name=names.source,
+                topics=(names.topic,),
+                internal=True,
+                reset="earliest",
+                partitions=partitions,
+                **serdes,
+            )
         )
         return names.source
 

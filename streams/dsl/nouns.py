@@ -8,18 +8,55 @@ stream), so they stand in one module, and are signatures only. How nodes are put
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from pathlib import Path
+from typing import Any, Generic, TypeVar, overload
 
+from streams.dsl.arity import takes_key
+from streams.dsl.branches import Branches
+from streams.dsl.cogrouping import Cogrouping
+from streams.dsl.foreign_key import join_foreign
+from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouping import Grouping
-from streams.dsl.options import Grouped, Joined, Materialized, Produced, as_materialized, options_with
+from streams.dsl.options import (
+    Grouped,
+    Joined,
+    Materialized,
+    Printed,
+    Produced,
+    Repartitioned,
+    StreamJoined,
+    as_materialized,
+    options_with,
+)
 from streams.dsl.stream import Stream
+from streams.dsl.stream_join import join_streams
+from streams.dsl.suppression import Suppressed
+from streams.dsl.suppression import suppressed as suppress_updates
 from streams.dsl.table import Table, table_of_stream
+from streams.dsl.table_grouping import TableGrouping
+from streams.dsl.table_join import join_tables
+from streams.dsl.windowing import Windowing
 from streams.errors import TopologyError
+from streams.graph import StreamPartitioner, TopicChooser
 from streams.processors import aggregate as aggregations
-from streams.processors import stateless
-from streams.processors.custom import Processor, run_processor
-from streams.processors.windows import TimeWindows
-from streams.serdes import Long, SerdeLike
+from streams.processors import grouped_table, stateless
+from streams.processors.custom import (
+    FixedKeyProcessor,
+    Processor,
+    run_fixed_key_processor,
+    run_processor,
+)
+from streams.processors.join_windows import JoinWindows
+from streams.processors.transform_values import ValueTransformer
+from streams.processors.windows import (
+    EmitStrategy,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+)
+from streams.serdes import Long, SerdeLike, Windowed
+from streams.state import StoreSpec
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -57,10 +94,15 @@ class KStream(Generic[K, V]):
         stream = self._stream.then("KSTREAM-MAP-", name, stateless.map_records(mapper))
         return KStream(stream.with_new_keys().with_new_values())
 
-    def map_values(self, mapper: Callable[[V], NewV], *, name: str | None = None) -> KStream[K, NewV]:
-        """Replace the value by ``mapper(value)``."""
-        stream = self._stream.then("KSTREAM-MAPVALUES-", name, stateless.map_values(mapper))
-        return KStream(stream.with_new_values())
+    @overload
+    def map_values(self, mapper: Callable[[V], NewV], *, name: str | None = None) -> KStream[K, NewV]: ...
+    @overload
+    def map_values(self, mapper: Callable[[K, V], NewV], *, name: str | None = None) -> KStream[K, NewV]: ...
+    def map_values(self, mapper: Callable[..., NewV], *, name: str | None = None) -> KStream[K, NewV]:
+        """Replace the value by ``mapper(value)``, or ``mapper(key, value)``."""
+        with_key = takes_key(mapper, "map_values")
+        operator = stateless.map_values_with_key(mapper) if with_key else stateless.map_values(mapper)
+        return KStream(self._stream.then("KSTREAM-MAPVALUES-", name, operator).with_new_values())
 
     def flat_map(
         self, mapper: Callable[[K, V], Iterable[tuple[NewK, NewV]]], *, name: str | None = None
@@ -69,12 +111,23 @@ class KStream(Generic[K, V]):
         stream = self._stream.then("KSTREAM-FLATMAP-", name, stateless.flat_map(mapper))
         return KStream(stream.with_new_keys().with_new_values())
 
+    @overload
     def flat_map_values(
         self, mapper: Callable[[V], Iterable[NewV]], *, name: str | None = None
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def flat_map_values(
+        self, mapper: Callable[[K, V], Iterable[NewV]], *, name: str | None = None
+    ) -> KStream[K, NewV]: ...
+    def flat_map_values(
+        self, mapper: Callable[..., Iterable[NewV]], *, name: str | None = None
     ) -> KStream[K, NewV]:
-        """Replace a value by those of ``mapper(value)``, under the same key."""
-        stream = self._stream.then("KSTREAM-FLATMAPVALUES-", name, stateless.flat_map_values(mapper))
-        return KStream(stream.with_new_values())
+        """Replace a value by those of ``mapper(value)``, or ``mapper(key, value)``, under the same key."""
+        with_key = takes_key(mapper, "flat_map_values")
+        operator = (
+            stateless.flat_map_values_with_key(mapper) if with_key else stateless.flat_map_values(mapper)
+        )
+        return KStream(self._stream.then("KSTREAM-FLATMAPVALUES-", name, operator).with_new_values())
 
     def select_key(self, selector: Callable[[K, V], NewK], *, name: str | None = None) -> KStream[NewK, V]:
         """Replace the key by ``selector(key, value)``."""
@@ -96,33 +149,102 @@ class KStream(Generic[K, V]):
         self,
         supplier: Callable[[], Processor[K, V]],
         *,
-        stores: Sequence[str] = (),
+        stores: Sequence[str | StoreSpec] = (),
         name: str | None = None,
     ) -> KStream[Any, Any]:
-        """Run a processor of your own; ``supplier()`` makes one per task."""
+        """Run a processor of your own; ``supplier()`` makes one per task.
+
+        Its stores are those of `StreamsBuilder.add_store` by name, or a `StoreSpec` that is added by this.
+        """
         if not callable(supplier):
             raise TopologyError(
                 f"process() makes a processor per task: give it the class or a function, not {supplier!r}"
             )
-        # Of all nodes these alone get their given name for nothing.
-        node = self._stream.builder.names.node("KSTREAM-PROCESSOR-") if name is None else name
-        stream = self._stream.then_named(node, run_processor(supplier), tuple(stores))
+        stream = self._stream.processed("KSTREAM-PROCESSOR-", name, run_processor(supplier), stores)
         return KStream(stream.with_new_keys().with_new_values())
+
+    def process_values(
+        self,
+        supplier: Callable[[], FixedKeyProcessor[K, V]],
+        *,
+        stores: Sequence[str | StoreSpec] = (),
+        name: str | None = None,
+    ) -> KStream[K, Any]:
+        """Run a processor of your own that leaves keys as they are; ``supplier()`` makes one per task."""
+        if not callable(supplier):
+            raise TopologyError(
+                "process_values() makes a processor per task: give it the class or a function, "
+                f"not {supplier!r}"
+            )
+        operator = run_fixed_key_processor(supplier)
+        stream = self._stream.processed("KSTREAM-PROCESSVALUES-", name, operator, stores)
+        return KStream(stream.with_new_values())
+
+    def split(self, *, name: str | None = None) -> BranchedKStream[K, V]:
+        """Send each record to one of several streams: `BranchedKStream.branch` adds them (KIP-418)."""
+        return BranchedKStream(Branches(self._stream, name))
+
+    def repartition(
+        self,
+        repartitioned: Repartitioned | None = None,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        partitions: int | None = None,
+        partitioner: StreamPartitioner | None = None,
+        name: str | None = None,
+    ) -> KStream[K, V]:
+        """Send the stream through a topic ``<application id>-<name>-repartition`` of so many partitions."""
+        options = options_with(
+            repartitioned,
+            Repartitioned,
+            key_serde=key_serde,
+            value_serde=value_serde,
+            partitions=partitions,
+            partitioner=partitioner,
+            name=name,
+        )
+        return KStream(self._stream.sent_through(options))
 
     # -- out
 
     def to(
         self,
-        topic: str,
+        topic: str | TopicChooser,
         produced: Produced | None = None,
         *,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
+        partitioner: StreamPartitioner | None = None,
         name: str | None = None,
     ) -> None:
-        """Write the stream to a topic; the stream ends here."""
-        options = options_with(produced, Produced, key_serde=key_serde, value_serde=value_serde, name=name)
+        """Write the stream to a topic, or each record to that of ``topic(key, value, context)``, which must
+        exist. The stream ends here. ``partitioner(topic, key, value, partitions)`` chooses the partition.
+        """
+        options = options_with(
+            produced,
+            Produced,
+            key_serde=key_serde,
+            value_serde=value_serde,
+            partitioner=partitioner,
+            name=name,
+        )
         self._stream.end_in(topic, options)
+
+    def print(
+        self,
+        printed: Printed | None = None,
+        *,
+        label: str | None = None,
+        mapper: Callable[[K, V], str] | None = None,
+        path: str | Path | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Print ``[label]: key, value`` of each record, or what the mapper makes of it, to stdout or a file;
+        the stream ends here.
+        """
+        options = options_with(printed, Printed, label=label, mapper=mapper, path=path, name=name)
+        self._stream.printed(options)
 
     # -- stateful
 
@@ -162,39 +284,281 @@ class KStream(Generic[K, V]):
         """Read the stream as a table's updates: the last value per key, a null value deletes."""
         return KTable(table_of_stream(self._stream, key_serde, value_serde, name, as_materialized(store)))
 
+    # -- joins
+
+    @overload
     def join(
         self,
-        table: KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[V, T], NewV],
-        joined: Joined | None = None,
+        joined: Joined | StreamJoined | None = None,
         *,
+        windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
         name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def join(
+        self,
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
+        joiner: Callable[[K, V, T], NewV],
+        joined: Joined | StreamJoined | None = None,
+        *,
+        windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    def join(
+        self,
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
+        joiner: Callable[..., NewV],
+        joined: Joined | StreamJoined | None = None,
+        *,
+        windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
     ) -> KStream[K, NewV]:
-        """Join each record with the table's value for its key; ``joiner(value, table_value)``."""
-        options = options_with(joined, Joined, key_serde=key_serde, value_serde=value_serde, name=name)
-        return KStream(_table(table).joined(self._stream, joiner, options, left=False))
+        """Join each record with what ``other`` has for its key: ``joiner(value, other)``, or with the key in
+        front.
 
+        A table is looked up as it is now, a global one by ``key_selector(key, value)``. Of a stream it meets
+        every record whose time is within ``windows``, which are needed then; ``other_value_serde`` and
+        ``store`` (the stores' name) are for that too.
+        """
+        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
+        return KStream(self._joined(other, joiner, windows, options, key_selector, left=False))
+
+    @overload
     def left_join(
         self,
-        table: KTable[K, T],
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
         joiner: Callable[[V, T | None], NewV],
-        joined: Joined | None = None,
+        joined: Joined | StreamJoined | None = None,
         *,
+        windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
         name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def left_join(
+        self,
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
+        joiner: Callable[[K, V, T | None], NewV],
+        joined: Joined | StreamJoined | None = None,
+        *,
+        windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    def left_join(
+        self,
+        other: KStream[K, T] | KTable[K, T] | GlobalKTable[Any, T],
+        joiner: Callable[..., NewV],
+        joined: Joined | StreamJoined | None = None,
+        *,
+        windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
     ) -> KStream[K, NewV]:
-        """As `join`, but a record that finds nothing is joined with None."""
-        options = options_with(joined, Joined, key_serde=key_serde, value_serde=value_serde, name=name)
-        return KStream(_table(table).joined(self._stream, joiner, options, left=True))
+        """As `join`, but a record that meets nothing is joined with None.
+
+        With another stream that comes out once the record's window and its grace are over.
+        """
+        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
+        return KStream(self._joined(other, joiner, windows, options, key_selector, left=True))
+
+    @overload
+    def outer_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[V | None, T | None], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        windows: JoinWindows,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def outer_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[K, V | None, T | None], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        windows: JoinWindows,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    def outer_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[..., NewV],
+        joined: StreamJoined | None = None,
+        *,
+        windows: JoinWindows,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]:
+        """As `left_join`, and records of the other stream that meet nothing are joined with None as well."""
+        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
+        if not isinstance(other, KStream):
+            raise TopologyError(
+                f"an outer join of a stream is with a KStream, not with a {type(other).__name__}"
+            )
+        return KStream(self._joined(other, joiner, windows, options, left=True, right=True))
+
+    def _joined(
+        self,
+        other: KStream[Any, Any] | KTable[Any, Any] | GlobalKTable[Any, Any],
+        joiner: Callable[..., Any],
+        windows: JoinWindows | None,
+        options: Joined | StreamJoined,
+        key_selector: Callable[[Any, Any], Any] | None = None,
+        *,
+        left: bool,
+        right: bool = False,
+    ) -> Stream:
+        if isinstance(other, GlobalKTable) and isinstance(options, Joined):
+            return other._table.joined(self._stream, key_selector, joiner, options.name, left=left)
+        if key_selector is not None:
+            raise TopologyError(
+                "key_selector= is for the join with a global table; see select_key() for others"
+            )
+        if isinstance(other, KTable) and isinstance(options, Joined):
+            return other._table.joined(self._stream, joiner, options, left=left)
+        if isinstance(other, KStream) and isinstance(options, StreamJoined) and windows is not None:
+            mine, others = self._stream, other._stream
+            return join_streams(mine, others, joiner, windows, options, keep_left=left, keep_right=right)
+        raise _cannot_join(other, windows)
 
 
-def _table(table: KTable[K, V]) -> Table:
-    if not isinstance(table, KTable):
-        raise TopologyError(f"a stream is joined with a KTable, not with a {type(table).__name__}")
-    return table._table
+class BranchedKStream(Generic[K, V]):
+    """A stream being split: a record goes to the first branch whose predicate takes it, else to the default
+    branch, else nowhere. `default_branch` or `no_default_branch` ends it, with the branches by name: the
+    split's name and the branch's, as Kafka puts them together.
+    """
+
+    def __init__(self, branches: Branches) -> None:
+        self._branches = branches
+        self._streams: dict[str, KStream[K, V]] = {}
+
+    def branch(
+        self,
+        predicate: Callable[[K, V], bool],
+        *,
+        name: str | None = None,
+        chain: Callable[[KStream[K, V]], KStream[Any, Any] | None] | None = None,
+        consumer: Callable[[KStream[K, V]], object] | None = None,
+    ) -> BranchedKStream[K, V]:
+        """Add a branch; unnamed ones are numbered from 1. ``chain(stream)`` gives the stream that is returned
+        in the branch's place, if any; ``consumer(stream)`` takes the branch, which is not returned then.
+        """
+        stream: KStream[K, V] = KStream(self._branches.add(predicate, name))
+        self._take(stream, chain, consumer)
+        return self
+
+    def default_branch(
+        self,
+        *,
+        name: str | None = None,
+        chain: Callable[[KStream[K, V]], KStream[Any, Any] | None] | None = None,
+        consumer: Callable[[KStream[K, V]], object] | None = None,
+    ) -> dict[str, KStream[K, V]]:
+        """The branch of what no predicate takes, whose name is 0 unless given; all branches by name."""
+        self._take(KStream(self._branches.add_default(name)), chain, consumer)
+        return self._streams
+
+    def no_default_branch(self) -> dict[str, KStream[K, V]]:
+        """Leave out what no predicate takes; the branches by name."""
+        self._branches.close()
+        return self._streams
+
+    def _take(
+        self,
+        stream: KStream[K, V],
+        chain: Callable[[KStream[K, V]], KStream[Any, Any] | None] | None,
+        consumer: Callable[[KStream[K, V]], object] | None,
+    ) -> None:
+        if chain is not None and consumer is not None:
+            raise TopologyError("a branch has a chain or a consumer, not both")
+        name = stream._stream.node
+        if consumer is not None:
+            consumer(stream)
+        elif chain is None:
+            self._streams[name] = stream
+        elif (chained := chain(stream)) is not None:
+            self._streams[name] = chained
+
+
+def _joined(
+    given: Joined | StreamJoined | None,
+    windows: JoinWindows | None,
+    key_serde: SerdeLike | None,
+    value_serde: SerdeLike | None,
+    other_value_serde: SerdeLike | None,
+    name: str | None,
+    store: str | None,
+) -> Joined | StreamJoined:
+    """A join's options: `StreamJoined` where there are windows, else `Joined`."""
+    keywords = {"key_serde": key_serde, "value_serde": value_serde, "name": name}
+    of_streams = {"other_value_serde": other_value_serde, "store": store}
+    if windows is None and not isinstance(given, StreamJoined):
+        for keyword, value in of_streams.items():
+            if value is not None:
+                raise TopologyError(
+                    f"{keyword}= is for the join of two streams, which needs windows=JoinWindows(...)"
+                )
+        return options_with(given, Joined, **keywords)
+    if isinstance(given, Joined):
+        raise TopologyError("the options of a join of two streams are StreamJoined(...), not Joined(...)")
+    return options_with(given, StreamJoined, **keywords, **of_streams)
+
+
+def _cannot_join(other: object, windows: JoinWindows | None) -> TopologyError:
+    if isinstance(other, KStream) and windows is None:
+        return TopologyError(
+            "a stream is joined with another within windows=JoinWindows(before=..., after=...)"
+        )
+    if isinstance(other, KTable):
+        return TopologyError(
+            "a stream is joined with a table as it is then: without windows and StreamJoined"
+        )
+    return TopologyError(
+        f"a stream is joined with a KStream, a KTable or a GlobalKTable, not with a {type(other).__name__}"
+    )
 
 
 class KTable(Generic[K, V]):
@@ -240,19 +604,77 @@ class KTable(Generic[K, V]):
 
         return self.filter(inverse, name=name, store=store)
 
+    @overload
     def map_values(
         self,
         mapper: Callable[[V], NewV],
         *,
         name: str | None = None,
         store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]: ...
+    @overload
+    def map_values(
+        self,
+        mapper: Callable[[K, V], NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]: ...
+    def map_values(
+        self,
+        mapper: Callable[..., NewV],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
     ) -> KTable[K, NewV]:
-        """Replace each value by ``mapper(value)``."""
+        """Replace each value by ``mapper(value)``, or ``mapper(key, value)``."""
 
-        def step(key: K, value: V) -> NewV:
+        def of_value(key: K, value: V) -> NewV:
             return mapper(value)
 
+        step = mapper if takes_key(mapper, "map_values") else of_value
         return KTable(self._table.derived("KTABLE-MAPVALUES-", name, step, _materialized_if(store)))
+
+    def group_by(
+        self,
+        selector: Callable[[K, V], tuple[NewK, NewV]],
+        grouped: Grouped | None = None,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KGroupedTable[NewK, NewV]:
+        """Group by the key, and with the value, of ``selector(key, value)``: through a repartition topic.
+
+        A row for which the selector gives a null key or value is in no group.
+        """
+        options = options_with(grouped, Grouped, key_serde=key_serde, value_serde=value_serde, name=name)
+        return KGroupedTable(TableGrouping(self._table, selector, options))
+
+    def transform_values(
+        self,
+        supplier: Callable[[], ValueTransformer[K, V, NewV]],
+        *,
+        stores: Sequence[str] = (),
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """Make each value anew by a `ValueTransformer` of your own, which may have stores and schedules.
+
+        ``supplier()`` makes one per task, and one for each node that looks values up in a table without a
+        store.
+        """
+        if not callable(supplier):
+            raise TopologyError(
+                f"transform_values() makes a transformer per task: give it the class or a function, not "
+                f"{supplier!r}"
+            )
+        materialized = _materialized_if(store)
+        return KTable(self._table.transformed(supplier, name, tuple(stores), materialized))
+
+    def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
+        """Hold updates back: ``Suppressed.until_window_closes()`` or ``Suppressed.until_time_limit(...)``."""
+        return KTable(suppress_updates(self._table, suppressed))
 
     def to_stream(
         self, key: Callable[[K, V], NewK] | None = None, *, name: str | None = None
@@ -261,53 +683,109 @@ class KTable(Generic[K, V]):
         stream = self._table.to_stream(name)
         return KStream(stream if key is None else stream.selected(key, None))
 
+    # -- joins
 
-def _materialized_if(store: str | Materialized | None) -> Materialized | None:
-    return None if store is None else as_materialized(store)
-
-
-class KGroupedStream(Generic[K, V]):
-    """A stream grouped by key; an aggregation makes a table of it."""
-
-    def __init__(self, grouping: Grouping) -> None:
-        self._grouping = grouping
-
-    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream[K, V]:
-        """Group by time as well."""
-        return TimeWindowedKStream(self._grouping.windowed_by(windows))
-
-    def count(self, *, name: str | None = None, store: str | Materialized | None = None) -> KTable[Any, int]:
-        """Count the records of each key."""
-        if isinstance(store, Materialized) and store.name is None:
-            self._grouping.stream.builder.names.take()  # Kafka names a store here that it then does not use
-        return self._aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, store)
-
-    def reduce(
+    def join(
         self,
-        reducer: Callable[[V, V], V],
+        other: KTable[Any, T],
+        joiner: Callable[[V, T], NewV],
+        *,
+        foreign_key: Callable[..., Any] | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """The keys that both tables have, with ``joiner(value, other)``; in a store if ``store`` says so.
+
+        With ``foreign_key``, a function of (value) or (key, value), each row is joined with the other table's
+        row of that key (KIP-213); any number of rows may have the same.
+        """
+        return self._joined(other, joiner, name, store, foreign_key)
+
+    def left_join(
+        self,
+        other: KTable[Any, T],
+        joiner: Callable[[V, T | None], NewV],
+        *,
+        foreign_key: Callable[..., Any] | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, NewV]:
+        """As `join`, with the other keys of this table, joined with None."""
+        return self._joined(other, joiner, name, store, foreign_key, keep_left=True)
+
+    def outer_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V | None, T | None], NewV],
         *,
         name: str | None = None,
         store: str | Materialized | None = None,
-    ) -> KTable[Any, V]:
-        """The first value of each key, then ``reducer(so_far, value)``."""
-        value_serde = self._grouping.stream.value_serde
-        return self._aggregated("KSTREAM-REDUCE-", aggregations.reducing(reducer), value_serde, name, store)
+    ) -> KTable[K, NewV]:
+        """The keys of either table, joined with None where one does not have them."""
+        return self._joined(other, joiner, name, store, None, keep_left=True, keep_right=True)
+
+    def _joined(
+        self,
+        other: KTable[Any, Any],
+        joiner: Callable[..., Any],
+        name: str | None,
+        store: str | Materialized | None,
+        foreign_key: Callable[..., Any] | None,
+        *,
+        keep_left: bool = False,
+        keep_right: bool = False,
+    ) -> KTable[Any, Any]:
+        if not isinstance(other, KTable):
+            raise TopologyError(f"a table is joined with a KTable, not with a {type(other).__name__}")
+        mine, others = self._table, other._table
+        if foreign_key is not None:
+            kept = as_materialized(store)
+            return KTable(join_foreign(mine, others, foreign_key, joiner, name, kept, keep_left=keep_left))
+        materialized, sides = _materialized_if(store), {"keep_left": keep_left, "keep_right": keep_right}
+        return KTable(join_tables(mine, others, joiner, name, materialized, **sides))
+
+
+class KGroupedTable(Generic[K, V]):
+    """A table grouped by a key of its values; an aggregation makes a table of it.
+
+    An update of the table is first taken back from what was made of the value before, then added.
+    """
+
+    def __init__(self, grouping: TableGrouping) -> None:
+        self._grouping = grouping
+
+    def count(self, *, name: str | None = None, store: str | Materialized | None = None) -> KTable[K, int]:
+        """Count the table's rows of each key; a key that has none any more stays, with 0."""
+        return self._aggregated("KTABLE-AGGREGATE-", grouped_table.counting(), Long(), name, store)
+
+    def reduce(
+        self,
+        adder: Callable[[V, V], V],
+        subtractor: Callable[[V, V], V | None],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, V]:
+        """The first value, then ``adder(so_far, value)``; ``subtractor(so_far, value)`` takes back."""
+        aggregation = grouped_table.reducing(adder, subtractor)
+        return self._aggregated("KTABLE-REDUCE-", aggregation, self._grouping.value_serde, name, store)
 
     def aggregate(
         self,
         initializer: Callable[[], A],
-        aggregator: Callable[[K, V, A], A],
+        adder: Callable[[K, V, A], A],
+        subtractor: Callable[[K, V, A], A | None],
         *,
         value_serde: SerdeLike | None = None,
         name: str | None = None,
         store: str | Materialized | None = None,
-    ) -> KTable[Any, A]:
-        """``aggregator(key, value, so_far)``, beginning with ``initializer()``; None deletes the key.
+    ) -> KTable[K, A]:
+        """``adder(key, value, so_far)``, beginning with ``initializer()``; ``subtractor`` takes back.
 
-        The aggregator may change ``so_far`` in place and return it.
+        Either may change ``so_far`` in place and return it; None deletes the key.
         """
-        aggregation = aggregations.aggregating(initializer, aggregator)
-        return self._aggregated("KSTREAM-AGGREGATE-", aggregation, value_serde, name, store)
+        aggregation = grouped_table.aggregating(initializer, adder, subtractor)
+        return self._aggregated("KTABLE-AGGREGATE-", aggregation, value_serde, name, store)
 
     def _aggregated(
         self,
@@ -322,9 +800,289 @@ class KGroupedStream(Generic[K, V]):
         )
 
 
-class TimeWindowedKStream(KGroupedStream[K, V]):
+def _materialized_if(store: str | Materialized | None) -> Materialized | None:
+    return None if store is None else as_materialized(store)
+
+
+class GlobalKTable(Generic[K, V]):
+    """A table that every instance holds whole: what streams of any partitions, and by any key, are joined
+    with.
+    """
+
+    def __init__(self, table: GlobalTable) -> None:
+        self._table = table
+
+    @property
+    def queryable_store_name(self) -> str:
+        """The store it can be read from."""
+        return self._table.store.name
+
+
+class KGroupedStream(Generic[K, V]):
+    """A stream grouped by key; an aggregation makes a table of it."""
+
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
+
+    @overload
+    def windowed_by(
+        self, windows: SessionWindows, *, emit_strategy: EmitStrategy | None = None
+    ) -> SessionWindowedKStream[K, V]: ...
+
+    @overload
+    def windowed_by(
+        self,
+        windows: TimeWindows | SlidingWindows | UnlimitedWindows,
+        *,
+        emit_strategy: EmitStrategy | None = None,
+    ) -> TimeWindowedKStream[K, V]: ...
+
+    def windowed_by(
+        self,
+        windows: TimeWindows | SlidingWindows | UnlimitedWindows | SessionWindows,
+        *,
+        emit_strategy: EmitStrategy | None = None,
+    ) -> TimeWindowedKStream[K, V] | SessionWindowedKStream[K, V]:
+        """Group by time as well. ``emit_strategy``: as the method of that name of what this returns."""
+        grouping = self._grouping.windowed_by(Windowing(windows, emit_strategy or "on_window_update"))
+        if isinstance(windows, SessionWindows):
+            return SessionWindowedKStream(grouping)
+        return TimeWindowedKStream(grouping)
+
+    def count(self, *, name: str | None = None, store: str | Materialized | None = None) -> KTable[K, int]:
+        """Count the records of each key."""
+        return KTable(_counted(self._grouping, name, store))
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, V]:
+        """The first value of each key, then ``reducer(so_far, value)``."""
+        return KTable(_reduced(self._grouping, reducer, name, store))
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, V, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, A]:
+        """``aggregator(key, value, so_far)``, beginning with ``initializer()``; None deletes the key.
+
+        The aggregator may change ``so_far`` in place and return it.
+        """
+        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
+
+    def cogroup(self, aggregator: Callable[[K, V, A], A]) -> CogroupedKStream[K, A]:
+        """Begin an aggregation of several grouped streams into one table (KIP-150)."""
+        return CogroupedKStream(Cogrouping({}).and_of(self._grouping, aggregator))
+
+
+class TimeWindowedKStream(Generic[K, V]):
     """A stream grouped by key and window; its tables are keyed by ``Windowed(key, Window(start, end))``."""
 
-    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream[K, V]:
-        """A stream is windowed once: raises TopologyError."""
-        return super().windowed_by(windows)
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
+
+    def emit_strategy(self, emit_strategy: EmitStrategy) -> TimeWindowedKStream[K, V]:
+        """When results go on: ``on_window_update``, or once per window, ``on_window_close`` (KIP-825)."""
+        return TimeWindowedKStream(_emitting(self._grouping, emit_strategy))
+
+    def count(
+        self, *, name: str | None = None, store: str | Materialized | None = None
+    ) -> KTable[Windowed[K], int]:
+        """Count the records of each key and window."""
+        return KTable(_counted(self._grouping, name, store))
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], V]:
+        """The first value of each key and window, then ``reducer(so_far, value)``."""
+        return KTable(_reduced(self._grouping, reducer, name, store))
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, V, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """``aggregator(key, value, so_far)``, beginning with ``initializer()``; None deletes the window.
+
+        The aggregator may change ``so_far`` in place and return it.
+        """
+        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
+
+
+class SessionWindowedKStream(Generic[K, V]):
+    """A stream grouped by key and session; its tables are keyed by ``Windowed(key, Window(start, end))``.
+
+    A session that is merged into another becomes a null.
+    """
+
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
+
+    def emit_strategy(self, emit_strategy: EmitStrategy) -> SessionWindowedKStream[K, V]:
+        """When results go on: ``on_window_update``, or once per session, ``on_window_close`` (KIP-825)."""
+        return SessionWindowedKStream(_emitting(self._grouping, emit_strategy))
+
+    def count(
+        self, *, name: str | None = None, store: str | Materialized | None = None
+    ) -> KTable[Windowed[K], int]:
+        """Count the records of each session."""
+        return KTable(_counted(self._grouping, name, store))
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], V]:
+        """The first value of each session, then ``reducer(so_far, value)``, also of sessions that merge."""
+        return KTable(_reduced(self._grouping, reducer, name, store))
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, V, A], A],
+        merger: Callable[[K, A, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """``aggregator(key, value, so_far)`` of each record; ``so_far`` is ``merger(key, one, other)`` of the
+        sessions that the record is in, beginning with ``initializer()``. None deletes the session.
+
+        Both may change ``so_far``, which is ``one``, in place and return it.
+        """
+        return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store, merger))
+
+
+class CogroupedKStream(Generic[K, A]):
+    """Grouped streams, each with an aggregator of its own, that make one table."""
+
+    def __init__(self, cogrouping: Cogrouping) -> None:
+        self._cogrouping = cogrouping
+
+    def cogroup(
+        self, grouped: KGroupedStream[K, V], aggregator: Callable[[K, V, A], A]
+    ) -> CogroupedKStream[K, A]:
+        """Another stream's records as well: ``aggregator(key, value, so_far)``."""
+        if not isinstance(grouped, KGroupedStream):
+            raise TopologyError(f"cogroup() takes a KGroupedStream, not a {type(grouped).__name__}")
+        return CogroupedKStream(self._cogrouping.and_of(grouped._grouping, aggregator))
+
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> SessionWindowedCogroupedKStream[K, A]: ...
+
+    @overload
+    def windowed_by(
+        self, windows: TimeWindows | SlidingWindows | UnlimitedWindows
+    ) -> TimeWindowedCogroupedKStream[K, A]: ...
+
+    def windowed_by(
+        self, windows: TimeWindows | SlidingWindows | UnlimitedWindows | SessionWindows
+    ) -> TimeWindowedCogroupedKStream[K, A] | SessionWindowedCogroupedKStream[K, A]:
+        """Group by time as well."""
+        cogrouping = self._cogrouping.windowed_by(Windowing(windows))
+        if isinstance(windows, SessionWindows):
+            return SessionWindowedCogroupedKStream(cogrouping)
+        return TimeWindowedCogroupedKStream(cogrouping)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, A]:
+        """What all aggregators make of their records, beginning with ``initializer()``."""
+        kept = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, None, value_serde, name, kept))
+
+
+class TimeWindowedCogroupedKStream(Generic[K, A]):
+    """As `CogroupedKStream`, by window as well."""
+
+    def __init__(self, cogrouping: Cogrouping) -> None:
+        self._cogrouping = cogrouping
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """What all aggregators make of their records, beginning with ``initializer()``."""
+        kept = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, None, value_serde, name, kept))
+
+
+class SessionWindowedCogroupedKStream(Generic[K, A]):
+    """As `CogroupedKStream`, by session as well."""
+
+    def __init__(self, cogrouping: Cogrouping) -> None:
+        self._cogrouping = cogrouping
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        merger: Callable[[K, A, A], A],
+        *,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], A]:
+        """What all aggregators make of their records, beginning with ``initializer()``; sessions that a
+        record puts together become ``merger(key, one, other)``.
+        """
+        kept = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, merger, value_serde, name, kept))
+
+
+def _emitting(grouping: Grouping, emit_strategy: EmitStrategy) -> Grouping:
+    return grouping.windowed_by(Windowing(grouping.windowing.windows, emit_strategy))
+
+
+def _counted(grouping: Grouping, name: str | None, store: str | Materialized | None) -> Table:
+    if isinstance(store, Materialized) and store.name is None:
+        grouping.stream.builder.names.take()  # Kafka names a store here that it then does not use
+    kept = as_materialized(store)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, kept)
+
+
+def _reduced(
+    grouping: Grouping, reducer: Callable[[V, V], V], name: str | None, store: str | Materialized | None
+) -> Table:
+    serde, kept = grouping.stream.value_serde, as_materialized(store)
+    return grouping.aggregated("KSTREAM-REDUCE-", aggregations.reducing(reducer), serde, name, kept)
+
+
+def _aggregated(
+    grouping: Grouping,
+    initializer: Callable[[], A],
+    aggregator: Callable[[K, V, A], A],
+    value_serde: SerdeLike | None,
+    name: str | None,
+    store: str | Materialized | None,
+    merger: Callable[[K, A, A], A] | None = None,
+) -> Table:
+    aggregation, kept = aggregations.aggregating(initializer, aggregator, merger), as_materialized(store)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregation, value_serde, name, kept)

@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
-from streams.graph import OffsetReset, TimestampExtractor
+from streams.errors import TopologyError
+from streams.graph import OffsetReset, StreamPartitioner, TimestampExtractor
 from streams.processors.windows import Duration
 from streams.serdes import SerdeLike
 
@@ -38,10 +40,43 @@ class Consumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Produced:
-    """How a topic is written."""
+    """How a topic is written. ``partitioner(topic, key, value, partitions)`` gives a record's partition, or
+    several; None leaves it to the key's hash, and none at all drops the record.
+    """
 
     key_serde: SerdeLike | None = None
     value_serde: SerdeLike | None = None
+    partitioner: StreamPartitioner | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repartitioned:
+    """How a stream goes through a topic; the name is the topic's. ``partitions``: as many as the stream's
+    sources unless given. ``partitioner``: as of `Produced`.
+    """
+
+    key_serde: SerdeLike | None = None
+    value_serde: SerdeLike | None = None
+    partitions: int | None = None
+    partitioner: StreamPartitioner | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.partitions is not None and self.partitions < 1:
+            raise TopologyError(f"a topic has 1 partition or more, not {self.partitions}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printed:
+    """How records are printed: ``[label]: `` and ``mapper(key, value)``, to stdout or to a file of this path.
+
+    The label is the name of the node above unless given; the mapper gives ``key, value``.
+    """
+
+    label: str | None = None
+    mapper: Callable[[Any, Any], str] | None = None
+    path: str | Path | None = None
     name: str | None = None
 
 
@@ -61,6 +96,25 @@ class Joined:
     key_serde: SerdeLike | None = None
     value_serde: SerdeLike | None = None
     name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamJoined:
+    """How two streams are joined, and how their records of the last windows are kept.
+
+    `value_serde` is the left stream's, `other_value_serde` the right one's. `name` goes to the nodes and to
+    repartition topics, `store` to the stores and their changelogs. `persistent`, `logging`,
+    `changelog_config`: as in `Materialized`.
+    """
+
+    key_serde: SerdeLike | None = None
+    value_serde: SerdeLike | None = None
+    other_value_serde: SerdeLike | None = None
+    name: str | None = None
+    store: str | None = None
+    persistent: bool = True
+    logging: bool = True
+    changelog_config: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

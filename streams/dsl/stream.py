@@ -5,16 +5,19 @@ A `KStream` (`nouns`) holds one; it is the signatures, this adds the nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from streams.dsl.internal_builder import InternalStreamsBuilder
-from streams.dsl.options import Produced
-from streams.graph import RepartitionNames, SinkNode
+from streams.dsl.options import Printed, Produced, Repartitioned
+from streams.graph import RepartitionNames, SinkNode, StreamPartitioner, TopicChooser
 from streams.processors import stateless
+from streams.processors.printer import Printer
 from streams.processors.wiring import Operator
 from streams.serdes import Serde
+from streams.state import StoreSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,13 @@ class Stream:
         self.builder.add_processor(node, (self.node,), operator, stores, takes_null_keys=takes_null_keys)
         return replace(self, node=node)
 
+    def processed(
+        self, prefix: str, name: str | None, operator: Operator, stores: Sequence[str | StoreSpec]
+    ) -> Stream:
+        """Add a node that runs a user's processor; as in Kafka, a name that is given costs no number."""
+        node = self.builder.names.node(prefix) if name is None else name
+        return self.then_named(node, operator, tuple(self.builder.graph.connect(stores)))
+
     def with_new_keys(self) -> Stream:
         """The same stream, marked as having other keys than its sources."""
         return replace(self, key_serde=None, rekeyed=True)
@@ -93,20 +103,59 @@ class Stream:
         self._behind_topic.append(self.read_back(names, key_serde, value_serde))
         return self._behind_topic[-1]
 
-    def read_back(self, names: RepartitionNames, key_serde: Serde[Any], value_serde: Serde[Any]) -> Stream:
+    def read_back(
+        self,
+        names: RepartitionNames,
+        key_serde: Serde[Any],
+        value_serde: Serde[Any],
+        *,
+        partitions: int | None = None,
+        partitioner: StreamPartitioner | None = None,
+    ) -> Stream:
         """The stream, read back from a topic of these names."""
         serdes: dict[str, Any] = {"key_serde": key_serde, "value_serde": value_serde}
-        source = self.builder.repartition(self.node, names, **serdes)
+        source = self.builder.repartition(
+            self.node, names, partitions=partitions, partitioner=partitioner, **serdes
+        )
         return Stream(builder=self.builder, node=source, sources=frozenset({source}), **serdes)
 
-    def end_in(self, topic: str, options: Produced) -> None:
-        """Write to a topic."""
+    def sent_through(self, options: Repartitioned) -> Stream:
+        """The stream, read back from a topic of its own, whether its keys have changed or not (KIP-221)."""
+        names = self.builder.names
+        name = names.node("KSTREAM-REPARTITION-") if options.name is None else options.name
+        return self.read_back(
+            names.repartition(name),
+            self.builder.key_serde(name, options.key_serde, self.key_serde),
+            self.builder.value_serde(name, options.value_serde, self.value_serde),
+            partitions=options.partitions,
+            partitioner=options.partitioner,
+        )
+
+    def end_in(self, topic: str | TopicChooser, options: Produced) -> None:
+        """Write to a topic, or to the one that is chosen for each record."""
         node = self.builder.names.node("KSTREAM-SINK-", options.name)
         sink = SinkNode(
             name=node,
             parents=(self.node,),
-            topic=topic,
+            topic=topic if isinstance(topic, str) else None,
+            choose_topic=None if isinstance(topic, str) else topic,
+            partitioner=options.partitioner,
             key_serde=self.builder.key_serde(node, options.key_serde, self.key_serde),
             value_serde=self.builder.value_serde(node, options.value_serde, self.value_serde),
         )
         self.builder.graph.add(sink)
+
+    def printed(self, options: Printed) -> None:
+        """Print each record."""
+        label = self.node if options.label is None else options.label
+        text = options.mapper or _key_and_value
+
+        def line(key: Any, value: Any) -> str:
+            return f"[{label}]: {text(key, value)}"
+
+        printer = Printer(None if options.path is None else Path(options.path))
+        self.then("KSTREAM-PRINTER-", options.name, stateless.print_records(line, printer))
+
+
+def _key_and_value(key: Any, value: Any) -> str:
+    return f"{key}, {value}"

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from streams.dsl.arity import joiner_takes_key
 from streams.dsl.options import Joined, Materialized
 from streams.dsl.stream import Stream
 from streams.graph import Graph, ProcessorNode
 from streams.processors.change import new_values
+from streams.processors.lookup_join import join_selected, record_key
 from streams.processors.table import (
     DerivedView,
     OldValues,
@@ -23,6 +25,7 @@ from streams.processors.table import (
     join_table,
     table_source,
 )
+from streams.processors.transform_values import Supplier, TransformedView, transform_values
 from streams.processors.wiring import Operator
 from streams.serdes import SerdeLike, serde_for
 from streams.state import StoreSpec
@@ -79,40 +82,79 @@ class Table:
         is_filter: bool = False,
     ) -> Table:
         """A table made of this one, update by update; it has a store of its own if the user named one."""
-        builder, parent = self.stream.builder, self.old_values
         if materialized is not None and materialized.name is None:
-            builder.names.store(prefix)  # as Kafka does, which takes none for it either
+            self.stream.builder.names.store(prefix)  # as Kafka does, which takes none for it either
         store_name = None if materialized is None else materialized.name
-        node = builder.names.node(prefix, name)
-        # A store of its own knows the value before, whatever the parent tells.
-        old_values = OldValues(lambda force: store_name is not None or parent.ask(force=force))
+        old_values = self._old_values_of_derived(store_name)
         if is_filter:
-            old_values.are_told = parent.ask(force=False)
-        operator = derive_table(step, old_values, store_name, is_filter=is_filter)
-        stream = self.stream if is_filter else self.stream.with_new_values()
-        if materialized is None or store_name is None:
-            builder.add_processor(node, (stream.node,), operator)
-            return Table(
-                stream=_with_serdes(replace(stream, node=node), materialized),
-                old_values=old_values,
-                read=lambda: DerivedView(self.read(), step),
-            )
+            old_values.are_told = self.old_values.ask(force=False)
+        return self._below(
+            self.stream.builder.names.node(prefix, name),
+            derive_table(step, old_values, store_name, is_filter=is_filter),
+            materialized,
+            old_values,
+            lambda: DerivedView(self.read(), step),
+            keeps_values=is_filter,
+        )
+
+    def transformed(
+        self,
+        supplier: Supplier,
+        name: str | None,
+        stores: tuple[str, ...],
+        materialized: Materialized | None,
+    ) -> Table:
+        """A table of what a transformer makes of each value, in a store of its own if the user named one."""
+        store_name = None if materialized is None else materialized.name
+        old_values = self._old_values_of_derived(store_name)
+        return self._below(
+            self.stream.builder.names.node("KTABLE-TRANSFORMVALUES-", name),
+            transform_values(supplier, old_values, store_name),
+            materialized,
+            old_values,
+            lambda: TransformedView(self.read(), supplier, stores),
+            stores=stores,
+        )
+
+    def _old_values_of_derived(self, store_name: str | None) -> OldValues:
+        # A store of its own knows the value before, whatever the parent tells.
+        return OldValues(lambda force: store_name is not None or self.old_values.ask(force=force))
+
+    def _below(
+        self,
+        node: str,
+        operator: Operator,
+        materialized: Materialized | None,
+        old_values: OldValues,
+        read: Callable[[], TableView],
+        *,
+        stores: tuple[str, ...] = (),
+        keeps_values: bool = False,
+    ) -> Table:
+        """Add a node of a derived table; ``read``: how that is read without a store."""
+        stream = self.stream if keeps_values else self.stream.with_new_values()
+        builder = stream.builder
+        if materialized is None or materialized.name is None:
+            builder.add_processor(node, (stream.node,), operator, stores)
+            stream = _with_serdes(replace(stream, node=node), materialized)
+            return Table(stream=stream, old_values=old_values, read=read)
         spec = builder.store_spec(
-            store_name,
+            materialized.name,
             materialized,
             key_serde=stream.key_serde,
             value_serde=stream.value_serde,
             node=node,
         )
-        return put_in_store(stream, node, spec, lambda store: operator, old_values=old_values)
+        table = put_in_store(stream, node, spec, lambda store: operator, old_values=old_values)
+        assert table.store is not None and table.store.node is not None
+        table.store.node.stores.extend(stores)
+        return table
 
     def to_stream(self, name: str | None) -> Stream:
         """Add a node that makes records of the updates; the stream that leaves it."""
         return self.stream.then("KTABLE-TOSTREAM-", name, new_values())
 
-    def joined(
-        self, stream: Stream, joiner: Callable[[Any, Any], Any], options: Joined, *, left: bool
-    ) -> Stream:
+    def joined(self, stream: Stream, joiner: Callable[..., Any], options: Joined, *, left: bool) -> Stream:
         """Add a node that joins a stream with this table; the stream that leaves it."""
         builder, table = stream.builder, self.stream
         if stream.rekeyed:
@@ -123,7 +165,11 @@ class Table:
             )
         view = self.read()
         prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
-        operator = join_table(view, joiner, left=left)
+        operator = (
+            join_selected(view, record_key, joiner, left=left)
+            if joiner_takes_key(joiner)
+            else join_table(view, joiner, left=left)
+        )
         joined = stream.then(prefix, options.name, operator, view.stores, takes_null_keys=left)
         joined = joined.with_new_values()
         sources = stream.sources | table.sources
@@ -140,13 +186,14 @@ def put_in_store(
     *,
     old_values: OldValues,
     on_demand: bool = False,
+    grace_ms: int | None = None,
 ) -> Table:
     """Add a node of this name and operator that writes the store; the table it makes.
 
-    ``on_demand``: the store is there only if the table is read.
+    ``on_demand``: the store is there only if the table is read. ``grace_ms``: of windows.
     """
     store = StoreOnDemand(parent.builder.graph, spec)
-    store.node = ProcessorNode(name=node, parents=(parent.node,), operator=operator(store))
+    store.node = ProcessorNode(name=node, parents=(parent.node,), operator=operator(store), grace_ms=grace_ms)
     parent.builder.graph.add(store.node)
     if not on_demand:
         store.materialize()

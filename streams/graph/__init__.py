@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from streams.graph.graph import Graph
 from streams.graph.names import Names, RepartitionNames, checked
-from streams.graph.node import Node, OffsetReset, ProcessorNode, SinkNode, SourceNode, TimestampExtractor
+from streams.graph.node import (
+    Node,
+    OffsetReset,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    StreamPartitioner,
+    TimestampExtractor,
+    TopicChooser,
+)
 
 __all__ = [
     "Graph",
@@ -15,6 +24,8 @@ __all__ = [
     "RepartitionNames",
     "SinkNode",
     "SourceNode",
+    "StreamPartitioner",
     "TimestampExtractor",
+    "TopicChooser",
     "checked",
 ]

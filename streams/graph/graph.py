@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import get_args
 
@@ -48,6 +49,18 @@ class Graph:
                 raise TopologyError(
                     f"topic {sorted(shared)[0]!r} is read already, by {other.name}; use that stream twice"
                 )
+
+    def connect(self, stores: Iterable[str | StoreSpec]) -> list[str]:
+        """Names of a processor's stores; those that come as themselves are added, unless they are there."""
+        names = []
+        for store in stores:
+            if isinstance(store, StoreSpec):
+                if self.stores.get(store.name) is not store:
+                    self.add_store(store)
+                names.append(store.name)
+            else:
+                names.append(store)
+        return names
 
     def move_to_end(self, *names: str) -> None:
         """Let these nodes be built as if they had been added only now."""

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from streams.processors.record import RecordContext
 from streams.processors.wiring import Operator
 from streams.serdes import Serde
 
 OffsetReset: TypeAlias = Literal["earliest", "latest"]
 TimestampExtractor: TypeAlias = Callable[[Any, Any, int], int]
 """From key, value and the record's own timestamp (ms) to the event time (ms)."""
+
+TopicChooser: TypeAlias = Callable[[Any, Any, RecordContext], str]
+"""From key, value and context of a record to the topic it goes to."""
+StreamPartitioner: TypeAlias = Callable[[str, Any, Any, int], int | Collection[int] | None]
+"""From topic (internal ones without the application id), key, value and the number of partitions to the
+partition, or to several; to none drops the record. None leaves it to the key's hash."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -25,7 +32,10 @@ class Node:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class SourceNode(Node):
-    """Reads topics. ``internal`` topics get the application id in front, and are created."""
+    """Reads topics. ``internal`` topics get the application id in front, and are created.
+
+    `is_global`: every instance reads all of it into the store below it, and no task does.
+    """
 
     topics: tuple[str, ...]
     key_serde: Serde[Any]
@@ -33,6 +43,9 @@ class SourceNode(Node):
     timestamp_extractor: TimestampExtractor | None = None
     reset: OffsetReset | None = None
     internal: bool = False
+    is_global: bool = False
+    partitions: int | None = None
+    """Of an internal topic, where the user says how many."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -40,19 +53,23 @@ class ProcessorNode(Node):
     """Runs an operator; ``stores`` are those it may use.
 
     `takes_null_keys`: it does something with records that have no key, as left joins do, so that repartition
-    topics above it carry them (KIP-962).
+    topics above it carry them (KIP-962). `grace_ms`: of an aggregation by windows, how long after its end a
+    window may still change.
     """
 
     operator: Operator
     stores: list[str] = field(default_factory=list)
     takes_null_keys: bool = False
+    grace_ms: int | None = None
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class SinkNode(Node):
-    """Writes a topic."""
+    """Writes a topic, the same for all records, or else the one that ``choose_topic`` names."""
 
-    topic: str
+    topic: str | None
+    choose_topic: TopicChooser | None = None
     key_serde: Serde[Any]
     value_serde: Serde[Any]
     internal: bool = False
+    partitioner: StreamPartitioner | None = None

@@ -1,7 +1,8 @@
-"""Aggregations of grouped streams, plain and windowed: one operator shape, three ways to add a record.
+"""Aggregations of grouped streams by key: one operator shape, three ways to add a record. Those by window
+stand on it (`aggregate_windows`, `aggregate_sliding`, `aggregate_sessions`).
 
-The result's timestamp is the highest of its records. Null keys and values are dropped (Kafka's
-KStreamAggregate).
+The result's timestamp is the highest of its records. Null keys are dropped, and null
+values where there are no windows (Kafka's KStreamAggregate).
 
 An aggregator may change `old` in place and return it. That object goes back to the store as it is if nobody
 else can hold it or a part of it: the store forwards nothing before the commit, and the record's value, which
@@ -16,11 +17,9 @@ from typing import Any
 
 from streams.processors.record import Headers, Process
 from streams.processors.table import OldValues, forward_changes
-from streams.processors.windows import TimeWindows
 from streams.processors.wiring import Operator, Wiring
-from streams.serdes import Window, Windowed, is_immutable
+from streams.serdes import is_immutable
 from streams.state import CachedStore
-from streams.state.window_key import window_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +27,40 @@ class Aggregation:
     """How a record is added: ``add(key, value, old)`` gives the new result; ``old`` is None for the first.
 
     `initial`: what the first record is added to. Where updates are forwarded one by one, that is told as the
-    first one's old value, as Kafka Streams does; None where there is no such thing.
+    first one's old value, as Kafka Streams does; None where there is no such thing. `merge(key, one, other)`:
+    the result of two sessions that become one; None where sessions cannot be asked for.
     """
 
     add: Callable[[Any, Any, Any], Any]
-    initial: Callable[[], Any] | None = None
+    initial: Callable[[], Any] = lambda: None
+    merge: Callable[[Any, Any, Any], Any] | None = None
 
 
 def counting() -> Aggregation:
     """Count records."""
-    return Aggregation(lambda key, value, old: 1 if old is None else old + 1, lambda: 0)
+    return Aggregation(
+        lambda key, value, old: 1 if old is None else old + 1, lambda: 0, lambda key, one, other: one + other
+    )
 
 
 def reducing(reducer: Callable[[Any, Any], Any]) -> Aggregation:
     """The first value, then ``reducer(old, value)``."""
-    return Aggregation(lambda key, value, old: value if old is None else reducer(old, value))
+    return Aggregation(
+        lambda key, value, old: value if old is None else reducer(old, value),
+        merge=lambda key, one, other: other if one is None else reducer(one, other),
+    )
 
 
-def aggregating(initializer: Callable[[], Any], aggregator: Callable[[Any, Any, Any], Any]) -> Aggregation:
+def aggregating(
+    initializer: Callable[[], Any],
+    aggregator: Callable[[Any, Any, Any], Any],
+    merger: Callable[[Any, Any, Any], Any] | None = None,
+) -> Aggregation:
     """``aggregator(key, value, old)``, beginning with ``initializer()``."""
     return Aggregation(
-        lambda key, value, old: aggregator(key, value, initializer() if old is None else old), initializer
+        lambda key, value, old: aggregator(key, value, initializer() if old is None else old),
+        initializer,
+        merger,
     )
 
 
@@ -62,13 +74,14 @@ def addition(wiring: Wiring, store: CachedStore, aggregation: Aggregation, old_v
     """What adds a record to a result in the store and forwards the change: at the commit if cached."""
     forward_changes(wiring, store, old_values)
     if store.spec.cached:
-        return _cached_addition(store, aggregation)
+        return addition_unheard(store, aggregation)
     if old_values.are_told:
         return _addition_from_old(wiring, store, aggregation)
     return _addition(wiring, store, aggregation)
 
 
-def _cached_addition(store: CachedStore, aggregation: Aggregation) -> Addition:
+def addition_unheard(store: CachedStore, aggregation: Aggregation) -> Addition:
+    """What adds a record to a result in the store, and forwards nothing."""
     borrow, update, give_back, adder = store.borrow, store.update, store.give_back, aggregation.add
     known: dict[type, bool] = {}
 
@@ -83,7 +96,7 @@ def _cached_addition(store: CachedStore, aggregation: Aggregation) -> Addition:
         new = adder(key, value, old)
         if newest > timestamp and new is not None:
             timestamp = newest
-        if new is old and _cannot_change(value, known):
+        if new is old and cannot_change(value, known):
             give_back(stored_key, new, timestamp, headers)
         else:
             update(stored_key, new, timestamp, headers)
@@ -111,7 +124,7 @@ def _addition(wiring: Wiring, store: CachedStore, aggregation: Aggregation) -> A
 
 def _addition_from_old(wiring: Wiring, store: CachedStore, aggregation: Aggregation) -> Addition:
     lookup, update, forward, adder = store.lookup, store.update, wiring.forward, aggregation.add
-    initial = aggregation.initial or (lambda: None)
+    initial = aggregation.initial
 
     def add(
         stored_key: bytes, result_key: Any, key: Any, value: Any, timestamp: int, headers: Headers
@@ -133,11 +146,11 @@ def _addition_from_old(wiring: Wiring, store: CachedStore, aggregation: Aggregat
     return add
 
 
-def _cannot_change(value: Any, known: dict[type, bool]) -> bool:
+def cannot_change(value: Any, known: dict[type, bool]) -> bool:
     """Whether a value is immutable; a tuple, as joiners like to return, if its parts are."""
     kind = type(value)
     if kind is tuple:
-        return all(_cannot_change(part, known) for part in value)
+        return all(cannot_change(part, known) for part in value)
     immutable = known.get(kind)
     if immutable is None:
         immutable = known[kind] = is_immutable(kind)
@@ -156,36 +169,6 @@ def aggregate(store_name: str, aggregation: Aggregation, old_values: OldValues) 
                 dropped()
             else:
                 add(serialize(key), key, key, value, timestamp, headers)
-
-        return process
-
-    return build
-
-
-def aggregate_windows(
-    store_name: str, windows: TimeWindows, aggregation: Aggregation, old_values: OldValues
-) -> Operator:
-    """One value per key and window. A record is taken iff ``window end > stream time − grace``."""
-    size, grace = windows.size_ms, windows.grace_ms
-
-    def build(wiring: Wiring) -> Process:
-        store = wiring.window_store(store_name)
-        dropped, late = wiring.metrics.dropped, wiring.metrics.late
-        add, serialize = addition(wiring, store, aggregation, old_values), store.spec.key_serde.serialize
-        cached = store.spec.cached
-
-        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            if key is None or value is None:
-                dropped()
-                return
-            if timestamp > store.stream_time:
-                store.stream_time = timestamp
-            start = timestamp - timestamp % size
-            if start + size <= store.stream_time - grace:
-                late()
-                return
-            windowed = None if cached else Windowed(key, Window(start, start + size))
-            add(window_key(serialize(key), start), windowed, key, value, timestamp, headers)
 
         return process
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from streams.errors import TopologyError
+from streams.processors.punctuation import PunctuationType
 from streams.processors.record import Headers, Process, Record
 from streams.processors.windows import Duration, milliseconds
-from streams.processors.wiring import Operator, Punctuation, PunctuationType, Wiring
+from streams.processors.wiring import Operator, Wiring
 from streams.state import CachedStore
 
 K = TypeVar("K")
@@ -49,15 +50,16 @@ class ProcessorContext:
         return self._task.wall_clock
 
     @property
-    def record_metadata(self) -> RecordMetadata:
-        """Topic, partition and offset of the record being processed."""
-        return RecordMetadata(self._task.topic, self._task.partition, self._task.offset)
+    def record_metadata(self) -> RecordMetadata | None:
+        """Topic, partition and offset of the record being processed; None in schedules and in `init`."""
+        task = self._task
+        return RecordMetadata(task.topic, task.partition, task.offset) if task.topic else None
 
     def store(self, name: str) -> CachedStore:
         """A store named in ``stores=`` where this node was made."""
         return self._wiring.store(name)
 
-    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
+    def forward(self, record: Record[Any, Any] | FixedKeyRecord[Any, Any], child: str | None = None) -> None:
         """Send a record to all children, or to the one of that name."""
         if child is None:
             target = self._wiring.forward
@@ -70,21 +72,14 @@ class ProcessorContext:
     def schedule(
         self, interval: Duration, callback: Callable[[int], None], *, on: PunctuationType = "stream_time"
     ) -> Callable[[], None]:
-        """Call ``callback(now)`` every interval of stream time or wall clock; returns what cancels it."""
+        """Call ``callback(now)`` every interval of stream time or wall clock; returns what cancels it.
+
+        Stream time counts from 0, so the first record fires; wall clock from now. A jump fires once.
+        """
         interval_ms = milliseconds(interval)
         if interval_ms <= 0:
             raise ValueError("the interval must be longer than 0")
-        punctuation = Punctuation(interval_ms, on, callback)
-        if on == "wall_clock":
-            punctuation.next_at = self._task.wall_clock + interval_ms
-        punctuations = self._task.punctuations
-        punctuations.append(punctuation)
-
-        def cancel() -> None:
-            if punctuation in punctuations:
-                punctuations.remove(punctuation)
-
-        return cancel
+        return self._task.schedule(interval_ms, callback, on).cancel
 
 
 class Processor(ABC, Generic[K, V]):
@@ -104,17 +99,85 @@ class Processor(ABC, Generic[K, V]):
         """Called when the task goes; nothing can be forwarded any more."""
 
 
+@dataclass(frozen=True, slots=True)
+class FixedKeyRecord(Generic[K, V]):
+    """A record whose key stays: what a `FixedKeyProcessor` is given, and forwards (KIP-820)."""
+
+    key: K
+    value: V
+    timestamp: int
+    headers: Headers = ()
+
+    def with_value(self, value: Any) -> FixedKeyRecord[K, Any]:
+        """The same record with another value."""
+        return replace(self, value=value)
+
+    def with_timestamp(self, timestamp: int) -> FixedKeyRecord[K, V]:
+        """The same record at another time, ms since the epoch."""
+        return replace(self, timestamp=timestamp)
+
+    def with_headers(self, headers: Headers) -> FixedKeyRecord[K, V]:
+        """The same record with other headers."""
+        return replace(self, headers=headers)
+
+
+class FixedKeyProcessor(ABC, Generic[K, V]):
+    """Base of processors that leave keys as they are; one instance is made per task.
+
+    It forwards `FixedKeyRecord`s only: with another key, a record would be in the wrong partition below.
+    """
+
+    context: ProcessorContext
+
+    def init(self, context: ProcessorContext) -> None:
+        """Called once before the first record; keep this call when you override it."""
+        self.context = context
+
+    @abstractmethod
+    def process(self, record: FixedKeyRecord[K, V]) -> None:
+        """Take one record; forward what should go on."""
+
+    def close(self) -> None:
+        """Called when the task goes; nothing can be forwarded any more."""
+
+
+class _FixedKeyContext(ProcessorContext):
+    def forward(self, record: Record[Any, Any] | FixedKeyRecord[Any, Any], child: str | None = None) -> None:
+        if not isinstance(record, FixedKeyRecord):
+            raise TypeError(
+                f"{self._wiring.node} forwards a {type(record).__name__}: process_values() keeps keys, so "
+                "forward the record that process() was given, or its with_value()"
+            )
+        super().forward(record, child)
+
+
 def run_processor(supplier: Callable[[], Processor[Any, Any]]) -> Operator:
     """A node that runs what the supplier makes."""
+    return _running(supplier, ProcessorContext, Record)
 
+
+def run_fixed_key_processor(supplier: Callable[[], FixedKeyProcessor[Any, Any]]) -> Operator:
+    """A node that runs what the supplier makes; keys stay what they are."""
+    return _running(supplier, _FixedKeyContext, FixedKeyRecord)
+
+
+def _running(
+    supplier: Callable[[], Any],
+    make_context: Callable[[Wiring], ProcessorContext],
+    make_record: Callable[[Any, Any, int, Headers], Any],
+) -> Operator:
     def build(wiring: Wiring) -> Process:
-        processor = supplier()
-        processor.init(ProcessorContext(wiring))
-        wiring.task.closers.append(processor.close)
+        processor, task = supplier(), wiring.task
+        task.starters.append(lambda: processor.init(make_context(wiring)))
+        task.closers.append(processor.close)
         process_record = processor.process
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            process_record(Record(key, value, timestamp, headers))
+            before, task.timestamp = task.timestamp, timestamp
+            try:
+                process_record(make_record(key, value, timestamp, headers))
+            finally:  # the node above may go on after an error
+                task.timestamp = before
 
         return process
 

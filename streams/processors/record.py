@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -33,6 +33,24 @@ class Record(Generic[K, V]):
     def with_value(self, value: Any) -> Record[K, Any]:
         """The same record with another value."""
         return replace(self, value=value)
+
+    def with_timestamp(self, timestamp: int) -> Record[K, V]:
+        """The same record at another time, ms since the epoch."""
+        return replace(self, timestamp=timestamp)
+
+    def with_headers(self, headers: Headers) -> Record[K, V]:
+        """The same record with other headers."""
+        return replace(self, headers=headers)
+
+
+class RecordContext(NamedTuple):
+    """Where a record came from, its timestamp (ms) and headers; "" and -1 where it came from no topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    headers: Headers
 
 
 def discard(key: Any, value: Any, timestamp: int, headers: Headers) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from streams.processors.record import Headers, Process
+from streams.processors.printer import Printer
+from streams.processors.record import Headers, Process, discard
 from streams.processors.wiring import Operator, Wiring
 
 
@@ -87,6 +88,35 @@ def flat_map_values(mapper: Callable[[Any], Iterable[Any]]) -> Operator:
     return build
 
 
+def map_values_with_key(mapper: Callable[[Any, Any], Any]) -> Operator:
+    """Replace the value by what the mapper makes of key and value."""
+
+    def build(wiring: Wiring) -> Process:
+        forward = wiring.forward
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            forward(key, mapper(key, value), timestamp, headers)
+
+        return process
+
+    return build
+
+
+def flat_map_values_with_key(mapper: Callable[[Any, Any], Iterable[Any]]) -> Operator:
+    """Replace a value by those the mapper makes of key and value, under the same key."""
+
+    def build(wiring: Wiring) -> Process:
+        forward = wiring.forward
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            for new_value in mapper(key, value):
+                forward(key, new_value, timestamp, headers)
+
+        return process
+
+    return build
+
+
 def select_key(selector: Callable[[Any, Any], Any]) -> Operator:
     """Replace the key."""
 
@@ -122,6 +152,47 @@ def foreach(action: Callable[[Any, Any], object]) -> Operator:
     def build(wiring: Wiring) -> Process:
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             action(key, value)
+
+        return process
+
+    return build
+
+
+def split(predicates: Sequence[Callable[[Any, Any], bool]], children: Sequence[str]) -> Operator:
+    """Send a record to the child of the first predicate that takes it, else to the one behind those, if any.
+
+    Both lists may grow until a task starts.
+    """
+
+    def build(wiring: Wiring) -> Process:
+        branches = [
+            (predicate, wiring.children[child])
+            for predicate, child in zip(predicates, children, strict=False)
+        ]
+        rest = children[len(predicates) :]
+        otherwise = wiring.children[rest[0]] if rest else discard
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            for predicate, forward in branches:
+                if predicate(key, value):
+                    forward(key, value, timestamp, headers)
+                    return
+            otherwise(key, value, timestamp, headers)
+
+        return process
+
+    return build
+
+
+def print_records(line: Callable[[Any, Any], str], printer: Printer) -> Operator:
+    """Print ``line(key, value)`` of every record; the stream ends here."""
+
+    def build(wiring: Wiring) -> Process:
+        write = printer.open()
+        wiring.task.closers.append(printer.close)
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            write(line(key, value))
 
         return process
 

@@ -8,37 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from streams.errors import TopologyError
 from streams.processors.metrics import NodeMetrics
-from streams.processors.record import Process
-from streams.state import CachedStore, KeyValueStore, WindowStore
+from streams.processors.punctuation import Punctuation, PunctuationQueue, PunctuationType
+from streams.processors.record import Headers, Process
+from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore
 
-PunctuationType = Literal["stream_time", "wall_clock"]
-
-
-@dataclass(slots=True, eq=False)
-class Punctuation:
-    """A callback on a schedule; a jump over several intervals fires once."""
-
-    interval_ms: int
-    kind: PunctuationType
-    callback: Callable[[int], None]
-    next_at: int | None = None
-
-    def is_due(self, now: int) -> bool:
-        """Whether to fire at ``now``; the first look only starts the schedule."""
-        if self.next_at is None:
-            self.next_at = now + self.interval_ms if self.kind == "wall_clock" else self._aligned(now)
-        if now < self.next_at:
-            return False
-        self.next_at = now + self.interval_ms if self.kind == "wall_clock" else self._aligned(now)
-        return True
-
-    def _aligned(self, now: int) -> int:
-        """Stream time schedules are aligned to 0."""
-        return (now // self.interval_ms + 1) * self.interval_ms
+RawRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
+"""Timestamp (ms), key, value and headers of an input's record, as they were read."""
 
 
 @dataclass(slots=True)
@@ -48,11 +27,42 @@ class TaskState:
     task_id: str = ""
     stream_time: int = -1
     wall_clock: int = 0
+    windowed_emit_interval_ms: int = 0
     topic: str = ""
     partition: int = -1
     offset: int = -1
-    punctuations: list[Punctuation] = field(default_factory=list)
+    """Of the record in work; topic, partition and offset are empty where a schedule fires."""
+    timestamp: int = 0
+    """Of the record that a processor of the user's has in work, or when the schedule fired; ms."""
+    by_stream_time: PunctuationQueue = field(default_factory=PunctuationQueue)
+    by_wall_clock: PunctuationQueue = field(default_factory=PunctuationQueue)
+    starters: list[Callable[[], None]] = field(default_factory=list)
+    """Called once all nodes are built, in their order."""
     closers: list[Callable[[], None]] = field(default_factory=list)
+    global_stores: Mapping[str, CachedStore] = field(default_factory=dict)
+    """The stores of global tables, which any node may read."""
+    during: str = ""
+    """What is done that is no record: a schedule, or a commit."""
+    raw_record: Callable[[int], RawRecord | None] = lambda offset: None
+    """The input's record at an offset, if it is still at hand: for those over which a task fails."""
+    partition_count: Callable[[str], int] = lambda topic: 1
+    """How many partitions a topic has that is written; raises StreamsError for one that does not exist."""
+    outer_join_emit_interval_ms: int = 1000
+    """How often, by wall clock, left and outer joins look for records whose windows are closed."""
+
+    def schedule(self, interval_ms: int, callback: Callable[[int], None], on: PunctuationType) -> Punctuation:
+        """Call ``callback(now)`` at whole intervals of stream time, or of the wall clock from now on."""
+        if on == "stream_time":
+            punctuation = Punctuation(0, interval_ms, callback)
+            self.by_stream_time.add(punctuation)
+        else:
+            punctuation = Punctuation(self.wall_clock + interval_ms, interval_ms, callback)
+            self.by_wall_clock.add(punctuation)
+        return punctuation
+
+    def begin_punctuation(self, now: int) -> None:
+        """There is no record in work, but a time."""
+        self.topic, self.partition, self.offset, self.timestamp = "", -1, -1, now
 
 
 @dataclass(slots=True)
@@ -67,7 +77,9 @@ class Wiring:
     task: TaskState
 
     def store(self, name: str) -> CachedStore:
-        """The node's store of that name."""
+        """The node's store of that name, or a global table's."""
+        if name in self.task.global_stores:
+            return self.task.global_stores[name]
         if name not in self.stores:
             raise TopologyError(f"{self.node} has no store {name!r}; name it in its stores=")
         return self.stores[name]
@@ -82,6 +94,12 @@ class Wiring:
         """The store, which must be a window store."""
         store = self.store(name)
         assert isinstance(store, WindowStore), f"{name} is not a window store"
+        return store
+
+    def session_store(self, name: str) -> SessionStore[object, object]:
+        """The store, which must be a session store."""
+        store = self.store(name)
+        assert isinstance(store, SessionStore), f"{name} is not a session store"
         return store
 
 

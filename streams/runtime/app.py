@@ -25,6 +25,7 @@ from streams.runtime.changes import ChangelogWriter
 from streams.runtime.cleaner import clean_state
 from streams.runtime.commit import Committer
 from streams.runtime.folder import StateFolder
+from streams.runtime.global_stores import GlobalStores
 from streams.runtime.guarantees import AtLeastOnce, ExactlyOnce, Guarantee
 from streams.runtime.hang import watch_worker
 from streams.runtime.input_buffer import InputBuffer
@@ -35,6 +36,7 @@ from streams.runtime.probing import Probing
 from streams.runtime.protocol import StreamsProtocol, count_partitions
 from streams.runtime.purge import RepartitionPurge
 from streams.runtime.restore_listener import RestoreListeners, StateRestoreListener, progress
+from streams.runtime.sink_topics import SinkTopics
 from streams.runtime.standbys import Standbys
 from streams.runtime.status import State, StateListener, Status
 from streams.runtime.stored import look_after_a_kill, stored_offsets
@@ -106,9 +108,14 @@ class KafkaStreams:
         self._client = Client(
             config.bootstrap_servers, metrics=self.registry, **{"client_id": client_id, **config.client}
         )
+        self._globals = GlobalStores(
+            self._client, self.topology, config, self._folder.global_stores, self._worker, wall_clock
+        )
         try:
             await self._connect()
+            await self._globals.start()
         except BaseException:
+            await self._globals.close()
             await self._client.close()
             self._worker.close()
             self._restorer.close()
@@ -134,6 +141,7 @@ class KafkaStreams:
             ),
             "clean": clean_state(self._loop, self._folder, every_ms=config.state_cleanup_delay_ms),
             "standbys": self._standbys.run(),
+            "global": self._globals.run(),
             "hang": watch_worker(
                 self._worker, member, limit_ms=config.max_poll_interval_ms, nodes=self.topology.nodes
             ),
@@ -179,6 +187,7 @@ class KafkaStreams:
         output = self._output = Output(
             self._producer, self._names, written, config.production_exception_handler
         )
+        sink_topics = SinkTopics(self._client, self._names, written)
         buffer = InputBuffer(config.input_buffer_max_bytes)
         opener = TaskOpener(
             self._client,
@@ -192,6 +201,8 @@ class KafkaStreams:
             restorer=self._restorer,
             buffer=buffer,
             listeners=self._restores,
+            global_stores=self._globals.stores,
+            sink_topics=sink_topics,
         )
         self._standbys = Standbys(
             self._client,
@@ -270,8 +281,10 @@ class KafkaStreams:
         return AtLeastOnce(self._producer, self._member, output)
 
     async def _sinks(self) -> ClusterMetadata:
+        dead_letters = self.config.errors_dead_letter_queue_topic_name
+        wanted = self.topology.sink_topics + ([] if dead_letters is None else [dead_letters])
         try:
-            return await self._client.metadata(self.topology.sink_topics)
+            return await self._client.metadata(wanted)
         except KafkaError as error:
             if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
@@ -303,6 +316,7 @@ class KafkaStreams:
             await self._loop.close()
         finally:
             await self._producer.close(timeout_ms=self.config.poll_ms if self._failure else None)
+            await self._globals.close()
             await self._client.close()
             self._worker.close()
             self._restorer.close()
@@ -405,8 +419,10 @@ class KafkaStreams:
     def stores(self, name: str) -> list[CachedStore]:
         """The store of that name of each task here, for reading while the application stands still.
 
-        What was processed and not committed is in it.
+        What was processed and not committed is in it. A global table has one.
         """
+        if name in self._globals.stores:
+            return [self._globals.stores[name]]
         tasks = (running.task for _, running in sorted(self._loop.tasks.items()))
         return [task.stores[name] for task in tasks if name in task.stores]
 

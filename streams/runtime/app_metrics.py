@@ -20,7 +20,7 @@ from streams.runtime.restore_listener import progress
 from streams.runtime.running import RunningTask
 from streams.runtime.standbys import Standbys, StandbyTask
 from streams.runtime.status import State, Status
-from streams.state import CachedStore
+from streams.state import CachedStore, WindowStore
 from streams.topology import Topology
 
 DOMAIN = "kafka.streams"
@@ -139,4 +139,4 @@ def _updating(standby: StandbyTask) -> Values:
 
 def _scope(store: CachedStore) -> str:
     """The tag by which Kafka Streams tells kinds of stores from each other."""
-    return "rocksdb-window-state-id" if store.spec.kind == "window" else "rocksdb-state-id"
+    return "rocksdb-window-state-id" if isinstance(store, WindowStore) else "rocksdb-state-id"

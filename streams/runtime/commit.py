@@ -87,8 +87,8 @@ class Committer:
 
     async def begin(
         self, tasks: Iterable[RunningTask], leader_epoch: Callable[[TopicPartition, int], int]
-    ) -> asyncio.Future[None]:
-        """Drain these tasks and send what there is, in one commit; `finish` it when its `outcome` is done."""
+    ) -> None:
+        """Drain these tasks and send what there is, in one commit; `finish` it when `outcome` is done."""
         assert self._commit is None, "one commit at a time"
         self._begun_at = time.monotonic()
         flushes: list[tuple[RunningTask, Flush]] = []
@@ -106,7 +106,6 @@ class Committer:
             epochs.update({tp: leader_epoch(tp, offset) for tp, offset in flush.positions.items()})
         self._commit = Commit(flushes, sent, self._output.take_sent(), epochs)
         self.outcome = await self._guarantee.commit(self._commit)
-        return self.outcome
 
     async def finish(self) -> list[RunningTask]:
         """Wait for the commit under way and write it to the backends; the tasks in it."""

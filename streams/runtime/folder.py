@@ -3,6 +3,7 @@
 <state_dir>/<application id>/.lock
                              0_3/rocksdb/<store>/
                              0_3/.offsets          of its changelogs, by store, as JSON; not while it is open
+                             global/rocksdb/<store>/
                              .deleted-0_4-1700000000000/
 """
 
@@ -47,6 +48,11 @@ class StateFolder:
     def task(self, id: TaskId) -> Path:
         """Where a task's stores are."""
         return self.path / str(id) / "rocksdb"
+
+    @property
+    def global_stores(self) -> Path:
+        """Where the stores of global tables are."""
+        return self.path / "global"
 
     def stored_tasks(self) -> list[TaskId]:
         """Tasks that have left state here."""

@@ -117,8 +117,9 @@ class TaskLoop:
         self._lock = asyncio.Lock()
         self._epoch = 0
         self._working = False
-        self._hold = ExitStack()
         self._stopping = False
+        self._hold = ExitStack()
+        """Keeps the group's generation for the commit under way."""
         self._wanted: frozenset[TaskId] = frozenset()
         self._pending = False
         self.on_change: Callable[[], None] = lambda: None
@@ -173,8 +174,10 @@ class TaskLoop:
     def _idle_ms(self) -> int:
         """How long to wait for records: not beyond the next commit, if there is something to commit."""
         left = self._commit_at - self._clock()
-        waits = self._committer.under_way or self._member.is_joining or not self._needs_commit()
-        return self._config.poll_ms if waits else min(max(left, 1), self._config.poll_ms)
+        cannot = self._committer.under_way or self._member.is_joining
+        if left >= self._config.poll_ms or cannot or not self._needs_commit():
+            return self._config.poll_ms
+        return max(left, 1)
 
     def _feed(self, fetched: Fetched, epoch: int) -> None:
         queue = self._queues.get(fetched.tp)
@@ -259,17 +262,20 @@ class TaskLoop:
         return self._committer.has_open or any(running.needs_commit for running in self.tasks.values())
 
     async def _begin_commit(self) -> None:
-        """Send what changed; the tasks go on meanwhile."""
+        """Send what changed; the tasks go on meanwhile. Later, if the group is between two generations: the
+        next one is joined when this commit is over.
+        """
         if self._member.is_joining:
-            return  # Later: the group is between two generations.
+            return
         self._commit_at = self._clock() + self._config.commit_every_ms
         changed = [running for running in self.tasks.values() if running.needs_commit]
-        if not changed and not self._committer.has_open:
-            return
-        self._hold = hold = ExitStack()
-        hold.enter_context(self._member.holding_generation())
-        outcome = await self._committer.begin(changed, self._fetcher.leader_epoch)
-        outcome.add_done_callback(lambda _: hold.close())
+        if changed or self._committer.has_open:
+            with ExitStack() as hold:
+                hold.enter_context(self._member.holding_generation())
+                await self._committer.begin(changed, self._fetcher.leader_epoch)
+                if self._committer.outcome is not None:
+                    kept = self._hold = hold.pop_all()
+                    self._committer.outcome.add_done_callback(lambda _: kept.close())
 
     async def _finish_commit(self) -> None:
         """Wait for the commit under way, if there is one, and write it down."""
@@ -362,7 +368,10 @@ class TaskLoop:
             raise late(limit_ms) from None
 
     async def revoked(self) -> None:
-        """The end: commit and stand still. After `revoke_timeout_ms` what is not committed is dropped."""
+        """The end: commit and stand still.
+
+        Over after `revoke_timeout_ms` at the latest: what is not committed then is dropped.
+        """
         async with self._lock:
             self._working = False
             async with self._dropped_on_error():

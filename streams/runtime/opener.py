@@ -26,11 +26,12 @@ from streams.runtime.protocol import changelogs_of, count_partitions
 from streams.runtime.restore import StoreRestore, restore_stores
 from streams.runtime.restore_listener import RestoreListeners
 from streams.runtime.running import RunningTask
+from streams.runtime.sink_topics import SinkTopics
 from streams.runtime.task import Clock, Task, TaskId
 from streams.runtime.topics import TopicNames
 from streams.runtime.worker import Worker
 from streams.state import CachedStore, open_store
-from streams.topology import Topology
+from streams.topology import Handlers, Topology
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,8 @@ class TaskOpener:
         restorer: Worker,
         buffer: InputBuffer,
         listeners: RestoreListeners,
+        global_stores: Mapping[str, CachedStore],
+        sink_topics: SinkTopics,
     ) -> None:
         self._client = client
         self._member = member
@@ -70,6 +73,14 @@ class TaskOpener:
         self._buffer = buffer
         self._room = asyncio.Semaphore(RESTORES_MAX)
         self.listeners = listeners
+        self._global_stores = global_stores
+        self._sink_topics = sink_topics
+        self._handlers = Handlers(
+            deserialization=config.deserialization_exception_handler,
+            processing=config.processing_exception_handler,
+            production=config.production_exception_handler,
+            dead_letter_topic=config.errors_dead_letter_queue_topic_name,
+        )
         self.restoring: dict[TaskId, Mapping[TopicPartition, StoreRestore]] = {}
         """How far the stores of tasks are that are being opened."""
 
@@ -155,10 +166,15 @@ class TaskOpener:
             stores,
             clock=self._clock,
             max_idle_ms=self._config.max_task_idle_ms,
-            on_bad_input=self._config.deserialization_exception_handler,
-            on_bad_output=self._config.production_exception_handler,
+            handlers=self._handlers,
+            partition_count=self._sink_topics.count,
             times=cut.times,
             buffer=self._buffer,
+            windowed_emit_interval_ms=self._config.emit_interval_ms_kstreams_windowed_aggregation,
+            global_stores=self._global_stores,
+            outer_join_emit_interval_ms=(
+                self._config.emit_interval_ms_kstreams_outer_join_spurious_results_fix
+            ),
         )
         ends = await self._ends(inputs)
         positions = {tp: committed[tp] for tp in cut.positions if _may_be_there(committed[tp], ends[tp])}

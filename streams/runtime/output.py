@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from logd.errors import ErrorCode, KafkaError, TransactionError
 from logd.records import NewRecord
-from streams.config import ExceptionHandler
 from streams.errors import SerializationError
+from streams.handlers import ErrorContext, ExceptionHandler, answering
 from streams.runtime.producing import Producer
 from streams.runtime.running import RunningTask
 from streams.runtime.topics import TopicNames
@@ -62,7 +62,7 @@ class Output:
         self._producer = producer
         self._names = names
         self._counts = counts
-        self._on_bad_record = on_bad_record
+        self._decide = answering(on_bad_record)
         self._acks: list[SentRecords] = []
         self._settle_at = SETTLED_AT
         self.dropped = 0
@@ -85,6 +85,8 @@ class Output:
             name = self._names.topic(topic)
             for partition, records in self._partitioned(name, rows).items():
                 await self._send(name, partition, records)
+        for (topic, partition), rows in running.task.take_placed_output().items():
+            await self._send(self._names.topic(topic), partition, [*rows])
 
     def _partitioned(self, topic: str, rows: Rows) -> dict[int, list[NewRecord]]:
         count, partition_for = self._counts[topic], self._producer.partition_for
@@ -133,7 +135,9 @@ class Output:
         if error.code not in RECORDS_FAULT:
             raise error
         problem = SerializationError(f"not accepted: {error}", topic, partition)
-        if self._on_bad_record(problem) == "fail":
+        # Which input it was made of is not known any more: the context has no record, nor its bytes.
+        response = self._decide(ErrorContext(error=problem, node="", task_id=""))
+        if response.answer == "fail":
             raise problem from error
         self.dropped += count
         log.warning("%s-%d: records left out: %s", topic, partition, error)

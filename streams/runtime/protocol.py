@@ -147,7 +147,7 @@ class StreamsProtocol:
                 )
         tasks = [
             TaskId(subtopology.id, partition)
-            for subtopology in self.topology.subtopologies
+            for subtopology in self.topology.with_tasks
             for partition in range(max(counts[topic] for topic in subtopology.topics))
         ]
         sizes = await self._sizes(admin, tasks)

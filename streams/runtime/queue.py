@@ -7,25 +7,24 @@ be empty when everything up to it was fetched and processed.
 
 from __future__ import annotations
 
-import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import index
 from typing import NamedTuple
 
 from logd.client import Fetched, TopicPartition
 from logd.errors import CorruptRecordBatch
 from logd.records import BatchHeader, Headers, Record, check_crc, decode_body, read_body
-from streams.config import ExceptionHandler
 from streams.errors import ProcessingError, SerializationError, StreamsError
 from streams.graph import SourceNode, TimestampExtractor
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Process
-from streams.processors.wiring import TaskState
+from streams.processors.wiring import RawRecord, TaskState
 from streams.runtime.input_buffer import InputBuffer
 from streams.serdes import Serde
 
-log = logging.getLogger(__name__)
+BadInput = Callable[[str, SerializationError, Exception, RawRecord], None]
+"""Takes node, problem, its cause and the record that cannot be deserialized; raises unless it is left out."""
 
 Decoded = tuple[int, object, object, Headers, int]
 """Event time (ms), key, value, headers, offset."""
@@ -62,6 +61,19 @@ class _Chunk(NamedTuple):
         return records, len(body) + RECORD_OVERHEAD * len(records)
 
 
+class _Bad(NamedTuple):
+    """A record that cannot be deserialized; ``before`` is the next that can, counted within its batch."""
+
+    before: int
+    problem: SerializationError
+    cause: Exception
+    record: Record
+
+
+_Problems = dict[int, tuple[SerializationError, Exception]]
+"""What is wrong with records that cannot be deserialized, by offset."""
+
+
 class InputQueue:
     """Records of one partition, and the function that takes them."""
 
@@ -75,7 +87,7 @@ class InputQueue:
         position: int,
         end: int,
         task_id: str,
-        on_bad_record: ExceptionHandler,
+        on_bad_record: BadInput,
         buffer: InputBuffer,
         leader_epoch: int = -1,
     ) -> None:
@@ -99,6 +111,7 @@ class InputQueue:
         self._next = 0
         self._decoding = _Chunk(0, 0, position, position)
         self._decoded_bytes = 0
+        self._bad: deque[_Bad] = deque()
 
     def __len__(self) -> int:
         """How many records wait."""
@@ -190,6 +203,7 @@ class InputQueue:
 
     def _forget_decoded(self) -> None:
         self._chunk, self._next = [], 0
+        self._bad.clear()
         self._buffer.decoded -= self._decoded_bytes
         self._decoded_bytes = 0
 
@@ -214,11 +228,24 @@ class InputQueue:
         except CorruptRecordBatch as error:
             raise CorruptRecordBatch(f"{self.tp}, the batch before {chunk.next_offset}: {error}") from error
         self._chunk = self._decode(records) if records else []
+        if self._bad:
+            self._leave_out_before(0)
+            self.position = self._chunk[0][4] if self._chunk else chunk.next_offset
         if self._chunk:
             self._decoding, self._decoded_bytes = chunk, size
             self._buffer.decoded += size
         else:
             self.position = chunk.next_offset
+
+    def _leave_out_before(self, index: int) -> None:
+        """Ask about records that cannot be deserialized once the position passes them, so that each is asked
+        about once, and in the commit that its offset belongs to.
+        """
+        while self._bad and self._bad[0].before <= index:
+            bad = self._bad[0]
+            self._on_bad_record(self.source.name, bad.problem, bad.cause, bad.record[1:])
+            self._bad.popleft()
+            self._metrics.dropped()
 
     def run(self, state: TaskState, bound: int | None, limit: int) -> int:
         """Process up to ``limit`` records, as long as their time is not above ``bound``; returns how many.
@@ -228,6 +255,9 @@ class InputQueue:
         """
         process, begin = self._process, self._next
         state.topic, state.partition = self.tp
+        state.raw_record = self._raw_record
+        if self._bad:
+            limit = min(limit, self._bad[0].before - begin)
         records = self._chunk[begin : begin + limit]
         done = 0
         try:
@@ -239,10 +269,19 @@ class InputQueue:
                 state.offset = offset
                 process(key, value, timestamp, headers)
                 done += 1
+            if self._bad:
+                self._leave_out_before(begin + done)
         finally:
             self._advance(begin + done)
             self._metrics.process_total += done
         return done
+
+    def _raw_record(self, offset: int) -> RawRecord | None:
+        """A record of the batch at work, at its event time; read again, since only errors ask for it."""
+        records, _ = self._decoding.read()
+        found = next((record[1:] for record in records if record[0] == offset), None)
+        times = (record[0] for record in self._chunk if record[4] == offset)
+        return None if found is None else (next(times, found[0]), *found[1:])
 
     def _advance(self, index: int) -> None:
         self._next = index
@@ -255,14 +294,16 @@ class InputQueue:
     # -- decoding
 
     def _decode(self, records: Sequence[Record]) -> list[Decoded]:
-        keys = self._values(self.source.key_serde, records, [record[2] for record in records])
-        values = self._values(self.source.value_serde, records, [record[3] for record in records])
+        problems: _Problems = {}
+        keys = self._values(self.source.key_serde, records, [record[2] for record in records], problems)
+        values = self._values(self.source.value_serde, records, [record[3] for record in records], problems)
         decoded: list[Decoded] = [
             (timestamp, key, value, headers, offset)
             for (offset, timestamp, _, _, headers), key, value in zip(records, keys, values, strict=True)
             if key is not _MISSING and value is not _MISSING
         ]
-        self._metrics.dropped_records_total += len(records) - len(decoded)
+        if problems:
+            self._bad.extend(_among(records, problems))
         if (extract := self.source.timestamp_extractor) is not None:
             decoded = [self._extracted(extract, each) for each in decoded]
         self._check_times(decoded)
@@ -287,22 +328,38 @@ class InputQueue:
                 )
 
     def _values(
-        self, serde: Serde[object], records: Sequence[Record], data: list[bytes | None]
+        self,
+        serde: Serde[object],
+        records: Sequence[Record],
+        data: list[bytes | None],
+        problems: _Problems,
     ) -> Sequence[object]:
         try:
             return serde.deserialize_many(data)
         except Exception:
             # One of them is bad: find out which, the others are processed.
-            return [self._value(serde, record[0], each) for record, each in zip(records, data, strict=True)]
+            return [
+                self._value(serde, record[0], each, problems)
+                for record, each in zip(records, data, strict=True)
+            ]
 
-    def _value(self, serde: Serde[object], offset: int, data: bytes | None) -> object:
+    def _value(self, serde: Serde[object], offset: int, data: bytes | None, problems: _Problems) -> object:
         if data is None:
             return None
         try:
             return serde.deserialize(data)
         except Exception as error:
             problem = SerializationError(f"{type(serde).__name__}: {error}", *self.tp, offset)
-            if self._on_bad_record(problem) == "fail":
-                raise problem from error
-            log.warning("record left out: %s", problem)
+            problems.setdefault(offset, (problem, error))  # a key and its value are one bad record
             return _MISSING
+
+
+def _among(records: Sequence[Record], problems: _Problems) -> Iterator[_Bad]:
+    """The bad records, by their place among the others."""
+    good = 0
+    for record in records:
+        if record[0] in problems:
+            problem, cause = problems[record[0]]
+            yield _Bad(good, problem, cause, record)
+        else:
+            good += 1

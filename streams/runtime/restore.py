@@ -178,9 +178,8 @@ async def begin_restores(
 ) -> dict[TopicPartition, StoreRestore]:
     """Find out from where to where each store is to be restored; what its disk has of no use is deleted.
 
-    ``cut``, ``exactly_once``: as above. ``with_tail`` False: to the cut only, what lies behind it is left
-    unread.
-    Raises StateError when a changelog ends before its cut.
+    ``cut``, ``exactly_once``: as for `restore_stores`. ``with_tail`` False: to the cut only, what lies behind
+    it is left unread. Raises StateError when a changelog ends before its cut.
     """
     if not stores:
         return {}

@@ -14,15 +14,15 @@ from typing import NamedTuple
 
 from logd.client import TopicPartition
 from logd.records import Record
-from streams.config import ExceptionHandler, log_and_fail
 from streams.errors import ProcessingError, StreamsError
 from streams.graph import SourceNode
 from streams.processors.metrics import NodeMetrics
-from streams.processors.wiring import PunctuationType, TaskState
+from streams.processors.punctuation import PunctuationQueue
+from streams.processors.wiring import TaskState
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.queue import InputQueue
-from streams.state import CachedStore, Pending, WindowStore
-from streams.topology import Rows, Subtopology, wire
+from streams.state import CachedStore, Pending, TimedStore
+from streams.topology import Handlers, Rows, Subtopology, wire
 
 RUN_LIMIT = 200
 """Records of one input processed before the choice between inputs is made again, and the clock looked at."""
@@ -52,7 +52,10 @@ class TaskId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamTimes:
-    """Stream times of task and window stores; they come back with the positions, so that late stays late."""
+    """Stream times of task and window stores; they come back with the positions, so that late stays late.
+
+    `stores`: all the `TimedStore.clocks`, by their names.
+    """
 
     task: int = -1
     stores: Mapping[str, int] = field(default_factory=dict)
@@ -82,10 +85,13 @@ class Task:
         *,
         clock: Clock,
         max_idle_ms: int = 0,
-        on_bad_input: ExceptionHandler = log_and_fail,
-        on_bad_output: ExceptionHandler = log_and_fail,
+        handlers: Handlers | None = None,
+        partition_count: Callable[[str], int] = lambda topic: 1,
         times: StreamTimes | None = None,
         buffer: InputBuffer | None = None,
+        windowed_emit_interval_ms: int = 0,
+        global_stores: Mapping[str, CachedStore] | None = None,
+        outer_join_emit_interval_ms: int = 1000,
     ) -> None:
         self.id = id
         self.subtopology = subtopology
@@ -94,14 +100,20 @@ class Task:
         self._clock = clock
         self._max_idle_ms = max_idle_ms
         self._buffer = buffer or InputBuffer()
-        self._on_bad_input = on_bad_input
         times = times or StreamTimes()
-        self._state = TaskState(task_id=str(id), stream_time=times.task, wall_clock=clock())
-        for name, stream_time in times.stores.items():
-            store = self.stores.get(name)
-            if isinstance(store, WindowStore):
-                store.stream_time = stream_time
-        self._program = wire(subtopology, self.stores, state=self._state, on_bad_record=on_bad_output)
+        self._state = TaskState(
+            task_id=str(id),
+            stream_time=times.task,
+            wall_clock=clock(),
+            windowed_emit_interval_ms=windowed_emit_interval_ms,
+            global_stores=global_stores or {},
+            partition_count=partition_count,
+            outer_join_emit_interval_ms=outer_join_emit_interval_ms,
+        )
+        for store in self.stores.values():
+            if isinstance(store, TimedStore):
+                store.set_clocks(times.stores)
+        self._program = wire(subtopology, self.stores, state=self._state, handlers=handlers or Handlers())
         self._committed: dict[TopicPartition, int] = {}
         self._run_limit = FIRST_RUN_LIMIT
 
@@ -138,7 +150,7 @@ class Task:
             position=position,
             end=end,
             task_id=str(self.id),
-            on_bad_record=self._on_bad_input,
+            on_bad_record=program.failures.input,
             buffer=self._buffer,
             leader_epoch=leader_epoch,
         )
@@ -165,13 +177,13 @@ class Task:
             queue, bound = choice
             begun_at = state.wall_clock
             try:
-                done += queue.run(state, bound, 1 if state.punctuations else self._run_limit)
+                done += queue.run(state, bound, 1 if state.by_stream_time else self._run_limit)
             except StreamsError:
                 raise
             except Exception as error:
                 raise self._blamed(error) from error
-            if state.punctuations:
-                self._punctuate("stream_time", state.stream_time)
+            if state.by_stream_time:
+                self._punctuate(state.by_stream_time, state.stream_time)
             state.wall_clock = self._clock()
             self._fit_runs(state.wall_clock - begun_at)
             if deadline is not None and state.wall_clock >= deadline:
@@ -231,15 +243,18 @@ class Task:
     def punctuate(self) -> None:
         """Fire what is due by wall clock."""
         self._state.wall_clock = self._clock()
-        self._punctuate("wall_clock", self._state.wall_clock)
+        self._punctuate(self._state.by_wall_clock, self._state.wall_clock)
 
-    def _punctuate(self, kind: PunctuationType, now: int) -> None:
-        if now < 0:
-            return
-        for punctuation in list(self._state.punctuations):
-            if punctuation.kind == kind and punctuation.is_due(now):
-                with self._during("a schedule"):
-                    punctuation.callback(now)
+    def _punctuate(self, punctuations: PunctuationQueue, now: int) -> None:
+        for callback in punctuations.due(now):
+            self._state.begin_punctuation(now)
+            with self._during("a schedule"):
+                try:
+                    callback(now)
+                except StreamsError:
+                    raise
+                except Exception as error:
+                    self._program.failures.processing(self._program.node_that_raised(error), error, None)
 
     def _blamed(self, error: Exception, during: str = "") -> ProcessingError:
         state, node = self._state, self._program.node_that_raised(error)
@@ -254,23 +269,25 @@ class Task:
 
     @contextmanager
     def _during(self, what: str) -> Iterator[None]:
+        self._state.during = what
         try:
             yield
         except StreamsError:
             raise
         except Exception as error:
             raise self._blamed(error, what) from error
+        finally:
+            self._state.during = ""
 
     # -- output and commit
 
     def take_output(self) -> dict[str, Rows]:
         """What was written to topics since the last call, by the topology's topic names."""
-        taken: dict[str, Rows] = {}
-        for topic, rows in self._program.output.items():
-            if rows:
-                taken[topic] = rows.copy()
-                rows.clear()
-        return taken
+        return self._program.written.take()
+
+    def take_placed_output(self) -> dict[tuple[str, int], Rows]:
+        """As `take_output`, of rows whose partition was chosen: by topic and partition."""
+        return self._program.written.take_placed()
 
     @property
     def cache_bytes(self) -> int:
@@ -293,9 +310,10 @@ class Task:
         """Drain the stores and say what to send; what they forward is in `take_output`, to be called next."""
         with self._during("changes of tables, forwarded at a commit"):
             self._program.drain()
-        window_times = {
-            name: store.stream_time for name, store in self.stores.items() if isinstance(store, WindowStore)
-        }
+        window_times: dict[str, int] = {}
+        for store in self.stores.values():
+            if isinstance(store, TimedStore):
+                window_times.update(store.clocks())
         return Flush(
             {name: store.pending for name, store in self.stores.items() if store.pending},
             {tp: queue.position for tp, queue in self.queues.items()},

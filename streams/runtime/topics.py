@@ -54,7 +54,7 @@ def internal_topics(
         NewTopic(names.topic(topic), counts[topic], replication_factor, _REPARTITION)
         for topic in topology.repartition_topics
     ]
-    for subtopology in topology.subtopologies:
+    for subtopology in topology.with_tasks:
         tasks = max(counts[topic] for topic in subtopology.topics)
         for name in subtopology.stores:
             spec = topology.stores[name]

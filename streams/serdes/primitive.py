@@ -10,7 +10,9 @@ from streams.serdes.base import Serde
 
 _LONG = struct.Struct(">q")
 _INTEGER = struct.Struct(">i")
+_SHORT = struct.Struct(">h")
 _DOUBLE = struct.Struct(">d")
+_FLOAT = struct.Struct(">f")
 
 
 class String(Serde[str]):
@@ -76,19 +78,41 @@ class Integer(_Packed):
     _layout = _INTEGER
 
 
-class Double(Serde[float]):
-    """IEEE 754 double, big-endian: Kafka's Double."""
+class Short(_Packed):
+    """16-bit signed integer, big-endian: Kafka's Short."""
+
+    _layout = _SHORT
+
+
+class _Floating(Serde[float]):
+    """A floating-point number of fixed width, big-endian."""
 
     immutable = True
+    _layout: struct.Struct
 
     def serialize(self, value: float) -> bytes:
-        return _DOUBLE.pack(value)
+        try:
+            return self._layout.pack(value)
+        except struct.error as error:
+            raise ValueError(str(error)) from None
 
     def deserialize(self, data: bytes) -> float:
-        if len(data) != _DOUBLE.size:
-            raise ValueError(f"expected {_DOUBLE.size} bytes, got {len(data)}")
-        (value,) = _DOUBLE.unpack(data)
+        if len(data) != self._layout.size:
+            raise ValueError(f"expected {self._layout.size} bytes, got {len(data)}")
+        (value,) = self._layout.unpack(data)
         return float(value)
+
+
+class Double(_Floating):
+    """IEEE 754 double, big-endian: Kafka's Double."""
+
+    _layout = _DOUBLE
+
+
+class Float(_Floating):
+    """IEEE 754 single precision, big-endian: Kafka's Float."""
+
+    _layout = _FLOAT
 
 
 class Boolean(Serde[bool]):

@@ -1,6 +1,10 @@
-"""Windows, windowed keys and their serde (Kafka's TimeWindowedSerde).
+"""Windows, windowed keys and their serdes: Kafka's TimeWindowedSerde
 
-key bytes ... | int64 window start, ms
+    key bytes ... | int64 window start, ms
+
+and SessionWindowedSerde:
+
+    key bytes ... | int64 session end, ms | int64 session start, ms
 """
 
 from __future__ import annotations
@@ -13,10 +17,14 @@ from streams.serdes.base import Serde
 K = TypeVar("K")
 
 _START = struct.Struct(">q")
+_BOUNDS = struct.Struct(">qq")
+
+FOREVER = 2**63 - 1
+"""Where unlimited windows end, ms: Kafka's Long.MAX_VALUE."""
 
 
 class Window(NamedTuple):
-    """The half-open span ``[start, end)``, milliseconds since the epoch."""
+    """A span of time, milliseconds since the epoch; the end of sessions and sliding windows is in it."""
 
     start: int
     end: int
@@ -43,4 +51,21 @@ class TimeWindowed(Serde[Windowed[K]]):
         if len(data) < _START.size:
             raise ValueError(f"a windowed key has at least {_START.size} bytes, got {len(data)}")
         (start,) = _START.unpack_from(data, len(data) - _START.size)
-        return Windowed(self.inner.deserialize(data[: -_START.size]), Window(start, start + self.size_ms))
+        window = Window(start, min(start + self.size_ms, FOREVER))
+        return Windowed(self.inner.deserialize(data[: -_START.size]), window)
+
+
+class SessionWindowed(Serde[Windowed[K]]):
+    """Keys of sessions, of one inner serde."""
+
+    def __init__(self, inner: Serde[K]) -> None:
+        self.inner = inner
+
+    def serialize(self, value: Windowed[K]) -> bytes:
+        return self.inner.serialize(value.key) + _BOUNDS.pack(value.window.end, value.window.start)
+
+    def deserialize(self, data: bytes) -> Windowed[K]:
+        if len(data) < _BOUNDS.size:
+            raise ValueError(f"a session's key has at least {_BOUNDS.size} bytes, got {len(data)}")
+        end, start = _BOUNDS.unpack_from(data, len(data) - _BOUNDS.size)
+        return Windowed(self.inner.deserialize(data[: -_BOUNDS.size]), Window(start, end))

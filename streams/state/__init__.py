@@ -1,18 +1,31 @@
-"""State: key-value and window stores, each a write-back cache over memory or RocksDB."""
+"""State: key-value, window and session stores, each a write-back cache over memory or RocksDB."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from streams.errors import StateError
 from streams.state.backend import Backend, MemoryBackend
 from streams.state.cache import CachedStore, Pending
 from streams.state.entries import Entry
+from streams.state.join_window import JoinWindowStore
 from streams.state.key_value import KeyValueStore
+from streams.state.outer_join import OuterJoinStore
 from streams.state.segments import layout_of, segment_ms_for
+from streams.state.session import SessionStore
 from streams.state.spec import StoreKind, StoreSpec
+from streams.state.timed import TimedStore
 from streams.state.window import WindowStore
+
+_STORES: dict[StoreKind, Callable[[StoreSpec, Backend], CachedStore]] = {
+    "key_value": KeyValueStore,
+    "window": WindowStore,
+    "session": SessionStore,
+    "join_window": JoinWindowStore,
+    "outer_join": OuterJoinStore,
+}
+_SEGMENTED = ("window", "session", "join_window")
 
 
 def check_installed(specs: Iterable[StoreSpec]) -> None:
@@ -31,7 +44,7 @@ def check_installed(specs: Iterable[StoreSpec]) -> None:
 
 def open_store(spec: StoreSpec, folder: Path | None) -> CachedStore:
     """Make one task's store of a spec, in memory when the spec or the caller (no folder) says so."""
-    layout = layout_of(segment_ms_for(spec.retention_ms)) if spec.kind == "window" else b""
+    layout = _layout(spec)
     backend: Backend
     if spec.persistent and folder is not None:
         # Here, since topologies are described and tested in memory where RocksDB is not installed.
@@ -40,18 +53,29 @@ def open_store(spec: StoreSpec, folder: Path | None) -> CachedStore:
         backend = RocksBackend(folder / spec.name, layout=layout)
     else:
         backend = MemoryBackend()
-    return WindowStore(spec, backend) if spec.kind == "window" else KeyValueStore(spec, backend)
+    return _STORES[spec.kind](spec, backend)
+
+
+def _layout(spec: StoreSpec) -> bytes:
+    if spec.kind not in _SEGMENTED:
+        return b""
+    segment_ms = segment_ms_for(spec.retention_ms)
+    return layout_of(segment_ms, sessions=spec.kind == "session", by_time=spec.by_time)
 
 
 __all__ = [
     "Backend",
     "CachedStore",
     "Entry",
+    "JoinWindowStore",
     "KeyValueStore",
     "MemoryBackend",
+    "OuterJoinStore",
     "Pending",
+    "SessionStore",
     "StoreKind",
     "StoreSpec",
+    "TimedStore",
     "WindowStore",
     "check_installed",
     "open_store",

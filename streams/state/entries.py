@@ -26,6 +26,9 @@ Serialized = tuple[bytes | None, int]
 Load = Callable[[bytes], Serialized | None]
 """From a key to what the backend has of it."""
 
+FORGOTTEN_MAX = 1000
+"""So many keys that were forgotten, and as many as there are others, stay among those that changed."""
+
 _UNKNOWN: Any = object()
 
 
@@ -35,7 +38,7 @@ class Codec:
     def __init__(self, spec: StoreSpec) -> None:
         self._name = spec.name
         self._changelog = spec.changelog
-        self._serialize = spec.value_serde.serialize
+        self._serialize: Callable[[Any], bytes] = spec.value_serde.serialize
         self._deserialize = spec.value_serde.deserialize
 
     def encode(self, key: bytes, value: Any) -> bytes:
@@ -107,6 +110,12 @@ class Entries(ABC):
     def set_absent(self, key: bytes) -> None:
         """Have a key deleted without making it dirty."""
 
+    def forget(self, key: bytes) -> None:
+        """Undo all that was done since the last flush to a key that was absent then."""
+        self.dirty.pop(key, None)
+        if len(self.first_changed) > 2 * len(self.dirty) + FORGOTTEN_MAX:
+            self.first_changed = list(self.dirty)
+
     @abstractmethod
     def keep_dirty(self) -> None:
         """Forget all entries but those that are dirty."""
@@ -149,6 +158,10 @@ class ValueEntries(Entries):
 
     def set_absent(self, key: bytes) -> None:
         self._entries[key] = None
+
+    def forget(self, key: bytes) -> None:
+        self._entries.pop(key, None)
+        super().forget(key)
 
     def keep_dirty(self) -> None:
         entries = self._entries
@@ -204,6 +217,11 @@ class SerializedEntries(Entries):
     def set_absent(self, key: bytes) -> None:
         self._given_back.pop(key, None)
         self._entries[key] = None
+
+    def forget(self, key: bytes) -> None:
+        self._given_back.pop(key, None)
+        self._entries.pop(key, None)
+        super().forget(key)
 
     def keep_dirty(self) -> None:
         # What was given back is dirty, and was borrowed before, so its key is among the entries.

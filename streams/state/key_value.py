@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
+from streams.state.backend import Backend
 from streams.state.cache import CachedStore
+from streams.state.spec import StoreSpec
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -13,6 +15,11 @@ V = TypeVar("V")
 
 class KeyValueStore(CachedStore, Generic[K, V]):
     """Typed reading and writing over the cache. Keys come in the byte order of their serde."""
+
+    def __init__(self, spec: StoreSpec, backend: Backend) -> None:
+        super().__init__(spec, backend)
+        self.now: Callable[[], int] = lambda: 0
+        """The time of the record in work, ms; the task sets it."""
 
     def get(self, key: K) -> V | None:
         """Return the value of ``key``, None if absent."""
@@ -25,9 +32,10 @@ class KeyValueStore(CachedStore, Generic[K, V]):
         entry = self.lookup(self.spec.key_serde.serialize(key))
         return None if entry is None else entry[1]
 
-    def put(self, key: K, value: V | None, timestamp: int = 0) -> None:
-        """Set ``key``; a value of None deletes it."""
-        self.update(self.spec.key_serde.serialize(key), value, timestamp)
+    def put(self, key: K, value: V | None, timestamp: int | None = None) -> None:
+        """Set ``key``, at the time of the record in work unless ``timestamp`` (ms) is given; None deletes."""
+        when = self.now() if timestamp is None else timestamp
+        self.update(self.spec.key_serde.serialize(key), value, when)
 
     def delete(self, key: K) -> None:
         """Remove ``key``."""

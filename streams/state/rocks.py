@@ -54,10 +54,10 @@ PROPERTIES = (
 )
 """What RocksDB knows without looking for it; Kafka's metrics have the same names."""
 
-_CHECKPOINT_FAMILY = "checkpoint"
-_CHECKPOINT_KEY = b"changelog"
+CHECKPOINT_FAMILY = "checkpoint"
+CHECKPOINT_KEY = b"changelog"
 _ORIGIN_KEY = b"changelog topic id"
-_AS_OF_KEY = b"as of"
+AS_OF_KEY = b"as of"
 _LAYOUT_KEY = b"layout of keys"
 
 
@@ -66,7 +66,8 @@ def _block_cache() -> Cache:
     return Cache(BLOCK_CACHE_BYTES)
 
 
-def _options() -> Options:
+def raw_options() -> Options:
+    """Settings of each of a store's column families; keys and values are bytes."""
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.create_missing_column_families(True)
@@ -104,12 +105,12 @@ class RocksBackend:
 
     def _open(self) -> None:
         self._path.mkdir(parents=True, exist_ok=True)
-        options = _options()
+        options = raw_options()
         try:
             self._db = Rdict(
                 str(self._path),
                 options,
-                column_families={_CHECKPOINT_FAMILY: _options()},
+                column_families={CHECKPOINT_FAMILY: raw_options()},
                 access_type=AccessType.read_write(),
             )
         except Exception as error:
@@ -117,9 +118,9 @@ class RocksBackend:
                 f"{self._path}: RocksDB does not open ({error}); remove it to restore it"
             ) from error
         self._db.set_write_options(self._no_wal)
-        self._checkpoints = self._db.get_column_family(_CHECKPOINT_FAMILY)
-        self._checkpoint_handle = self._db.get_column_family_handle(_CHECKPOINT_FAMILY)
-        stored = self._checkpoints.get(_CHECKPOINT_KEY)
+        self._checkpoints = self._db.get_column_family(CHECKPOINT_FAMILY)
+        self._checkpoint_handle = self._db.get_column_family_handle(CHECKPOINT_FAMILY)
+        stored = self._checkpoints.get(CHECKPOINT_KEY)
         self._checkpoint = None if stored is None else int(stored)
         self._closed = False
 
@@ -134,7 +135,7 @@ class RocksBackend:
 
     @property
     def as_of(self) -> int | None:
-        value: bytes | None = self._checkpoints.get(_AS_OF_KEY)
+        value: bytes | None = self._checkpoints.get(AS_OF_KEY)
         return None if value is None else int(value)
 
     def properties(self) -> Mapping[str, float]:
@@ -159,9 +160,9 @@ class RocksBackend:
             else:
                 batch.put(key, value)
         if checkpoint is not None:
-            batch.put(_CHECKPOINT_KEY, b"%d" % checkpoint, self._checkpoint_handle)
+            batch.put(CHECKPOINT_KEY, b"%d" % checkpoint, self._checkpoint_handle)
         if as_of is not None:
-            batch.put(_AS_OF_KEY, b"%d" % as_of, self._checkpoint_handle)
+            batch.put(AS_OF_KEY, b"%d" % as_of, self._checkpoint_handle)
         self._db.write(batch, self._no_wal)
         self._checkpoint = checkpoint
 

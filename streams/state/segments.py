@@ -1,18 +1,21 @@
-"""A window store's bytes divided by time, so that expired windows are found without looking at the others.
+"""A window or session store's bytes divided by time: what is expired is found without a look at the rest.
 
-Windows whose starts fall into the same `segment_ms` make a segment. Kafka Streams has a database for each;
-here the segment comes first in the key:
+Windows whose starts (sessions whose ends) fall into the same `segment_ms` make a segment. Kafka Streams has a
+database for each; here the segment comes first in the key:
 
     int64 segment | key bytes ... | int64 window start, ms | int32 sequence number, 0
 
-Above this, keys are those of the changelog, and scans are in their order.
+Above this, keys are those of the changelog, and scans are in their order. A store whose windows are also
+looked up by time alone has a second entry of each, without a value:
+
+    255 | int64 window start, ms | key bytes ... | int64 window start, ms | int32 sequence number, 0
 """
 
 from __future__ import annotations
 
 import heapq
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
 from streams.errors import StateError
@@ -21,6 +24,9 @@ from streams.state.window_key import window_start
 
 SEGMENT = struct.Struct(">q")
 SEGMENT_MIN_MS = 60_000
+BY_TIME = b"\xff"
+"""What entries by time begin with. Segments are not negative, so theirs come before."""
+END_OF_SEGMENTS = b"\x80"
 
 
 def segment_ms_for(retention_ms: int) -> int:
@@ -28,17 +34,30 @@ def segment_ms_for(retention_ms: int) -> int:
     return max(retention_ms // 2, SEGMENT_MIN_MS)
 
 
-def layout_of(segment_ms: int) -> bytes:
+def layout_of(segment_ms: int, *, sessions: bool = False, by_time: bool = False) -> bytes:
     """The name of these keys' layout: it depends on the length of segments."""
-    return b"segments of %d ms" % segment_ms
+    kind = b" of sessions" if sessions else b""
+    return b"segments of %d ms" % segment_ms + kind + (b", by time" if by_time else b"")
 
 
 class SegmentedBackend:
-    """A backend of window keys over one whose keys begin with the segment."""
+    """A backend of window keys over one whose keys begin with the segment.
 
-    def __init__(self, inner: Backend, segment_ms: int) -> None:
+    ``time_of`` finds the time (ms) in a key. ``by_time``: what there is can be looked up by time, too.
+    """
+
+    def __init__(
+        self,
+        inner: Backend,
+        segment_ms: int,
+        *,
+        time_of: Callable[[bytes], int] = window_start,
+        by_time: bool = False,
+    ) -> None:
         self.segment_ms = segment_ms
         self._inner = inner
+        self._time_of = time_of
+        self._by_time = by_time
         self._segments = set(self._found_segments())
         self._expired_to = b""
 
@@ -58,10 +77,17 @@ class SegmentedBackend:
         return self._inner.properties()
 
     def get(self, key: bytes) -> bytes | None:
-        return self._inner.get(SEGMENT.pack(window_start(key) // self.segment_ms) + key)
+        return self._inner.get(SEGMENT.pack(self._time_of(key) // self.segment_ms) + key)
 
     def scan(self, lower: bytes | None = None, upper: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         return heapq.merge(*(self._scan_segment(each, lower, upper) for each in sorted(self._segments)))
+
+    def scan_times(self, first: int, last: int) -> Iterator[bytes]:
+        """The keys of the times (ms) from ``first`` to ``last``, by time."""
+        assert self._by_time, "there are no entries by time"
+        begin = len(BY_TIME) + SEGMENT.size
+        lower, upper = BY_TIME + SEGMENT.pack(first), BY_TIME + SEGMENT.pack(last + 1)
+        return (key[begin:] for key, _ in self._inner.scan(lower, upper))
 
     def _scan_segment(
         self, segment: int, lower: bytes | None, upper: bytes | None
@@ -75,18 +101,21 @@ class SegmentedBackend:
         self._inner.write(self._with_segments(updates), checkpoint, as_of)
 
     def _with_segments(self, updates: Iterable[Update]) -> Iterator[Update]:
-        segment_ms, segments = self.segment_ms, self._segments
+        segment_ms, segments, time_of, by_time = self.segment_ms, self._segments, self._time_of, self._by_time
         for key, value in updates:
             try:
-                segment = window_start(key) // segment_ms
+                time = time_of(key)
             except struct.error:
                 raise StateError(
                     f"{key!r} is not a window store's key: was another kind of store kept under this name? "
                     "Give the store another name, or reset the application"
                 ) from None
+            segment = time // segment_ms
             if value is not None:
                 segments.add(segment)
             yield SEGMENT.pack(segment) + key, value
+            if by_time:
+                yield BY_TIME + SEGMENT.pack(time) + key, None if value is None else b""
 
     def take_expired(self, before: int, *, limit: int) -> list[bytes]:
         """The next keys of segments below ``before``, each once as long as this backend is open; the caller
@@ -103,7 +132,7 @@ class SegmentedBackend:
 
     def _found_segments(self) -> Iterator[int]:
         segment = 0
-        while (first := next(self._inner.scan(SEGMENT.pack(segment)), None)) is not None:
+        while (first := next(self._inner.scan(SEGMENT.pack(segment), END_OF_SEGMENTS), None)) is not None:
             (segment,) = SEGMENT.unpack_from(first[0])
             yield segment
             segment += 1

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from streams.topology.failures import Handlers
 from streams.topology.partitions import partition_counts
-from streams.topology.program import Program, Row, Rows, source_nodes, wire
+from streams.topology.program import Program, source_nodes, wire
 from streams.topology.subtopology import Subtopology
 from streams.topology.topology import Topology
+from streams.topology.written import Row, Rows
 
 __all__ = [
+    "Handlers",
     "Program",
     "Row",
     "Rows",

@@ -1,7 +1,8 @@
 """How many partitions every topic has, and with that how many tasks there are. No I/O: counts come in.
 
-External topics that are joined must agree. A repartition topic takes the number of the topics it is joined
-with, if one is external; otherwise the largest of its own group and of the topics its records come from.
+External topics that are joined must agree. A repartition topic has as many partitions as the program says, or
+else the number of the topics it is joined with, if one is external; otherwise the largest of its own group
+and of the topics its records come from.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ def partition_counts(topology: Topology, external: Mapping[str, int]) -> dict[st
                 f"source topic {topic!r} does not exist; create it before the application starts"
             )
         counts[topic] = external[topic]
+    for topic in topology.repartition_topics:
+        if (said := topology.source_of(topic).partitions) is not None:
+            counts[topic] = said
     groups = [
         [topic for source in sorted(group) for topic in _source(topology, source).topics]
         for group in topology.copartitions
     ]
     for group in groups:
         _check(group, counts)
-    pending = set(topology.repartition_topics)
+    pending = set(topology.repartition_topics) - counts.keys()
     while pending:
         found = {topic: n for topic in sorted(pending) if (n := _count(topology, topic, groups, counts))}
         if not found:
@@ -39,8 +43,9 @@ def partition_counts(topology: Topology, external: Mapping[str, int]) -> dict[st
         counts.update(found)
         pending -= found.keys()
     for group in groups:
-        most = max(counts[topic] for topic in group)
-        counts.update({topic: most for topic in group if topic in topology.repartition_topics})
+        most = _most(topology, group, counts)
+        free = (each for each in group if each in topology.repartition_topics)
+        counts.update({topic: most for topic in free if topology.source_of(topic).partitions is None})
         _check(group, counts)
     return counts
 
@@ -49,15 +54,26 @@ def _count(topology: Topology, topic: str, groups: list[list[str]], counts: Mapp
     """The number of one repartition topic, None while a count it depends on is unknown."""
     external = topology.external_topics
     for group in groups:
-        if topic in group and (given := [counts[each] for each in group if each in external]):
+        given = [
+            counts[each]
+            for each in group
+            if each in external or topology.source_of(each).partitions is not None
+        ]
+        if topic in group and given:
             return given[0]
     above = [
         source
-        for subtopology in topology.subtopologies
+        for subtopology in topology.with_tasks
         if any(sink.topic == topic for sink in subtopology.sinks)
         for source in subtopology.topics
     ]
     return max(counts[each] for each in above) if all(each in counts for each in above) else None
+
+
+def _most(topology: Topology, group: list[str], counts: Mapping[str, int]) -> int:
+    """Partitions of the repartition topics of a group: as many as the program says of one of them."""
+    said = [counts[topic] for topic in group if topology.source_of(topic).partitions is not None]
+    return said[0] if said else max(counts[topic] for topic in group)
 
 
 def _check(group: list[str], counts: Mapping[str, int]) -> None:

@@ -21,6 +21,11 @@ class Subtopology:
         return [node for node in self.nodes if isinstance(node, SourceNode)]
 
     @property
+    def is_global(self) -> bool:
+        """Whether it is of a global table: no tasks run it."""
+        return any(source.is_global for source in self.sources)
+
+    @property
     def sinks(self) -> list[SinkNode]:
         """The nodes that write topics."""
         return [node for node in self.nodes if isinstance(node, SinkNode)]

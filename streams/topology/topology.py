@@ -1,39 +1,209 @@
-"""A finished topology: what `StreamsBuilder.build` returns and every runner takes."""
+"""`Topology`: nodes, stores and sub-topologies; what `StreamsBuilder.build` returns and every runner takes.
+
+It can also be put together node by node, as with Kafka's class of that name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 from streams.errors import TopologyError
-from streams.graph import Graph, Node, ProcessorNode, SinkNode, SourceNode
+from streams.graph import (
+    Graph,
+    Node,
+    OffsetReset,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    StreamPartitioner,
+    TimestampExtractor,
+    TopicChooser,
+)
+from streams.processors.custom import Processor, run_processor
+from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import StoreSpec
 from streams.topology.describe import describe
+from streams.topology.mermaid import mermaid
+from streams.topology.outline import Outline, outline
 from streams.topology.subtopology import Subtopology, subtopologies_of
+from streams.topology.svg import svg
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    nodes: Mapping[str, Node]
+    copartitions: tuple[frozenset[str], ...]
+    subtopologies: tuple[Subtopology, ...]
+    stores: Mapping[str, StoreSpec]
 
 
 class Topology:
-    """Nodes, stores and sub-topologies; nothing in it changes any more."""
+    """Nodes, stores and sub-topologies. What runs it, looks at it first: nothing may be added afterwards.
 
-    def __init__(self, graph: Graph) -> None:
-        self.nodes: Mapping[str, Node] = graph.in_build_order()
-        self.copartitions: tuple[frozenset[str], ...] = tuple(graph.copartitions)
-        self.subtopologies: tuple[Subtopology, ...] = subtopologies_of(self.nodes)
-        used = {name for subtopology in self.subtopologies for name in subtopology.stores}
-        self.stores: Mapping[str, StoreSpec] = {name: s for name, s in graph.stores.items() if name in used}
-        self._check(graph)
+    ``key_serde`` and ``value_serde`` are those of sources and sinks that are added without.
+    """
 
-    def _check(self, graph: Graph) -> None:
-        if not self.subtopologies:
-            raise TopologyError("the topology reads no topic: begin with builder.stream() or builder.table()")
-        for node in self.nodes.values():
-            for store in node.stores if isinstance(node, ProcessorNode) else ():
-                if store not in graph.stores:
-                    raise TopologyError(f"{node.name} names a store {store!r} that was not added")
+    def __init__(
+        self,
+        graph: Graph | None = None,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+    ) -> None:
+        self._graph = Graph() if graph is None else graph
+        self._key_serde = serde_for(key_serde)
+        self._value_serde = serde_for(value_serde)
+        self._parts: _Parts | None = None
+
+    # -- node by node
+
+    def add_source(
+        self,
+        name: str,
+        topics: str | Sequence[str],
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        reset: OffsetReset | None = None,
+    ) -> Self:
+        """Add a node that reads topics."""
+        node = SourceNode(
+            name=name,
+            topics=(topics,) if isinstance(topics, str) else tuple(topics),
+            key_serde=_known(name, "key", key_serde, self._key_serde),
+            value_serde=_known(name, "value", value_serde, self._value_serde),
+            timestamp_extractor=timestamp_extractor,
+            reset=reset,
+        )
+        return self._add(node)
+
+    def add_processor(
+        self,
+        name: str,
+        supplier: Callable[[], Processor[Any, Any]],
+        parents: str | Sequence[str],
+        *,
+        stores: Collection[str | StoreSpec] = (),
+    ) -> Self:
+        """Add a node that runs a processor; ``supplier()`` makes one per task. A `StoreSpec` is added."""
+        if not callable(supplier):
+            raise TopologyError(
+                f"{name}: a processor is made per task: give its class or a function, not {supplier!r}"
+            )
+        names = self._graph.connect(stores)
+        operator = run_processor(supplier)
+        return self._add(ProcessorNode(name=name, parents=_parents(parents), operator=operator, stores=names))
+
+    def add_sink(
+        self,
+        name: str,
+        topic: str | TopicChooser,
+        parents: str | Sequence[str],
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        partitioner: StreamPartitioner | None = None,
+    ) -> Self:
+        """Add a node that writes a topic, or for each record that of ``topic(key, value, context)``."""
+        node = SinkNode(
+            name=name,
+            parents=_parents(parents),
+            topic=topic if isinstance(topic, str) else None,
+            choose_topic=None if isinstance(topic, str) else topic,
+            key_serde=_known(name, "key", key_serde, self._key_serde),
+            value_serde=_known(name, "value", value_serde, self._value_serde),
+            partitioner=partitioner,
+        )
+        return self._add(node)
+
+    def add_state_store(self, spec: StoreSpec, processors: str | Sequence[str] = ()) -> Self:
+        """Add a store, and give these processors the use of it."""
+        self._check_open()
+        self._graph.add_store(spec)
+        for processor in _parents(processors):
+            self.connect_processor_and_state_stores(processor, spec.name)
+        return self
+
+    def connect_processor_and_state_stores(self, processor: str, *stores: str) -> Self:
+        """Give a processor the use of stores. Processors that share one are in one sub-topology."""
+        self._check_open()
+        node = self._graph.nodes.get(processor)
+        if not isinstance(node, ProcessorNode):
+            raise TopologyError(f"there is no processor {processor!r} to be given stores {stores}")
+        node.stores += [store for store in stores if store not in node.stores]
+        return self
+
+    def _add(self, node: Node) -> Self:
+        self._check_open()
+        self._graph.add(node)
+        return self
+
+    def _check_open(self) -> None:
+        if self._parts is not None:
+            raise TopologyError("the topology was looked at already: add to it before it is described or run")
+
+    # -- as a whole
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """All nodes by name."""
+        return self.finished()._all.nodes
+
+    @property
+    def copartitions(self) -> tuple[frozenset[str], ...]:
+        """Sets of source nodes whose topics must have the same number of partitions."""
+        return self.finished()._all.copartitions
+
+    @property
+    def subtopologies(self) -> tuple[Subtopology, ...]:
+        """The parts that edges or shared stores connect."""
+        return self.finished()._all.subtopologies
+
+    @property
+    def stores(self) -> Mapping[str, StoreSpec]:
+        """The stores that are used, by name."""
+        return self.finished()._all.stores
+
+    def finished(self) -> Self:
+        """The topology itself, to which nothing is added any more; TopologyError if it cannot work."""
+        if self._parts is None:
+            graph = self._graph
+            nodes = graph.in_build_order()
+            parts = subtopologies_of(nodes)
+            used = {name for subtopology in parts for name in subtopology.stores}
+            stores = {name: spec for name, spec in graph.stores.items() if name in used}
+            _check(graph, parts)
+            self._parts = _Parts(nodes, tuple(graph.copartitions), parts, stores)
+        return self
+
+    @property
+    def _all(self) -> _Parts:
+        assert self._parts is not None, "finished() comes first"
+        return self._parts
+
+    @property
+    def with_tasks(self) -> list[Subtopology]:
+        """The sub-topologies that tasks run: all but those of global tables."""
+        return [subtopology for subtopology in self.subtopologies if not subtopology.is_global]
 
     @property
     def external_topics(self) -> list[str]:
-        """Source topics that must exist, sorted."""
-        return sorted({topic for source in self._sources() if not source.internal for topic in source.topics})
+        """Source topics of tasks that must exist, sorted."""
+        external = (source for source in self._sources() if not source.internal and not source.is_global)
+        return sorted({topic for source in external for topic in source.topics})
+
+    @property
+    def global_stores(self) -> dict[str, SourceNode]:
+        """The stores of global tables, and the nodes that read their topics."""
+        return {
+            store: subtopology.sources[0]
+            for subtopology in self.subtopologies
+            if subtopology.is_global
+            for store in subtopology.stores
+        }
 
     @property
     def repartition_topics(self) -> list[str]:
@@ -42,9 +212,9 @@ class Topology:
 
     @property
     def sink_topics(self) -> list[str]:
-        """Topics written that are not the application's own, sorted."""
+        """Topics written that are not the application's own, sorted; without those chosen for each record."""
         sinks = (node for node in self.nodes.values() if isinstance(node, SinkNode))
-        return sorted({sink.topic for sink in sinks if not sink.internal})
+        return sorted({sink.topic for sink in sinks if not sink.internal and sink.topic is not None})
 
     def source_of(self, topic: str) -> SourceNode:
         """The node that reads ``topic``; KeyError if none does."""
@@ -57,5 +227,39 @@ class Topology:
         """The topology as text, as Kafka's ``Topology.describe()`` prints it."""
         return describe(self.subtopologies)
 
+    def outline(self) -> Outline:
+        """The topology as plain data, fit for JSON: `streams.topology.outline` tells its form."""
+        return outline(self.subtopologies, self.stores)
+
+    def mermaid(self) -> str:
+        """The topology as a Mermaid flowchart."""
+        return mermaid(self.subtopologies)
+
+    def svg(self) -> str:
+        """The topology as an SVG picture."""
+        return svg(self.subtopologies)
+
     def _sources(self) -> list[SourceNode]:
         return [node for node in self.nodes.values() if isinstance(node, SourceNode)]
+
+
+def _check(graph: Graph, subtopologies: tuple[Subtopology, ...]) -> None:
+    if all(subtopology.is_global for subtopology in subtopologies):
+        raise TopologyError("the topology reads no topic: begin with builder.stream() or builder.table()")
+    for node in graph.nodes.values():
+        for store in node.stores if isinstance(node, ProcessorNode) else ():
+            if store not in graph.stores:
+                raise TopologyError(f"{node.name} names a store {store!r} that was not added")
+
+
+def _parents(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _known(node: str, what: str, given: SerdeLike | None, default: Serde[Any] | None) -> Serde[Any]:
+    serde = serde_for(given) or default
+    if serde is None:
+        raise TopologyError(
+            f"{node} needs a {what} serde and none is known: say {what}_serde= here, or in Topology()"
+        )
+    return serde

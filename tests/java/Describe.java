@@ -14,23 +14,46 @@ import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Joined;
+import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.Printed;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Repartitioned;
+import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.StreamJoined;
+import org.apache.kafka.streams.kstream.TableJoined;
+import org.apache.kafka.streams.kstream.CogroupedKStream;
+import org.apache.kafka.streams.kstream.EmitStrategy;
+import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.SlidingWindows;
+import org.apache.kafka.streams.kstream.UnlimitedWindows;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.processor.RecordContext;
+import org.apache.kafka.streams.processor.TopicNameExtractor;
+import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
+import org.apache.kafka.streams.processor.api.FixedKeyRecord;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.WindowStore;
 
 public class Describe {
     private static final Map<String, Consumer<StreamsBuilder>> PROGRAMS = new TreeMap<>();
+
+    private static final JoinWindows WINDOWS =
+        JoinWindows.ofTimeDifferenceAndGrace(Duration.ofMinutes(1), Duration.ofHours(1));
 
     static {
         PROGRAMS.put("stateless", Describe::stateless);
@@ -39,6 +62,8 @@ public class Describe {
         PROGRAMS.put("flights", Describe::flights);
         PROGRAMS.put("table-ops", Describe::tableOps);
         PROGRAMS.put("merge", Describe::merge);
+        PROGRAMS.put("cogroup", Describe::cogroup);
+        PROGRAMS.put("windows", Describe::windows);
         PROGRAMS.put("to-table", Describe::toTable);
         PROGRAMS.put("to-table-repartition", Describe::toTableRepartition);
         PROGRAMS.put("join-repartition", Describe::joinRepartition);
@@ -47,6 +72,23 @@ public class Describe {
         PROGRAMS.put("names-cost-numbers", Describe::namesCostNumbers);
         PROGRAMS.put("shared-joins", Describe::sharedJoins);
         PROGRAMS.put("shared-windows", Describe::sharedWindows);
+        PROGRAMS.put("foreign-joins", Describe::foreignJoins);
+        PROGRAMS.put("foreign-join-named", Describe::foreignJoinNamed);
+        PROGRAMS.put("table-joins", Describe::tableJoins);
+        PROGRAMS.put("table-joins-named", Describe::tableJoinsNamed);
+        PROGRAMS.put("global-table", Describe::globalTable);
+        PROGRAMS.put("branches", Describe::branches);
+        PROGRAMS.put("branches-named", Describe::branchesNamed);
+        PROGRAMS.put("repartition", Describe::repartition);
+        PROGRAMS.put("values", Describe::values);
+        PROGRAMS.put("chosen-topic", Describe::chosenTopic);
+        PROGRAMS.put("tables-grouped", Describe::tablesGrouped);
+        PROGRAMS.put("stream-join", Describe::streamJoin);
+        PROGRAMS.put("stream-left-join", Describe::streamLeftJoin);
+        PROGRAMS.put("stream-outer-join", Describe::streamOuterJoin);
+        PROGRAMS.put("stream-join-repartition", Describe::streamJoinRepartition);
+        PROGRAMS.put("stream-join-named", Describe::streamJoinNamed);
+        PROGRAMS.put("stream-self-join", Describe::streamSelfJoin);
     }
 
     /** All programs, each behind a line with its name. */
@@ -57,6 +99,26 @@ public class Describe {
             System.out.println("== " + name);
             System.out.print(builder.build().describe());
         });
+        System.out.println("== node-by-node");
+        System.out.print(nodeByNode().describe());
+    }
+
+    private static void tablesGrouped(StreamsBuilder b) {
+        KTable<String, String> table = b.table("in");
+        KGroupedTable<String, String> group = table.groupBy((k, v) -> KeyValue.pair(v, k));
+        group.count().toStream().to("counts");
+        group.reduce((x, y) -> x, (x, y) -> x, Materialized.as("reduced")).toStream().to("reductions");
+        KGroupedTable<String, String> named = table.filter((k, v) -> true, Named.as("kept"))
+            .groupBy((k, v) -> KeyValue.pair(v, k), Grouped.as("by-value"));
+        named.aggregate(() -> "", (k, v, a) -> a, (k, v, a) -> a, Named.as("sum")).toStream().to("sums");
+        named.count(Named.as("number"), Materialized.as("numbers"))
+            .suppress(Suppressed.untilTimeLimit(Duration.ofMillis(5), Suppressed.BufferConfig.unbounded()))
+            .suppress(
+                Suppressed.<String>untilTimeLimit(Duration.ofMillis(5), Suppressed.BufferConfig.unbounded())
+                    .withName("held"))
+            .mapValues(v -> "" + v, Materialized.with(null, null))
+            .toStream()
+            .to("out");
     }
 
     private static void stateless(StreamsBuilder b) {
@@ -102,6 +164,42 @@ public class Describe {
     private static void tableOps(StreamsBuilder b) {
         KTable<String, String> table = b.table("t", Materialized.as("store"));
         table.filter((k, v) -> true).mapValues(v -> v).toStream().to("out");
+    }
+
+    private static void cogroup(StreamsBuilder b) {
+        KGroupedStream<String, String> one = b.<String, String>stream("a").groupByKey();
+        KGroupedStream<String, String> other = b.<String, String>stream("b").groupBy((k, v) -> v);
+        KGroupedStream<String, String> named =
+            b.<String, String>stream("c").groupBy((k, v) -> v, Grouped.as("named"));
+        CogroupedKStream<String, String> both = one.<String>cogroup((k, v, a) -> v).cogroup(other, (k, v, a) -> v);
+        both.aggregate(() -> "").toStream().to("plain");
+        both.aggregate(() -> "", Named.as("again"), Materialized.as("kept")).toStream().to("again");
+        both.cogroup(named, (k, v, a) -> v)
+            .windowedBy(SessionWindows.ofInactivityGapWithNoGrace(Duration.ofMillis(10)))
+            .aggregate(() -> "", (k, x, y) -> x, Materialized.as("sessions"))
+            .toStream((k, v) -> k.key())
+            .to("sessions");
+    }
+
+    private static void windows(StreamsBuilder b) {
+        KGroupedStream<String, String> grouped = b.<String, String>stream("in").groupBy((k, v) -> v);
+        grouped.windowedBy(SessionWindows.ofInactivityGapWithNoGrace(Duration.ofMillis(10)))
+            .count()
+            .toStream((k, v) -> k.key())
+            .to("counts");
+        grouped.windowedBy(SessionWindows.ofInactivityGapWithNoGrace(Duration.ofMillis(10)))
+            .reduce((x, y) -> x, Named.as("reducer"))
+            .toStream((k, v) -> k.key())
+            .to("reduced");
+        grouped.windowedBy(SlidingWindows.ofTimeDifferenceWithNoGrace(Duration.ofMillis(10)))
+            .emitStrategy(EmitStrategy.onWindowClose())
+            .aggregate(() -> "", (k, v, a) -> a)
+            .toStream((k, v) -> k.key())
+            .to("slid");
+        grouped.windowedBy(UnlimitedWindows.of())
+            .count(Materialized.as("all"))
+            .toStream((k, v) -> k.key())
+            .to("all");
     }
 
     private static void merge(StreamsBuilder b) {
@@ -178,5 +276,193 @@ public class Describe {
     private static class Nothing implements Processor<String, String, String, String> {
         @Override
         public void process(Record<String, String> record) { }
+    }
+
+    private static void foreignJoins(StreamsBuilder b) {
+        KTable<String, String> left = b.table("l");
+        KTable<String, String> right = b.<String, String>table("r").filter((k, v) -> true);
+        left.mapValues(v -> v)
+            .join(right, v -> v, (x, y) -> x)
+            .leftJoin(b.<String, String>table("t"), (k, v) -> v, (x, y) -> x)
+            .toStream()
+            .to("out");
+        b.<String, String>stream("s").join(left.join(right, v -> v, (x, y) -> x), (x, y) -> x).to("read");
+    }
+
+    private static void foreignJoinNamed(StreamsBuilder b) {
+        KTable<String, String> left = b.table("l");
+        left.join(b.<String, String>table("r"), v -> v, (x, y) -> x, TableJoined.as("both"), Materialized.as("kept"))
+            .toStream()
+            .to("out");
+    }
+
+    private static void tableJoins(StreamsBuilder b) {
+        KTable<String, String> left = b.table("l");
+        KTable<String, String> right = b.<String, String>table("r").filter((k, v) -> true);
+        left.join(right, (x, y) -> x)
+            .leftJoin(b.<String, String>table("t").mapValues(v -> v), (x, y) -> x)
+            .outerJoin(left, (x, y) -> x, Materialized.with(null, null))
+            .toStream()
+            .to("out");
+        b.<String, String>stream("s").join(left.join(right, (x, y) -> x), (x, y) -> x).to("read");
+    }
+
+    private static void tableJoinsNamed(StreamsBuilder b) {
+        KTable<String, String> left = b.table("l");
+        left.outerJoin(b.<String, String>table("r"), (x, y) -> x, Named.as("both"), Materialized.as("kept"))
+            .toStream()
+            .to("out");
+    }
+
+    private static void globalTable(StreamsBuilder b) {
+        KStream<String, String> stream = b.stream("in");
+        GlobalKTable<String, String> first = b.globalTable("g");
+        GlobalKTable<String, String> second =
+            b.globalTable("h", Consumed.as("named"), Materialized.as("kept"));
+        stream.selectKey((k, v) -> v)
+            .join(first, (k, v) -> v, (x, y) -> x)
+            .leftJoin(second, (k, v) -> v, (x, y) -> x, Named.as("by-value"))
+            .groupByKey()
+            .count()
+            .toStream()
+            .to("out");
+    }
+
+    private static void streamJoin(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        left.join(b.<String, String>stream("r"), (x, y) -> x, WINDOWS).groupByKey().count().toStream().to("out");
+    }
+
+    private static void streamLeftJoin(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        left.leftJoin(b.<String, String>stream("r"), (x, y) -> x, WINDOWS).to("out");
+    }
+
+    private static void streamOuterJoin(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        left.outerJoin(b.<String, String>stream("r"), (x, y) -> x, WINDOWS).to("out");
+    }
+
+    private static void streamJoinRepartition(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        KStream<String, String> right = b.stream("r");
+        left.selectKey((k, v) -> v)
+            .join(right.map((k, v) -> KeyValue.pair(v, k)), (x, y) -> x, WINDOWS)
+            .to("out");
+    }
+
+    private static void streamJoinNamed(StreamsBuilder b) {
+        KStream<String, String> left = b.stream("l");
+        KStream<String, String> right = b.stream("r");
+        StreamJoined<String, String, String> options =
+            StreamJoined.<String, String, String>as("stores").withName("both");
+        left.selectKey((k, v) -> v, Named.as("by-value"))
+            .outerJoin(right.selectKey((k, v) -> v, Named.as("by-value-too")), (x, y) -> x, WINDOWS, options)
+            .to("out", Produced.as("sink"));
+    }
+
+    private static void streamSelfJoin(StreamsBuilder b) {
+        KStream<String, String> stream = b.stream("l");
+        stream.join(stream, (x, y) -> x, WINDOWS).to("out");
+    }
+
+    private static void branches(StreamsBuilder b) {
+        Map<String, KStream<String, String>> branches = b.<String, String>stream("in")
+            .split()
+            .branch((k, v) -> true)
+            .branch((k, v) -> true, Branched.as("-b"))
+            .branch((k, v) -> true, Branched.withConsumer(stream -> stream.to("c")))
+            .branch((k, v) -> true, Branched.withFunction(stream -> stream.mapValues(v -> v)))
+            .defaultBranch();
+        new TreeMap<>(branches).forEach((name, stream) -> stream.to(name));
+        b.<String, String>stream("more").split().branch((k, v) -> true).noDefaultBranch();
+    }
+
+    private static void branchesNamed(StreamsBuilder b) {
+        Map<String, KStream<String, String>> branches = b.<String, String>stream("in")
+            .selectKey((k, v) -> v)
+            .split(Named.as("by-"))
+            .branch((k, v) -> true, Branched.as("size"))
+            .branch((k, v) -> true)
+            .defaultBranch(Branched.as("rest"));
+        branches.get("by-size").groupByKey().count().toStream().to("size");
+        branches.get("by-2").to("2");
+        branches.get("by-rest").to("rest");
+    }
+
+    private static void repartition(StreamsBuilder b) {
+        b.<String, String>stream("in").repartition().to("out");
+        b.<String, String>stream("keyed")
+            .selectKey((k, v) -> v)
+            .repartition(Repartitioned.<String, String>as("R").withNumberOfPartitions(3))
+            .groupByKey()
+            .count()
+            .toStream()
+            .to("counts");
+        b.<String, String>stream("more").repartition(Repartitioned.as("given-repartition")).mapValues(v -> v).to("end");
+    }
+
+    private static void values(StreamsBuilder b) {
+        b.addStateStore(Stores.keyValueStoreBuilder(
+            Stores.inMemoryKeyValueStore("seen"), Serdes.String(), Serdes.String()));
+        KStream<String, String> stream = b.stream("in");
+        stream.selectKey((k, v) -> v)
+            .processValues(Values::new, "seen")
+            .processValues(Values::new, Named.as("again"))
+            .mapValues((k, v) -> v)
+            .flatMapValues((k, v) -> List.of(v))
+            .groupByKey()
+            .count()
+            .toStream()
+            .print(Printed.toSysOut());
+        stream.print(Printed.<String, String>toSysOut().withName("printer").withLabel("label"));
+    }
+
+    /** A processor of values that forwards nothing. */
+    private static class Values implements FixedKeyProcessor<String, String, String> {
+        @Override
+        public void process(FixedKeyRecord<String, String> record) {
+        }
+    }
+
+    private static void chosenTopic(StreamsBuilder b) {
+        b.<String, String>stream("in").to(new ByValue());
+    }
+
+    /** Sends a record to the topic that is its value; prints its name. */
+    private static class ByValue implements TopicNameExtractor<String, String> {
+        @Override
+        public String extract(String key, String value, RecordContext context) {
+            return value;
+        }
+
+        @Override
+        public String toString() {
+            return "by_value";
+        }
+    }
+
+    private static Topology nodeByNode() {
+        Topology topology = new Topology();
+        topology.addSource("source", "in")
+            .addSource("other", "a", "b")
+            .addProcessor("first", Quiet::new, "source")
+            .addProcessor("second", Quiet::new, "first", "other")
+            .addStateStore(Stores.keyValueStoreBuilder(
+                Stores.inMemoryKeyValueStore("kept"), Serdes.String(), Serdes.String()), "second")
+            .addSink("sink", "out", "second", "first")
+            .addSource("apart", "c")
+            .addProcessor("third", Quiet::new, "apart")
+            .connectProcessorAndStateStores("third", "kept")
+            .addSource("alone", "d")
+            .addSink("end", new ByValue(), "alone");
+        return topology;
+    }
+
+    /** A processor that forwards nothing. */
+    private static class Quiet implements Processor<String, String, String, String> {
+        @Override
+        public void process(Record<String, String> record) {
+        }
     }
 }

@@ -33,9 +33,11 @@ async def make_topics(bootstrap: str, **partitions: int) -> None:
         await Admin(client).create_topics([NewTopic(name, count, 1) for name, count in partitions.items()])
 
 
-async def produce(bootstrap: str, topic: str, *rows: tuple[bytes | None, bytes | None]) -> None:
+async def produce(
+    bootstrap: str, topic: str, *rows: tuple[bytes | None, bytes | None], partition: int = 0
+) -> None:
     async with Client(bootstrap) as client, BatchProducer(client) as producer:
-        await (await producer.send(topic, 0, [(7, key, value, ()) for key, value in rows]))
+        await (await producer.send(topic, partition, [(7, key, value, ()) for key, value in rows]))
 
 
 def copy(bootstrap: str, name: str, state_dir: Path, **settings: Any) -> KafkaStreams:

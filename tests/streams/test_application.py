@@ -213,6 +213,58 @@ def test_a_bad_record_ends_the_application_unless_it_may_go_on(
     run(case)
 
 
+def test_topics_chosen_for_records(logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]) -> None:
+    """They are looked up when they first turn up; one that does not exist ends the application."""
+    name = new_name("chosen")
+    builder = StreamsBuilder(key_serde=str, value_serde=str)
+    builder.stream(f"{name}-in").to(
+        lambda key, value, context: f"{name}-{value}", partitioner=lambda *asked: asked[3] - 1
+    )
+    settings: dict[str, Any] = {
+        "application_id": name,
+        "bootstrap_servers": logd.bootstrap,
+        "state_dir": str(tmp_path),
+        "errors_dead_letter_queue_topic_name": f"{name}-dead",
+        "processing_exception_handler": log_and_continue,
+    }
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-a": 1, f"{name}-b": 3})
+        await produce(logd.bootstrap, f"{name}-in", (b"1", b"a"), (b"2", b"b"))
+        with pytest.raises(TopologyError, match="an output topic does not exist"):
+            async with KafkaStreams(builder.build(), **settings):
+                pass
+        await make_topics(logd.bootstrap, **{f"{name}-dead": 1})
+        async with KafkaStreams(builder.build(), **settings) as app:
+            await app.wait_until_caught_up()
+        assert set(await counting.read_last(logd.bootstrap, f"{name}-a", partitions=1)) == {b"1"}
+        assert set(await counting.read_last(logd.bootstrap, f"{name}-b", partitions=3)) == {b"2"}
+        await produce(logd.bootstrap, f"{name}-in", (b"3", b"gone"))
+        with pytest.raises(StreamsError, match=f"topic '{name}-gone', chosen for a record, does not exist"):
+            async with KafkaStreams(builder.build(), **settings) as app:
+                await app.wait_until_caught_up()
+
+    run(case)
+
+
+def test_dead_letters(logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]) -> None:
+    name = new_name("dead")
+    settings: dict[str, Any] = {
+        "deserialization_exception_handler": log_and_continue,
+        "errors_dead_letter_queue_topic_name": f"{name}-dead",
+    }
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1, f"{name}-dead": 2})
+        await produce(logd.bootstrap, f"{name}-in", (b"a", b"bad"), (b"b", bytes(8)))
+        async with copy(logd.bootstrap, name, tmp_path, **settings) as app:
+            await app.wait_until_caught_up()
+            assert app.summary()["dropped_records"] == 1
+        assert await counting.read_last(logd.bootstrap, f"{name}-dead", partitions=2) == {b"a": b"bad"}
+
+    run(case)
+
+
 def test_a_record_too_large_to_send(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
 ) -> None:

@@ -391,7 +391,7 @@ def test_a_transaction_that_is_open_for_long_is_overdue() -> None:
 def test_what_a_schedule_sends_is_to_be_committed_too() -> None:
     async def test(app: Application) -> None:
         assert not app.running.needs_commit
-        app.task._program.output["out"].append((7, b"k", b"v", ()))
+        app.task._program.written.by_topic["out"].append((7, b"k", b"v", ()))
         await app.output.send(app.running)
         assert app.running.needs_commit
         await app.begin()

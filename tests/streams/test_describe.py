@@ -14,8 +14,25 @@ from typing import Any
 
 import pytest
 
-from streams import Grouped, Materialized, Processor, StreamsBuilder, TimeWindows
-from streams.serdes import TimeWindowed
+from streams import (
+    FixedKeyProcessor,
+    FixedKeyRecord,
+    Grouped,
+    JoinWindows,
+    Materialized,
+    Processor,
+    RecordContext,
+    SessionWindows,
+    SlidingWindows,
+    StreamJoined,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    UnlimitedWindows,
+)
+from streams.serdes import String, TimeWindowed
+from streams.state import StoreSpec
 from tests.support import java
 
 GOLDEN = Path(__file__).parent / "golden" / "describe"
@@ -32,6 +49,19 @@ def program(name: str) -> Callable[[Callable[[StreamsBuilder], object]], Callabl
 
 def true(key: Any, value: Any) -> bool:
     return True
+
+
+@program("tables-grouped")
+def tables_grouped(b: StreamsBuilder) -> None:
+    table = b.table("in")
+    group = table.group_by(lambda k, v: (v, k))
+    group.count().to_stream().to("counts")
+    group.reduce(lambda x, y: x, lambda x, y: x, store="reduced").to_stream().to("reductions")
+    named = table.filter(true, name="kept").group_by(lambda k, v: (v, k), name="by-value")
+    named.aggregate(str, lambda k, v, a: a, lambda k, v, a: a, name="sum").to_stream().to("sums")
+    held = named.count(name="number", store="numbers").suppress(Suppressed.until_time_limit(5))
+    held = held.suppress(Suppressed.until_time_limit(5, name="held"))
+    held.map_values(str, store=Materialized()).to_stream().to("out")
 
 
 @program("stateless")
@@ -70,6 +100,33 @@ def table_ops(b: StreamsBuilder) -> None:
 @program("merge")
 def merge(b: StreamsBuilder) -> None:
     b.stream("a").merge(b.stream("b")).foreach(print)
+
+
+@program("cogroup")
+def cogroup(b: StreamsBuilder) -> None:
+    one = b.stream("a").group_by_key()
+    other = b.stream("b").group_by(lambda k, v: v)
+    named = b.stream("c").group_by(lambda k, v: v, name="named")
+    last = lambda k, v, a: v  # noqa: E731
+    both = one.cogroup(last).cogroup(other, last)
+    both.aggregate(str).to_stream().to("plain")
+    both.aggregate(str, name="again", store="kept").to_stream().to("again")
+    sessions = both.cogroup(named, last).windowed_by(SessionWindows(10))
+    table = sessions.aggregate(str, lambda k, x, y: x, store="sessions")
+    table.to_stream(lambda k, v: k.key).to("sessions")
+
+
+@program("windows")
+def windows(b: StreamsBuilder) -> None:
+    grouped = b.stream("in").group_by(lambda k, v: v)
+    sessions = grouped.windowed_by(SessionWindows(10))
+    sessions.count().to_stream(lambda k, v: k.key).to("counts")
+    again = grouped.windowed_by(SessionWindows(10))
+    again.reduce(lambda x, y: x, name="reducer").to_stream(lambda k, v: k.key).to("reduced")
+    slid = grouped.windowed_by(SlidingWindows(10), emit_strategy="on_window_close")
+    slid.aggregate(str, lambda k, v, a: a).to_stream(lambda k, v: k.key).to("slid")
+    unlimited = grouped.windowed_by(UnlimitedWindows())
+    unlimited.count(store="all").to_stream(lambda k, v: k.key).to("all")
 
 
 @program("to-table")
@@ -129,6 +186,152 @@ def shared_windows(b: StreamsBuilder) -> None:
     grouped.count(store="S").to_stream().to("d")
 
 
+WINDOWS = JoinWindows.of(timedelta(minutes=1), grace=timedelta(hours=1))
+
+
+@program("foreign-joins")
+def foreign_joins(b: StreamsBuilder) -> None:
+    first = lambda x, y: x  # noqa: E731
+    left, right = b.table("l"), b.table("r").filter(true)
+    inner = left.map_values(str).join(right, first, foreign_key=lambda v: v)
+    inner.left_join(b.table("t"), first, foreign_key=lambda k, v: v).to_stream().to("out")
+    b.stream("s").join(left.join(right, first, foreign_key=lambda v: v), first).to("read")
+
+
+@program("foreign-join-named")
+def foreign_join_named(b: StreamsBuilder) -> None:
+    first = lambda x, y: x  # noqa: E731
+    joined = b.table("l").join(b.table("r"), first, foreign_key=lambda v: v, name="both", store="kept")
+    joined.to_stream().to("out")
+
+
+@program("table-joins")
+def table_joins(b: StreamsBuilder) -> None:
+    first = lambda x, y: x  # noqa: E731
+    left, right = b.table("l"), b.table("r").filter(true)
+    inner = left.join(right, first)
+    both = inner.left_join(b.table("t").map_values(str), first)
+    both.outer_join(left, first, store=Materialized()).to_stream().to("out")
+    b.stream("s").join(left.join(right, first), first).to("read")
+
+
+@program("table-joins-named")
+def table_joins_named(b: StreamsBuilder) -> None:
+    joined = b.table("l").outer_join(b.table("r"), lambda x, y: x, name="both", store="kept")
+    joined.to_stream().to("out")
+
+
+@program("global-table")
+def global_table(b: StreamsBuilder) -> None:
+    stream, first = b.stream("in"), b.global_table("g")
+    second = b.global_table("h", name="named", store="kept")
+    by_value = stream.select_key(lambda k, v: v).join(first, lambda x, y: x, key_selector=lambda k, v: v)
+    joined = by_value.left_join(second, lambda x, y: x, key_selector=lambda k, v: v, name="by-value")
+    joined.group_by_key().count().to_stream().to("out")
+
+
+@program("stream-join")
+def stream_join(b: StreamsBuilder) -> None:
+    joined = b.stream("l").join(b.stream("r"), lambda x, y: x, windows=WINDOWS)
+    joined.group_by_key().count().to_stream().to("out")
+
+
+@program("stream-left-join")
+def stream_left_join(b: StreamsBuilder) -> None:
+    b.stream("l").left_join(b.stream("r"), lambda x, y: x, windows=WINDOWS).to("out")
+
+
+@program("stream-outer-join")
+def stream_outer_join(b: StreamsBuilder) -> None:
+    b.stream("l").outer_join(b.stream("r"), lambda x, y: x, windows=WINDOWS).to("out")
+
+
+@program("stream-join-repartition")
+def stream_join_repartition(b: StreamsBuilder) -> None:
+    left, right = b.stream("l"), b.stream("r")
+    by_value = left.select_key(lambda k, v: v)
+    by_value.join(right.map(lambda k, v: (v, k)), lambda x, y: x, windows=WINDOWS).to("out")
+
+
+@program("stream-join-named")
+def stream_join_named(b: StreamsBuilder) -> None:
+    left, right = b.stream("l"), b.stream("r")
+    left = left.select_key(lambda k, v: v, name="by-value")
+    right = right.select_key(lambda k, v: v, name="by-value-too")
+    options = StreamJoined(name="both", store="stores")
+    left.outer_join(right, lambda x, y: x, options, windows=WINDOWS).to("out", name="sink")
+
+
+@program("stream-self-join")
+def stream_self_join(b: StreamsBuilder) -> None:
+    stream = b.stream("l")
+    stream.join(stream, lambda x, y: x, windows=WINDOWS).to("out")
+
+
+@program("branches")
+def branches(b: StreamsBuilder) -> None:
+    split = b.stream("in").split().branch(true).branch(true, name="-b")
+    split.branch(true, consumer=lambda stream: stream.to("c"))
+    split.branch(true, chain=lambda stream: stream.map_values(str))
+    for name, stream in sorted(split.default_branch().items()):
+        stream.to(name, value_serde=str)
+    b.stream("more").split().branch(true).no_default_branch()
+
+
+@program("branches-named")
+def branches_named(b: StreamsBuilder) -> None:
+    split = b.stream("in").select_key(lambda k, v: v).split(name="by-")
+    found = split.branch(true, name="size").branch(true).default_branch(name="rest")
+    found["by-size"].group_by_key().count().to_stream().to("size")
+    found["by-2"].to("2")
+    found["by-rest"].to("rest")
+
+
+@program("repartition")
+def repartition(b: StreamsBuilder) -> None:
+    b.stream("in").repartition().to("out")
+    keyed = b.stream("keyed").select_key(lambda k, v: v).repartition(name="R", partitions=3)
+    keyed.group_by_key().count().to_stream().to("counts")
+    b.stream("more").repartition(name="given-repartition").map_values(str).to("end")
+
+
+class Values(FixedKeyProcessor[str, str]):
+    def process(self, record: FixedKeyRecord[str, str]) -> None:
+        """Forward nothing."""
+
+
+@program("values")
+def values(b: StreamsBuilder) -> None:
+    b.add_store(StoreSpec(name="seen", kind="key_value", key_serde=String(), value_serde=String()))
+    stream = b.stream("in")
+    kept = stream.select_key(lambda k, v: v).process_values(Values, stores=["seen"])
+    kept = kept.process_values(Values, name="again").map_values(lambda k, v: v)
+    kept.flat_map_values(lambda k, v: [v]).group_by_key().count().to_stream().print()
+    stream.print(name="printer", label="label")
+
+
+def by_value(key: str, value: str, context: RecordContext) -> str:
+    return value
+
+
+@program("chosen-topic")
+def chosen_topic(b: StreamsBuilder) -> None:
+    b.stream("in").to(by_value)
+
+
+def node_by_node() -> Topology:
+    topology = Topology(key_serde=str, value_serde=str)
+    topology.add_source("source", "in").add_source("other", ["a", "b"])
+    topology.add_processor("first", Processor, "source").add_processor(
+        "second", Processor, ["first", "other"]
+    )
+    kept = StoreSpec(name="kept", kind="key_value", key_serde=String(), value_serde=String())
+    topology.add_state_store(kept, "second").add_sink("sink", "out", ["second", "first"])
+    topology.add_source("apart", "c").add_processor("third", Processor, "apart")
+    topology.connect_processor_and_state_stores("third", "kept")
+    return topology.add_source("alone", "d").add_sink("end", by_value, "alone")
+
+
 @java.needs_jar("kafka-streams")
 def test_kafka_describes_them_so() -> None:
     described = java.run_sections("Describe")
@@ -143,6 +346,10 @@ def test_description_is_kafkas(name: str) -> None:
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     PROGRAMS[name](builder)
     assert builder.build().describe() == (GOLDEN / f"{name}.txt").read_text()
+
+
+def test_a_topology_made_node_by_node_is_described_as_kafkas() -> None:
+    assert node_by_node().describe() == (GOLDEN / "node-by-node.txt").read_text()
 
 
 def test_windowed_keys_reach_a_topic_with_their_serde() -> None:

@@ -305,7 +305,7 @@ def test_a_topology_reads_something(builder: StreamsBuilder) -> None:
         (lambda b: b.stream("in").group_by_key().count(store="my store"), "'my store' is no name"),
         (lambda b: b.stream("in").group_by(lambda k, v: k, name="a/b").count(store="c"), "'a/b-repartition'"),
         (lambda b: b.stream("in", reset="earlist"), "reset is 'earlist', it may be earliest or latest"),
-        (lambda b: b.stream("in").join(b.stream("other"), max), "not with a KStream"),
+        (lambda b: b.stream("in").join(b.stream("other"), max), "within windows=JoinWindows"),
         (lambda b: b.stream("in").process(Silent()), "give it the class or a function"),
     ],
 )

@@ -47,7 +47,8 @@ class Application:
 
         names = SimpleNamespace(topic=lambda topic: topic)
         self.output = Output(self.producer, names, {"t": 1}, note)  # type: ignore[arg-type]
-        self._task = SimpleNamespace(task=SimpleNamespace(take_output=lambda: {"t": [(0, b"k", b"v", ())]}))
+        task = SimpleNamespace(take_output=lambda: {"t": [(0, b"k", b"v", ())]}, take_placed_output=dict)
+        self._task = SimpleNamespace(task=task)
 
     async def send(self, count: int = 1) -> list[Ack]:
         before = len(self.producer.acks)

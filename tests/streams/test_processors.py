@@ -69,7 +69,7 @@ def test_a_store_must_be_named_at_the_node() -> None:
 
 
 def test_punctuation() -> None:
-    """Stream time is aligned to 0, wall clock to the start; a jump over several intervals fires once."""
+    """Stream time is aligned to 0, where it is due first, wall clock to the start; a jump fires once."""
     with TopologyTestDriver(pipeline(Sums), start=3) as driver:
         topic = driver.input_topic("in")
         for timestamp in (4, 12, 13, 47):
@@ -80,11 +80,71 @@ def test_punctuation() -> None:
         driver.advance_wall_clock(500)
         records = driver.output_topic("out").read_all()
     assert [(r.key, r.value, r.timestamp) for r in records] == [
+        ("stream", 1, 4),
         ("stream", 2, 12),
         ("stream", 4, 47),
         ("wall", 4, 103),
         ("wall", 4, 1053),
     ]
+
+
+def test_schedules_that_are_due_at_once_go_by_due_time_and_may_cancel_each_other() -> None:
+    seen: list[Any] = []
+
+    class Look(Processor[str, int]):
+        def init(self, context: ProcessorContext) -> None:
+            super().init(context)
+            assert context.record_metadata is None
+            self.schedule("slow", 50)
+            self.cancel_quick = self.schedule("quick", 20)
+            self.schedule("second", 50)
+
+        def schedule(self, name: str, interval: int) -> Any:
+            return self.context.schedule(interval, lambda now: self.fired(name, now), on="wall_clock")
+
+        def fired(self, name: str, now: int) -> None:
+            assert self.context.record_metadata is None
+            seen.append((name, now))
+            if now > 60:
+                self.cancel_quick()
+
+        def process(self, record: Record[str, int]) -> None:
+            self.context.forward(record)
+
+    with TopologyTestDriver(pipeline(Look)) as driver:
+        driver.input_topic("in").pipe_input("a", 1, 5)
+        for by in (20, 30, 15, 85):
+            driver.advance_wall_clock(by)
+    assert seen == [
+        ("quick", 20),
+        *[("quick", 50), ("slow", 50), ("second", 50)],
+        ("quick", 65),
+        *[("slow", 150), ("second", 150)],
+    ]
+
+
+def test_parents_begin_and_end_first() -> None:
+    seen: list[str] = []
+
+    class Look(Processor[str, int]):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def init(self, context: ProcessorContext) -> None:
+            super().init(context)
+            seen.append(f"{self.name} begins")
+
+        def process(self, record: Record[str, int]) -> None:
+            self.context.forward(record)
+
+        def close(self) -> None:
+            seen.append(f"{self.name} ends")
+
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream("in").process(lambda: Look("parent")).process(lambda: Look("child")).to("out")
+    with TopologyTestDriver(builder):
+        pass
+    assert seen == ["parent begins", "child begins", "parent ends", "child ends"]
 
 
 def test_metadata_times_and_children() -> None:
@@ -93,6 +153,7 @@ def test_metadata_times_and_children() -> None:
     class Look(Processor[str, int]):
         def process(self, record: Record[str, int]) -> None:
             context = self.context
+            assert context.record_metadata is not None
             seen.append((context.task_id, context.record_metadata.offset, context.stream_time))
             context.forward(record.with_key("x").with_value(5), child="sink")
             with pytest.raises(TopologyError, match="no child 'else'"):

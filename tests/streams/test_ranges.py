@@ -22,7 +22,7 @@ from streams.state import KeyValueStore, MemoryBackend, StoreSpec, WindowStore, 
 from streams.state.rocks import RocksBackend
 from streams.state.segments import SegmentedBackend
 from streams.state.sorted_keys import CHUNK_KEYS, SortedKeys
-from streams.state.window import EXPIRED_WINDOWS_MAX
+from streams.state.timed import EXPIRED_WINDOWS_MAX
 from streams.state.window_key import window_key
 from tests.support.depth import deep
 

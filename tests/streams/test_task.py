@@ -11,6 +11,7 @@ from streams import Processor, ProcessorContext, Record, StreamsBuilder, Streams
 from streams.errors import ProcessingError, SerializationError
 from streams.runtime.task import FIRST_RUN_LIMIT, Task, TaskId
 from streams.state import open_store
+from streams.topology import Handlers
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
@@ -139,7 +140,7 @@ def test_a_bad_record_ends_the_task_and_is_named() -> None:
 
 def test_log_and_continue_leaves_bad_records_out() -> None:
     seen: list[Any] = []
-    task, _ = two_inputs(seen, max_idle_ms=-1, on_bad_input=log_and_continue)
+    task, _ = two_inputs(seen, max_idle_ms=-1, handlers=Handlers(deserialization=log_and_continue))
     task.add(A, [(0, 1, b"\xff", bytes(8), ()), (1, 1, b"k", b"short", ()), (2, 1, b"k", bytes(8), ())], 3, 3)
     assert task.process() == 1
     assert seen == [("k", 0)]
@@ -202,13 +203,11 @@ def test_an_error_in_a_schedule_or_a_processor_names_the_node() -> None:
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream("a").process(Failing, name="failing").map_values(lambda v: 1 // 0, name="below")
     task, _ = make(builder)
-    give(task, A, 3)
-    task.process()
-    give(task, A, 7, first=1)
-    with pytest.raises(ProcessingError, match="record a-0 offset 1, node failing: ValueError: seven"):
+    give(task, A, 7)
+    with pytest.raises(ProcessingError, match="record a-0 offset 0, node failing: ValueError: seven"):
         task.process()
     task, _ = make(builder)
-    give(task, A, 3, 15)
+    give(task, A, 3)
     with pytest.raises(ProcessingError, match="a schedule, node below: ZeroDivisionError"):
         task.process()
 
@@ -233,7 +232,7 @@ def test_negative_timestamps_are_refused() -> None:
 def test_what_cannot_be_serialized(handler: Any, caplog: pytest.LogCaptureFixture) -> None:
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream("a").map_values(lambda value: "text" if value == 1 else value).to("out", name="sink")
-    task, _ = make(builder, **({} if handler is None else {"on_bad_output": handler}))
+    task, _ = make(builder, handlers=None if handler is None else Handlers(production=handler))
     give(task, A, 0, 1, 2)
     if handler is None:
         with pytest.raises(SerializationError, match="sink cannot serialize 'a', 'text'"):

@@ -32,7 +32,7 @@ SECONDS = {
     "interop/test_truncated_logs.py": 100,
     "millstream/test_records_exchange.py": 100,
     "millstream/kafka_tools/test_transcripts.py": 80,
-    "faults/cluster/test_partitions.py": 460,
+    "faults/cluster/test_partitions.py": 250,
     "faults/cluster/test_hosts.py": 330,
     "faults/cluster/test_clients.py": 220,
     "faults/cluster/test_ensemble.py": 160,

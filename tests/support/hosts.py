@@ -59,16 +59,23 @@ NARROW: Final = ["tbf", "rate", "20mbit", "burst", "16kbit", "latency", "100ms"]
 """In place of netem's delay: what does not fit waits, and is lost when it waits for longer."""
 
 
-def need_hosts() -> None:
-    """Skip the test where namespaces cannot be had, or tools are missing."""
+def why_no_hosts() -> str | None:
+    """What is in the way of namespaces, None if they can be had."""
     if missing := sorted(
         {package for tool, package in NEEDED.items() if shutil.which(tool, path=PATH) is None}
     ):
-        pytest.skip(f"{' and '.join(missing)} not installed")
+        return f"{' and '.join(missing)} not installed"
     line = ["unshare", "--net", "sh", "-c", TRIAL, "sh", f"mst{os.getpid()}-0", str(os.getpid())]
     tried = subprocess.run(line, capture_output=True, encoding="utf-8", env=ENVIRONMENT)
     if tried.returncode != 0:
-        pytest.skip(f"network namespaces are not permitted here: {tried.stderr.strip()}")
+        return f"network namespaces are not permitted here: {tried.stderr.strip()}"
+    return None
+
+
+def need_hosts() -> None:
+    """Skip the test where namespaces cannot be had, or tools are missing."""
+    if (why := why_no_hosts()) is not None:
+        pytest.skip(why)
 
 
 class Hosts:

@@ -15,6 +15,7 @@ from logd.topic_partition import TopicPartition
 from logd.wire.messages.consumer_group_describe import DescribedGroup
 from logd.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from logd.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from logd.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from logd.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from logd.wire.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -111,6 +112,28 @@ class GroupAdmin(AdminBase):
             )
 
         return await self._client.retrying(ask, timeout_ms=self._timeout_ms)
+
+    async def remove_members(self, group_id: str, reason: str) -> None:
+        """Have all of a group's members leave it (KIP-345); those that live join again."""
+        members = (await self._describe(group_id)).members
+        if not members:
+            return
+        request = LeaveGroupRequest(
+            group_id=group_id,
+            members=[
+                MemberIdentity(
+                    member_id="" if each.group_instance_id else each.member_id,
+                    group_instance_id=each.group_instance_id,
+                    reason=reason,
+                )
+                for each in members
+            ],
+        )
+        response: LeaveGroupResponse = await ask_coordinator(self._client, group_id, request)
+        gone = ErrorCode.UNKNOWN_MEMBER_ID
+        codes = [response.error_code, *(each.error_code for each in response.members)]
+        if failed := [code for code in codes if code not in (ErrorCode.NONE, gone)]:
+            raise coordinator_error(self._client, group_id, failed[0], "removing its members")
 
     async def delete_groups(self, group_ids: Iterable[str], *, missing_ok: bool = False) -> None:
         """Delete groups without members, with their offsets."""

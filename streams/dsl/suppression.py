@@ -1,0 +1,131 @@
+"""`Suppressed`: how long a table's updates are held back; and the node that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
+
+from streams.dsl.table import Table
+from streams.errors import TopologyError
+from streams.graph import Graph, ProcessorNode
+from streams.processors.suppress import Holding, SuppressedView, suppress
+from streams.processors.windows import Duration, milliseconds
+from streams.serdes.buffered import BufferedSerde
+from streams.state import StoreSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suppressed:
+    """What of a table's updates is held back; make it by `until_window_closes` or `until_time_limit`."""
+
+    wait: Duration | None
+    max_records: int | None = None
+    max_bytes: int | None = None
+    when_full: Literal["emit_early", "shut_down"] = "shut_down"
+    logging: bool = True
+    changelog_config: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        for what, bound in (("max_records", self.max_records), ("max_bytes", self.max_bytes)):
+            if bound is not None and bound < 0:
+                raise TopologyError(f"Suppressed: {what} is {bound}, it must not be negative")
+        if self.wait is not None and milliseconds(self.wait) < 0:
+            raise TopologyError(f"Suppressed: wait is {self.wait}, it must not be negative")
+
+    @classmethod
+    def until_window_closes(
+        cls,
+        *,
+        max_records: int | None = None,
+        max_bytes: int | None = None,
+        logging: bool = True,
+        changelog_config: Mapping[str, str] | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Only the last result of each window, once window and grace are over by stream time.
+
+        A buffer that outgrows a bound ends the application: nothing is told early.
+        """
+        return cls(
+            wait=None,
+            max_records=max_records,
+            max_bytes=max_bytes,
+            logging=logging,
+            changelog_config=changelog_config or {},
+            name=name,
+        )
+
+    @classmethod
+    def until_time_limit(
+        cls,
+        wait: Duration,
+        *,
+        max_records: int | None = None,
+        max_bytes: int | None = None,
+        when_full: Literal["emit_early", "shut_down"] = "emit_early",
+        logging: bool = True,
+        changelog_config: Mapping[str, str] | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Of a key's updates within ``wait`` of stream time the last one; sooner if the buffer is full."""
+        return cls(
+            wait=wait,
+            max_records=max_records,
+            max_bytes=max_bytes,
+            when_full=when_full,
+            logging=logging,
+            changelog_config=changelog_config or {},
+            name=name,
+        )
+
+
+def suppressed(table: Table, options: Suppressed) -> Table:
+    """Add a node that holds a table's updates back; the table that leaves it."""
+    stream, builder = table.stream, table.stream.builder
+    wait = options.wait
+    holding = Holding(
+        wait_ms=window_grace_ms(builder.graph, stream.node) if wait is None else milliseconds(wait),
+        until_window_closes=wait is None,
+        max_records=options.max_records,
+        max_bytes=options.max_bytes,
+        when_full=options.when_full,
+    )
+    # Of all names only this one costs no number where it is given, as in Kafka.
+    node = options.name or builder.names.node("KTABLE-SUPPRESS-")
+    store = f"{options.name}-store" if options.name else builder.names.store("KTABLE-SUPPRESS-")
+    value_serde = builder.value_serde(node, stream.value_serde)
+    spec = StoreSpec(
+        name=store,
+        kind="key_value",
+        key_serde=builder.key_serde(node, stream.key_serde),
+        value_serde=BufferedSerde(),
+        cached=False,
+        logged=options.logging,
+        changelog_config=options.changelog_config,
+    )
+    builder.graph.add_store(spec)
+    table.old_values.ask(force=True)
+    builder.add_processor(node, (stream.node,), suppress(store, holding, value_serde), (store,))
+    return Table(
+        stream=replace(stream, node=node),
+        old_values=table.old_values,
+        read=lambda: SuppressedView(table.read(), store, value_serde),
+    )
+
+
+def window_grace_ms(graph: Graph, node: str) -> int:
+    """How long after its end a window at this node may still change, ms; of several parents the longest.
+
+    TopologyError if it is no table of windows.
+    """
+    found = graph.nodes[node]
+    if isinstance(found, ProcessorNode) and found.grace_ms is not None:
+        return found.grace_ms
+    if not found.parents:
+        raise TopologyError(
+            "until_window_closes is for tables of windows (windowed_by); this one comes from "
+            f"{node}: say until_time_limit"
+        )
+    return max(window_grace_ms(graph, parent) for parent in found.parents)

@@ -1,0 +1,111 @@
+"""`Windowing`: what grouping by window, or not, means for an aggregation's store, operator and keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, get_args
+
+from streams.dsl.options import Materialized
+from streams.errors import TopologyError
+from streams.processors.aggregate import Aggregation, aggregate
+from streams.processors.aggregate_sessions import aggregate_sessions
+from streams.processors.aggregate_sliding import aggregate_sliding
+from streams.processors.aggregate_windows import aggregate_windows
+from streams.processors.table import OldValues
+from streams.processors.windows import (
+    EmitStrategy,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+    milliseconds,
+)
+from streams.processors.wiring import Operator
+from streams.serdes import Serde, SessionWindowed, TimeWindowed
+from streams.state import StoreSpec
+
+Windows: TypeAlias = TimeWindows | SlidingWindows | SessionWindows | UnlimitedWindows
+
+
+@dataclass(frozen=True, slots=True)
+class Windowing:
+    """Windows, None for none, and when their results go on."""
+
+    windows: Windows | None = None
+    emit: EmitStrategy = "on_window_update"
+
+    def __post_init__(self) -> None:
+        if self.windows is not None and not isinstance(self.windows, get_args(Windows)):
+            kinds = ", ".join(each.__name__ for each in get_args(Windows))
+            raise TopologyError(f"windowed_by() takes one of {kinds}, not {self.windows!r}")
+        if self.emit not in get_args(EmitStrategy):
+            kinds = " or ".join(get_args(EmitStrategy))
+            raise TopologyError(f"emit_strategy is {self.emit!r}, it may be {kinds}")
+        if self.emit == "on_window_close" and isinstance(self.windows, UnlimitedWindows):
+            raise TopologyError("emit_strategy is on_window_close, but UnlimitedWindows never close")
+
+    @property
+    def closing_ms(self) -> int | None:
+        """How long after its end a window is final, ms; None without windows."""
+        return None if self.windows is None else self.windows.closing_ms
+
+    def span(self, name: str, materialized: Materialized) -> dict[str, Any]:
+        """What of the store's spec has to do with time."""
+        windows = self.windows
+        if windows is None:
+            if materialized.retention is not None:
+                raise TopologyError(f"store {name}: retention is for windowed stores")
+            return {}
+        needed = windows.retention_ms
+        retention = needed if materialized.retention is None else milliseconds(materialized.retention)
+        if retention < needed:
+            raise TopologyError(
+                f"store {name}: retention is {retention} ms, windows and grace need at least {needed} ms"
+            )
+        span: dict[str, Any] = {"kind": "window", "retention_ms": retention}
+        match windows:
+            case SessionWindows():
+                return span | {"kind": "session", "lookback_ms": windows.inactivity_gap_ms}
+            case SlidingWindows():
+                difference = windows.time_difference_ms
+                return span | {"window_size_ms": difference, "lookback_ms": 2 * difference}
+            case _:
+                return span | {"window_size_ms": windows.size_ms}
+
+    def kept(self, spec: StoreSpec) -> StoreSpec:
+        """The store's spec, as emission on window close needs it.
+
+        Kafka has no cache then, but for time windows; what is found past retention depends on it.
+        """
+        if self.emit == "on_window_update":
+            return spec
+        return replace(spec, by_time=True, cached=spec.cached and isinstance(self.windows, TimeWindows))
+
+    def operator(
+        self, store: str, aggregation: Aggregation, old_values: OldValues, clock: str = ""
+    ) -> Operator:
+        """What aggregates. ``clock``: which of the stream times kept with the store it goes by."""
+        match self.windows:
+            case None:
+                return aggregate(store, aggregation, old_values)
+            case SessionWindows():
+                return aggregate_sessions(store, self.windows, aggregation, self.emit, old_values, clock)
+            case SlidingWindows():
+                return aggregate_sliding(store, self.windows, aggregation, self.emit, old_values, clock)
+            case _:
+                return aggregate_windows(store, self.windows, aggregation, self.emit, old_values, clock)
+
+    def key_serde(self, inner: Serde[Any]) -> Serde[Any]:
+        """The serde of the table's keys."""
+        match self.windows:
+            case None:
+                return inner
+            case SessionWindows():
+                return SessionWindowed(inner)
+            case SlidingWindows():
+                return TimeWindowed(inner, self.windows.time_difference_ms)
+            case _:
+                return TimeWindowed(inner, self.windows.size_ms)
+
+
+NO_WINDOWS = Windowing()

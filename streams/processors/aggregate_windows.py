@@ -1,0 +1,136 @@
+"""Aggregation by key and time window: tumbling, hopping and unlimited windows.
+
+A record counts in each of its windows whose end lies behind stream time less grace (Kafka's
+KStreamWindowAggregate). One without a key is left out; one without a value is a record like others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streams.processors.aggregate import Aggregation, addition, addition_unheard
+from streams.processors.emit import emit_closed, spans_of_time_windows
+from streams.processors.record import Headers, Process
+from streams.processors.table import OldValues
+from streams.processors.windows import EmitStrategy, TimeWindows, UnlimitedWindows
+from streams.processors.wiring import Operator, Wiring
+from streams.serdes import Window, Windowed
+from streams.serdes.windowed import FOREVER
+from streams.state.window_key import window_key
+
+
+def aggregate_windows(
+    store_name: str,
+    windows: TimeWindows | UnlimitedWindows,
+    aggregation: Aggregation,
+    emit: EmitStrategy,
+    old_values: OldValues,
+    clock: str = "",
+) -> Operator:
+    """One value per key and window."""
+
+    def build(wiring: Wiring) -> Process:
+        if isinstance(windows, TimeWindows):
+            if emit == "on_window_close":
+                return _on_close(wiring, store_name, windows, aggregation)
+            if windows.advance_ms == windows.size_ms:
+                return _tumbling(wiring, store_name, windows, aggregation, old_values, clock)
+        return _on_update(wiring, store_name, windows, aggregation, old_values, clock)
+
+    return build
+
+
+def _tumbling(
+    wiring: Wiring,
+    store_name: str,
+    windows: TimeWindows,
+    aggregation: Aggregation,
+    old_values: OldValues,
+    clock: str,
+) -> Process:
+    """As `_on_update`, of one window per record."""
+    size, grace = windows.size_ms, windows.grace_ms
+    store = wiring.window_store(store_name)
+    time = store.clock(clock)
+    dropped, late = wiring.metrics.dropped, wiring.metrics.late
+    add, serialize = addition(wiring, store, aggregation, old_values), store.spec.key_serde.serialize
+    cached = store.spec.cached
+
+    def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            dropped()
+            return
+        start = timestamp - timestamp % size
+        if timestamp > time.stream_time:
+            time.stream_time = timestamp
+            if start > store.newest:
+                store.newest = start
+        elif start + size <= time.stream_time - grace:
+            late()
+            return
+        windowed = None if cached else Windowed(key, Window(start, start + size))
+        add(window_key(serialize(key), start), windowed, key, value, timestamp, headers)
+
+    return process
+
+
+def _on_update(
+    wiring: Wiring,
+    store_name: str,
+    windows: TimeWindows | UnlimitedWindows,
+    aggregation: Aggregation,
+    old_values: OldValues,
+    clock: str,
+) -> Process:
+    size, grace, starts = windows.size_ms, windows.grace_ms, windows.starts
+    store = wiring.window_store(store_name)
+    time = store.clock(clock)
+    dropped, late = wiring.metrics.dropped, wiring.metrics.late
+    add, serialize = addition(wiring, store, aggregation, old_values), store.spec.key_serde.serialize
+    cached = store.spec.cached
+
+    def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            dropped()
+            return
+        if timestamp > time.stream_time:
+            time.stream_time = timestamp
+        close, raw = time.stream_time - grace, serialize(key)
+        for start in starts(timestamp):
+            if start + size <= close:
+                late()
+                continue
+            if start > store.newest:
+                store.newest = start
+            windowed = None if cached else Windowed(key, Window(start, min(start + size, FOREVER)))
+            add(window_key(raw, start), windowed, key, value, timestamp, headers)
+
+    return process
+
+
+def _on_close(wiring: Wiring, store_name: str, windows: TimeWindows, aggregation: Aggregation) -> Process:
+    size, grace, starts = windows.size_ms, windows.grace_ms, windows.starts
+    store = time = wiring.window_store(store_name)
+    dropped, late = wiring.metrics.dropped, wiring.metrics.late
+    add, serialize = addition_unheard(store, aggregation), store.spec.key_serde.serialize
+    emit = emit_closed(wiring, store, spans_of_time_windows(windows))
+
+    def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            dropped()
+            return
+        if timestamp > time.stream_time:
+            time.stream_time = timestamp
+        close, raw = time.stream_time - grace, serialize(key)
+        for start in starts(timestamp):
+            if start + size <= close:
+                late()
+                continue
+            if start > store.newest:
+                store.newest = start
+            stored_key = window_key(raw, start)
+            add(stored_key, None, key, value, timestamp, headers)
+            store.recent.setdefault(start, {})[stored_key] = None
+        emit(close, headers)
+
+    return process

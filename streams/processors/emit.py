@@ -1,0 +1,83 @@
+"""Emission on window close (KIP-825): forwarding each window once, when no record can change it any more.
+
+It is tried behind each record, at most every `windowed_emit_interval_ms` of wall clock, and forwards the
+windows that closed since it was done last, by time and key. How far it came is kept with the store's stream
+time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from streams.processors.record import Headers
+from streams.processors.windows import SessionWindows, SlidingWindows, TimeWindows
+from streams.processors.wiring import Wiring
+from streams.state import TimedStore
+
+Emit: TypeAlias = Callable[[int, Headers], None]
+"""Takes the time up to which windows are closed, and the headers of the record by which they are."""
+
+Span: TypeAlias = tuple[int, int]
+Spans: TypeAlias = Callable[[int, int], Span | None]
+"""From the last and the new time up to which windows are closed (-1: none were) to the first and last time,
+in the store's sense, of those that closed between the two; None if the last time is to stay.
+"""
+
+
+def emit_closed(wiring: Wiring, store: TimedStore, spans: Spans) -> Emit:
+    """What to call behind each record."""
+    task, forward, lookup, decode = wiring.task, wiring.forward, store.lookup, store.decode_key
+    next_at = 0
+
+    def emit(close: int, headers: Headers) -> None:
+        nonlocal next_at
+        if task.wall_clock < next_at:
+            return
+        next_at = task.wall_clock + task.windowed_emit_interval_ms
+        if close <= store.emitted_to or (span := spans(store.emitted_to, close)) is None:
+            return
+        store.emitted_to = close
+        for key in store.closed(max(span[0], store.emitted_from), span[1]):
+            entry = lookup(key)
+            if entry is not None:
+                forward(decode(key), (entry[0], None), entry[1], headers)
+
+    return emit
+
+
+def spans_of_time_windows(windows: TimeWindows) -> Spans:
+    """Of starts. A window is closed up to its end."""
+    size = windows.size_ms
+
+    def span(emitted: int, close: int) -> Span | None:
+        last = close - size
+        if last < 0:
+            return None
+        if emitted < 0:
+            return 0, last
+        first = max(0, emitted - size) + 1
+        return None if windows.starts(last) == windows.starts(first - 1) else (first, last)
+
+    return span
+
+
+def spans_of_sliding_windows(windows: SlidingWindows) -> Spans:
+    """Of starts. The end is in the window."""
+    size = windows.time_difference_ms
+
+    def span(emitted: int, close: int) -> Span | None:
+        last = close - size - 1
+        return None if last < 0 else (0 if emitted < 0 else max(0, emitted - size), last)
+
+    return span
+
+
+def spans_of_sessions(windows: SessionWindows) -> Spans:
+    """Of ends, which are in the session."""
+
+    def span(emitted: int, close: int) -> Span | None:
+        first, last = max(0, emitted), close - 1
+        return None if last < first else (first, last)
+
+    return span

@@ -1,0 +1,180 @@
+"""The join of two streams: each keeps its records for a while, and looks up the other's.
+
+A join has four nodes: one for each side that keeps its records, and one below it that looks into the other
+side's store. A record is looked up before it is kept, so each pair is found once, by its later record.
+Results have the higher timestamp of both.
+
+Left and outer joins have another store, which both sides share: of what met nothing when it came. It goes
+out, with its own timestamp, once nothing that meets it may come any more, unless it met something meanwhile
+(KIP-633). Null values are dropped, and null keys too, unless their side goes on without the other's
+(KIP-962).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from streams.processors.join_windows import JoinWindows
+from streams.processors.joiner import Joiner, with_key
+from streams.processors.record import Headers, Process
+from streams.processors.wiring import Operator, Wiring
+from streams.state import JoinWindowStore, OuterJoinStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinSide:
+    """One side of a join of two streams.
+
+    `other_store`: where the other side's records are. `joiner` takes left and right value, or key, left and
+    right. `outer`: whether records of this side go on without the other's. `unmatched_store`: where they wait
+    for that, those of the other side too; None for an inner join.
+    """
+
+    is_left: bool
+    windows: JoinWindows
+    joiner: Callable[..., Any]
+    with_key: bool
+    other_store: str
+    outer: bool = False
+    unmatched_store: str | None = None
+
+    @property
+    def span_ms(self) -> tuple[int, int]:
+        """How much earlier, and later, the other side's records may be."""
+        before, after = self.windows.before_ms, self.windows.after_ms
+        return (before, after) if self.is_left else (after, before)
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """The stores it looks into."""
+        return (
+            (self.other_store,) if self.unmatched_store is None else (self.other_store, self.unmatched_store)
+        )
+
+    def joined(self) -> Joiner:
+        """The joiner as a function of key, this side's value and the other's."""
+        joiner = self.joiner
+        match self.with_key, self.is_left:
+            case True, True:
+                return joiner
+            case True, False:
+                return lambda key, value, other: joiner(key, other, value)
+            case False, True:
+                return lambda key, value, other: joiner(value, other)
+            case _:
+                return lambda key, value, other: joiner(other, value)
+
+
+def keep_records(store_name: str) -> Operator:
+    """Pass each record on, and keep it for the other side."""
+
+    def build(wiring: Wiring) -> Process:
+        store = _window_store(wiring, store_name)
+        forward, add, serialize = wiring.forward, store.add, store.spec.key_serde.serialize
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            forward(key, value, timestamp, headers)
+            if key is not None and value is not None:
+                add(serialize(key), value, timestamp)
+
+        return process
+
+    return build
+
+
+def join_inner(side: JoinSide) -> Operator:
+    """Join each record with those of the other side within the window."""
+    (before, after), joined = side.span_ms, side.joined()
+
+    def build(wiring: Wiring) -> Process:
+        store = _window_store(wiring, side.other_store)
+        forward, dropped = wiring.forward, wiring.metrics.dropped
+        find, serialize = store.find, store.spec.key_serde.serialize
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            if key is None or value is None:
+                dropped()
+                return
+            for time, other in find(serialize(key), max(timestamp - before, 0), max(timestamp + after, 0)):
+                result = joined(key, value, other)
+                forward(key, result, timestamp if timestamp > time else time, headers)
+
+        return process
+
+    return build
+
+
+def join_outer(side: JoinSide) -> Operator:
+    """As `join_inner`, and what meets nothing goes on by itself, at once or once its window is closed."""
+    (before, after), joined, outer, is_left = side.span_ms, side.joined(), side.outer, side.is_left
+
+    def build(wiring: Wiring) -> Process:
+        store, unmatched = _window_store(wiring, side.other_store), _unmatched_store(wiring, side)
+        forward, dropped, find = wiring.forward, wiring.metrics.dropped, store.find
+        serialize, keep, forget = store.spec.key_serde.serialize, unmatched.keep, unmatched.forget
+        send_closed = _closing(wiring, side, unmatched, store.spec.key_serde.deserialize)
+        unmatched.begin(store.stream_time)
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            if timestamp > unmatched.time:
+                unmatched.time = timestamp
+            if key is None or value is None:
+                if value is not None and outer:
+                    forward(key, joined(key, value, None), timestamp, headers)
+                else:
+                    dropped()
+                return
+            if timestamp == unmatched.time:
+                send_closed(headers)
+            raw, time_to = serialize(key), max(timestamp + after, 0)
+            found = find(raw, max(timestamp - before, 0), time_to)
+            for time, other in found:
+                forget(raw, time, is_left=not is_left, now=timestamp)
+                result = joined(key, value, other)
+                forward(key, result, timestamp if timestamp > time else time, headers)
+            if found or not outer:
+                return
+            if time_to < unmatched.time:
+                forward(key, joined(key, value, None), timestamp, headers)
+            else:
+                keep(raw, value, timestamp, is_left=is_left)
+
+        return process
+
+    return build
+
+
+def _closing(
+    wiring: Wiring, side: JoinSide, unmatched: OuterJoinStore, deserialize: Callable[[bytes], Any]
+) -> Callable[[Headers], None]:
+    """What sends on the records whose windows are closed, at most so often; they get the headers given."""
+    windows, task, forward = side.windows, wiring.task, wiring.forward
+    before, after, grace = windows.before_ms, windows.after_ms, windows.grace_ms
+    joiner = with_key(side.joiner, takes_key=side.with_key)
+    span, is_due = side.span_ms[1] + grace, unmatched.is_worth_a_look
+
+    def send_closed(headers: Headers) -> None:
+        if not is_due(span, task.wall_clock, task.outer_join_emit_interval_ms):
+            return
+        for timestamp, is_left, raw, values in unmatched.take_closed(before, after, grace):
+            key = deserialize(raw)
+            for value in values:
+                result = joiner(key, value, None) if is_left else joiner(key, None, value)
+                forward(key, result, timestamp, headers)
+
+    return send_closed
+
+
+def _window_store(wiring: Wiring, name: str) -> JoinWindowStore[Any, Any]:
+    store = wiring.store(name)
+    assert isinstance(store, JoinWindowStore), f"{name} is not a join's window store"
+    return store
+
+
+def _unmatched_store(wiring: Wiring, side: JoinSide) -> OuterJoinStore:
+    assert side.unmatched_store is not None, "an outer join has a store of what met nothing"
+    store = wiring.store(side.unmatched_store)
+    assert isinstance(store, OuterJoinStore), f"{side.unmatched_store} is not an outer join's store"
+    return store

@@ -1,0 +1,174 @@
+"""Tables whose updates are held back: until a window closes, or for a time, the last one of a key counting.
+
+What is held back stands in a store by key, and here in the order of its time; what comes for a key that is
+held takes the place in the queue that the key has. As Kafka Streams' KTableSuppressProcessor.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from streams.errors import SuppressBufferFull
+from streams.processors.change import Change
+from streams.processors.record import Headers, Process
+from streams.processors.table import Getter, TableView
+from streams.processors.wiring import Operator, Wiring
+from streams.serdes import Serde
+from streams.serdes.buffered import Buffered
+from streams.state import CachedStore, Entry
+
+UNKNOWN_TIMESTAMP = -1
+"""Of a value that is the table's for others while its successor is held back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What is held back, how long, and how much.
+
+    `wait_ms`: an update goes once stream time is so much past its time, which is the end of its key's window
+    if `until_window_closes`, else its own. `max_records`, `max_bytes`: bounds of the buffer (None: none);
+    `when_full`: whether the oldest go early then, or the application ends.
+    """
+
+    wait_ms: int
+    until_window_closes: bool
+    max_records: int | None = None
+    max_bytes: int | None = None
+    when_full: Literal["emit_early", "shut_down"] = "shut_down"
+
+
+class Buffer:
+    """The updates of one task that are held back; those that the store has already are read at once."""
+
+    def __init__(self, store: CachedStore) -> None:
+        self._store = store
+        self._queue: list[tuple[int, bytes]] = []
+        self._times: dict[bytes, int] = {}
+        self.bytes = 0
+        for key, buffered, _ in store.scan():
+            self._queue.append((buffered.time, key))
+            self._times[key] = buffered.time
+            self.bytes += _size(key, buffered)
+        heapq.heapify(self._queue)
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    @property
+    def lowest_time(self) -> int | None:
+        """The time of what goes first, None if nothing is held."""
+        return self._queue[0][0] if self._queue else None
+
+    def put(self, key: bytes, update: Buffered) -> None:
+        """Hold an update back; of a key that is held already it takes the place, and the prior value."""
+        held = self._store.lookup(key)
+        if held is None:
+            heapq.heappush(self._queue, (update.time, key))
+            self._times[key] = update.time
+        else:
+            update = update._replace(time=self._times[key], prior=held[0].prior)
+            self.bytes -= _size(key, held[0])
+        self.bytes += _size(key, update)
+        self._store.update(key, update, update.timestamp)
+
+    def first(self) -> tuple[bytes, Buffered]:
+        """What goes first."""
+        key = self._queue[0][1]
+        entry = self._store.lookup(key)
+        assert entry is not None, "what is in the queue is in the store"
+        return key, entry[0]
+
+    def drop_first(self, timestamp: int) -> None:
+        """Forget what goes first; ``timestamp`` is that of the deletion in the changelog."""
+        key, held = self.first()
+        heapq.heappop(self._queue)
+        del self._times[key]
+        self.bytes -= _size(key, held)
+        self._store.update(key, None, timestamp)
+
+
+def _size(key: bytes, held: Buffered) -> int:
+    return 8 + len(key) + held.size
+
+
+def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Operator:
+    """Hold updates back; those that go have their own timestamp and headers."""
+
+    def build(wiring: Wiring) -> Process:
+        store, task, forward = wiring.store(store_name), wiring.task, wiring.forward
+        encode, decode = store.encode_key, store.decode_key
+        to_bytes, to_value = _nullable(value_serde.serialize), _nullable(value_serde.deserialize)
+        is_over = _overflow(holding)
+        buffer: Buffer | None = None
+        stream_time = -1
+
+        def emit(held: Buffer) -> None:
+            key, update = held.first()
+            if update.new is not None or not holding.until_window_closes:
+                change = (to_value(update.new), to_value(update.old))
+                forward(decode(key), change, update.timestamp, update.headers)
+            held.drop_first(update.timestamp)
+
+        def process(key: Any, value: Change, timestamp: int, headers: Headers) -> None:
+            nonlocal buffer, stream_time
+            if buffer is None:
+                buffer = Buffer(store)
+            stream_time = max(stream_time, timestamp)
+            time = key.window.end if holding.until_window_closes else timestamp
+            new, old = to_bytes(value[0]), to_bytes(value[1])
+            place = task.offset, task.topic, task.partition
+            buffer.put(encode(key), Buffered(time, old, old, new, timestamp, *place, headers))
+            while (lowest := buffer.lowest_time) is not None and lowest <= stream_time - holding.wait_ms:
+                emit(buffer)
+            while is_over(buffer):
+                if holding.when_full == "shut_down":
+                    raise SuppressBufferFull(
+                        wiring.node, len(buffer), holding.max_records, buffer.bytes, holding.max_bytes
+                    )
+                emit(buffer)
+
+        return process
+
+    return build
+
+
+def _overflow(holding: Holding) -> Callable[[Buffer], bool]:
+    records, size = holding.max_records, holding.max_bytes
+    if records is None and size is None:
+        return lambda buffer: False
+    return lambda buffer: (
+        (records is not None and len(buffer) > records) or (size is not None and buffer.bytes > size)
+    )
+
+
+def _nullable(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else function(value)
+
+
+@dataclass(frozen=True, slots=True)
+class SuppressedView:
+    """A table as others know it: of a key that is held back, what it was before."""
+
+    parent: TableView
+    store: str
+    value_serde: Serde[Any]
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return (self.store, *self.parent.stores)
+
+    def bind(self, wiring: Wiring) -> Getter:
+        store, get_parent = wiring.store(self.store), self.parent.bind(wiring)
+        encode, lookup, to_value = store.encode_key, store.lookup, self.value_serde.deserialize
+
+        def get(key: Any) -> Entry | None:
+            held = lookup(encode(key))
+            if held is None:
+                return get_parent(key)
+            prior = held[0].prior
+            return None if prior is None else (to_value(prior), UNKNOWN_TIMESTAMP)
+
+        return get

@@ -1,0 +1,101 @@
+"""Tables whose values are made anew by an object with state: `KTable.transform_values`.
+
+Unlike a mapper it is asked about deleted keys, too, and may have stores and schedules. Whoever reads the
+table, if that has no store of its own, has a transformer of its own over the table above. As Kafka Streams'
+KTableTransformValues.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from streams.processors.change import Change
+from streams.processors.custom import FixedKeyRecord, ProcessorContext
+from streams.processors.record import Headers, Process, Record
+from streams.processors.table import Getter, OldValues, TableView, keeper
+from streams.processors.wiring import Operator, Wiring
+from streams.state import Entry
+
+K = TypeVar("K")
+V = TypeVar("V")
+NewV = TypeVar("NewV")
+
+
+class ValueTransformer(ABC, Generic[K, V, NewV]):
+    """Base of transformers of your own; one is made per task, and one for each node that looks up."""
+
+    context: ProcessorContext
+
+    def init(self, context: ProcessorContext) -> None:
+        """Called once before the first value; keep this call when you override it."""
+        self.context = context
+
+    @abstractmethod
+    def transform(self, key: K, value: V | None) -> NewV | None:
+        """The value of a key's value; None for either means that there is none."""
+
+    def close(self) -> None:
+        """Called when the task goes."""
+
+
+Supplier = Callable[[], ValueTransformer[Any, Any, Any]]
+
+
+class _Context(ProcessorContext):
+    def forward(self, record: Record[Any, Any] | FixedKeyRecord[Any, Any], child: str | None = None) -> None:
+        raise TypeError(f"{self._wiring.node} forwards a record: transform() returns the value instead")
+
+
+def _transform(wiring: Wiring, supplier: Supplier) -> Callable[[Any, Any], Any]:
+    transformer = supplier()
+    wiring.task.starters.append(lambda: transformer.init(_Context(wiring)))
+    wiring.task.closers.append(transformer.close)
+    return transformer.transform
+
+
+def transform_values(supplier: Supplier, old_values: OldValues, store_name: str | None) -> Operator:
+    """Transform each update's value, in a store of its own if it has one."""
+
+    def build(wiring: Wiring) -> Process:
+        transform, forward, tells_old = _transform(wiring, supplier), wiring.forward, old_values.are_told
+        keep = None if store_name is None else keeper(wiring, store_name, old_values)
+
+        def process(key: Any, value: Change, timestamp: int, headers: Headers) -> None:
+            new = transform(key, value[0])
+            forward(key, (new, transform(key, value[1]) if tells_old else None), timestamp, headers)
+
+        def process_kept(key: Any, value: Change, timestamp: int, headers: Headers) -> None:
+            assert keep is not None
+            keep(key, transform(key, value[0]), timestamp, headers)
+
+        return process if keep is None else process_kept
+
+    return build
+
+
+@dataclass(frozen=True, slots=True)
+class TransformedView:
+    """A table without a store, whose values are transformed when they are looked up."""
+
+    parent: TableView
+    supplier: Supplier
+    of_transformer: tuple[str, ...]
+    """The stores that the transformer uses."""
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return (*self.parent.stores, *self.of_transformer)
+
+    def bind(self, wiring: Wiring) -> Getter:
+        get_parent, transform = self.parent.bind(wiring), _transform(wiring, self.supplier)
+
+        def get(key: Any) -> Entry | None:
+            entry = get_parent(key)
+            value, timestamp = (None, -1) if entry is None else entry
+            new = transform(key, value)
+            return None if new is None else (new, timestamp)
+
+        return get

@@ -1,0 +1,249 @@
+"""The stores of global tables: read to the ends of their topics before tasks begin, and kept up with them.
+
+Every instance reads all partitions of these topics, by a fetcher of its own and outside the group. State is
+kept in the folder ``global``, and gone on from unless it may have missed deletions (see `runtime.restore`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from logd.client import Admin, BatchFetcher, Client, TopicPartition
+from logd.errors import KafkaError, OffsetOutOfRange
+from logd.records import Record
+from streams.config import StreamsConfig
+from streams.errors import SerializationError, StateError, TopologyError
+from streams.graph import SourceNode
+from streams.handlers import ErrorContext, ExceptionHandler, answering, log_and_fail
+from streams.runtime.global_checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from streams.runtime.restore import DELETE_RETENTION, MAX_FETCH_BYTES, USABLE_SHARE
+from streams.runtime.task import Clock
+from streams.runtime.worker import Worker
+from streams.state import CachedStore, open_store
+from streams.topology import Topology
+
+log = logging.getLogger(__name__)
+
+CHECKPOINT = ".checkpoint"
+
+
+class GlobalStore:
+    """One global table's store, and the partitions of its topic that it reads."""
+
+    def __init__(
+        self,
+        store: CachedStore,
+        source: SourceNode,
+        on_bad_record: ExceptionHandler = log_and_fail,
+        *,
+        cache_max_bytes: int = 0,
+    ) -> None:
+        self.store = store
+        self.topic = source.topics[0]
+        self.dropped = 0
+        """Records left out: without a key, or with bytes that do not fit."""
+        self._source = source
+        self._answer = answering(on_bad_record)
+        self._cache_max_bytes = cache_max_bytes
+
+    def apply(self, partition: int, records: Sequence[Record]) -> None:
+        """Put records of a partition into the store, and into its backend."""
+        update, deserialize = self.store.update, self._source.value_serde.deserialize
+        timestamp_of = self._source.timestamp_extractor
+        for record in records:
+            _, timestamp, key, value, _ = record
+            if key is None:
+                self.dropped += 1
+                continue
+            try:
+                decoded = None if value is None else deserialize(value)
+                if timestamp_of is not None:
+                    timestamp = timestamp_of(self._source.key_serde.deserialize(key), decoded, timestamp)
+            except Exception as error:
+                self._leave_out(partition, record, error)
+                continue
+            update(key, decoded, timestamp)
+        self.store.drain()
+        self.store.written(None)
+        if self.store.cache_bytes > self._cache_max_bytes:
+            self.store.shrink()
+
+    def _leave_out(self, partition: int, record: Record, error: Exception) -> None:
+        """Raise if the handler says so. Nothing is committed here, so there are no dead letters."""
+        offset, timestamp, key, value, headers = record
+        problem = SerializationError(
+            f"{self._source.name} cannot read the record: {error}", self.topic, partition, offset
+        )
+        response = self._answer(
+            ErrorContext(
+                error=problem,
+                node=self._source.name,
+                task_id="global",
+                topic=self.topic,
+                partition=partition,
+                offset=offset,
+                timestamp=timestamp,
+                headers=headers,
+                key=key,
+                value=value,
+            )
+        )
+        if response.answer == "fail":
+            raise problem from error
+        log.warning("record left out: %s", problem)
+        self.dropped += 1
+
+
+class GlobalStores:
+    """All global tables of one instance: `start` before the group is joined, `run` beside the tasks."""
+
+    def __init__(
+        self,
+        client: Client,
+        topology: Topology,
+        config: StreamsConfig,
+        folder: Path,
+        worker: Worker,
+        clock: Clock,
+    ) -> None:
+        self.stores: dict[str, CachedStore] = {}
+        """By name; filled by `start`, and from then on to be read by tasks."""
+        self._client = client
+        self._topology = topology
+        self._config = config
+        self._folder = folder
+        self._worker = worker
+        self._clock = clock
+        self._by_topic: dict[str, GlobalStore] = {}
+        self._positions: dict[TopicPartition, int] = {}
+        self._fetcher: BatchFetcher | None = None
+
+    async def start(self) -> None:
+        """Open the stores and read the topics to where they end now.
+
+        Raises TopologyError for a topic that does not exist.
+        """
+        if not self._topology.global_stores:
+            return
+        await self._worker.run(self._open)
+        partitions, topic_ids = await self._partitions()
+        admin, level = Admin(self._client), self._config.isolation_level
+        starts = await admin.list_offsets(dict.fromkeys(partitions, "earliest"))
+        ends = await admin.list_offsets(dict.fromkeys(partitions, "latest"), isolation_level=level)
+        kept = read_checkpoint(self._folder / CHECKPOINT)
+        for topic, each in self._by_topic.items():
+            spans = {tp: (starts[tp].offset, ends[tp].offset) for tp in partitions if tp.topic == topic}
+            self._positions.update(await self._begin(admin, each, spans, topic_ids[topic], kept))
+        self._fetcher = BatchFetcher(
+            self._client,
+            isolation_level=level,
+            max_partition_fetch_bytes=MAX_FETCH_BYTES,
+            fetch_max_wait_ms=500,
+        )
+        self._fetcher.assign(self._positions)
+        while any(self._positions[tp] < ends[tp].offset for tp in partitions):
+            await self._step()
+        log.info("global stores %s: read to the end", " ".join(self.stores))
+
+    async def _begin(
+        self,
+        admin: Admin,
+        each: GlobalStore,
+        spans: Mapping[TopicPartition, tuple[int, int]],
+        topic_id: bytes,
+        kept: Checkpoint,
+    ) -> dict[TopicPartition, int]:
+        """Where to go on reading; if that is not where the store is, it is emptied first."""
+        problems = [_why_void(kept.offsets.get(tp), start, end) for tp, (start, end) in spans.items()]
+        why = next(filter(None, problems), "") or await self._why_too_old(admin, each.topic, kept.written_at)
+        if each.store.backend.origin != topic_id:
+            why = "is of an earlier topic of that name, or there is none"
+        if not why:
+            return {tp: kept.offsets[tp] for tp in spans}
+        log.info("global store %s: reading all of %s, local state %s", each.store.name, each.topic, why)
+        await self._worker.run(each.store.backend.wipe, topic_id)
+        return {tp: start for tp, (start, _) in spans.items()}
+
+    async def run(self) -> None:
+        """Until cancelled: keep up with the topics."""
+        while self._fetcher is not None:
+            await self._step()
+
+    async def _step(self) -> None:
+        assert self._fetcher is not None
+        try:
+            answers = await self._fetcher.fetch()
+        except OffsetOutOfRange as lost:
+            raise StateError(
+                f"records of {lost.topic}-{lost.partition} were deleted before this instance read them into "
+                "a global table; started again it reads all there is"
+            ) from lost
+        for fetched in answers:
+            apply = self._by_topic[fetched.tp.topic].apply
+            await self._worker.run(apply, fetched.tp.partition, list(fetched.records()))
+            self._positions[fetched.tp] = fetched.next_offset
+
+    def _open(self) -> None:
+        for name, source in self._topology.global_stores.items():
+            store = self.stores[name] = open_store(self._topology.stores[name], self._folder / "rocksdb")
+            self._by_topic[source.topics[0]] = GlobalStore(
+                store,
+                source,
+                self._config.deserialization_exception_handler,
+                cache_max_bytes=self._config.statestore_cache_max_bytes,
+            )
+
+    async def _partitions(self) -> tuple[list[TopicPartition], dict[str, bytes]]:
+        metadata = await self._client.metadata(list(self._by_topic), allow_missing=True)
+        for topic in self._by_topic:
+            if topic not in metadata.topics:
+                raise TopologyError(
+                    f"global table's topic {topic!r} does not exist; create it before the application starts"
+                )
+        partitions = [
+            TopicPartition(name, number)
+            for name, topic in metadata.topics.items()
+            for number in range(topic.partition_count)
+        ]
+        return partitions, {name: topic.topic_id for name, topic in metadata.topics.items()}
+
+    async def _why_too_old(self, admin: Admin, topic: str, written_at: int) -> str:
+        """Why deletions behind the checkpoint may be gone from the topic; "" if they are all there."""
+        try:
+            configs = await admin.describe_configs(topic, keys=[DELETE_RETENTION])
+        except KafkaError as error:
+            if error.retriable:
+                raise
+            return f"has an unknown age: {DELETE_RETENTION} cannot be read ({error})"
+        age = self._clock() - written_at
+        if 0 <= age <= USABLE_SHARE * int(configs[DELETE_RETENTION].value or 0):
+            return ""
+        return f"is {age} ms old"
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, int]:
+        """The next offset of each partition to be read."""
+        return self._positions
+
+    async def close(self) -> None:
+        """Close the stores, and note how far they are; call when nobody reads them any more."""
+        if self._fetcher is not None:
+            await self._fetcher.close()
+        await self._worker.run(self._close_stores)
+
+    def _close_stores(self) -> None:
+        for store in self.stores.values():
+            store.close()
+        if self._positions:
+            write_checkpoint(self._folder / CHECKPOINT, self._positions)
+
+
+def _why_void(position: int | None, start: int, end: int) -> str:
+    """Why a position cannot be gone on from; "" if it can."""
+    if position is None:
+        return "is not complete"
+    if position < start:
+        return f"at {position} lies before the log start {start}"
+    return f"at {position} is ahead of the log end {end}" if position > end else ""

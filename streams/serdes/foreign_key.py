@@ -1,0 +1,116 @@
+"""What the two sides of a foreign-key join tell each other, in the bytes of Kafka Streams 4.1.
+
+A subscription goes from the left table to the foreign one, and is kept there (version 1):
+
+    uint8 version, and 0x80 if there is no hash | uint8 instruction | 16 bytes hash | key bytes ... | int32
+    partition
+
+A response goes back (version 0); without a value it ends behind the hash:
+
+    uint8 version, and 0x80 if there is no hash | 16 bytes hash | value bytes ...
+
+Subscriptions are kept under both keys:
+
+    int32 length of the foreign key | foreign key bytes ... | key bytes ...
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from streams.serdes.base import Serde
+
+SUBSCRIPTION_VERSION = 1
+RESPONSE_VERSION = 0
+_NO_HASH = 0x80
+_HASH_BYTES = 16
+_INT = struct.Struct(">i")
+
+
+class Instruction(IntEnum):
+    """What the foreign side is to do with a subscription."""
+
+    DELETE_KEY_NO_PROPAGATE = 0
+    DELETE_KEY_AND_PROPAGATE = 1
+    PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE = 2
+    PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE = 3
+
+
+class Subscription(NamedTuple):
+    """A left row that refers to a foreign key: its value's hash (None: it was deleted), key and partition.
+
+    ``partition`` is None in what a Kafka Streams before 3.4 has written.
+    """
+
+    hash: bytes | None
+    instruction: Instruction
+    key: Any
+    partition: int | None
+
+
+class Response(NamedTuple):
+    """The foreign value for a left row. ``partition``, the row's, is not written: it says where to."""
+
+    hash: bytes | None
+    value: Any
+    partition: int | None
+
+
+class SubscriptionSerde(Serde[Subscription]):
+    """Subscriptions of left rows with keys of this serde."""
+
+    def __init__(self, key_serde: Serde[Any]) -> None:
+        self._key = key_serde
+        self.immutable = key_serde.immutable
+
+    def serialize(self, value: Subscription) -> bytes:
+        hash, instruction, key, partition = value
+        version = 0 if partition is None else SUBSCRIPTION_VERSION
+        head = bytes((version if hash is not None else version | _NO_HASH, instruction)) + (hash or b"")
+        data = head + self._key.serialize(key)
+        return data if partition is None else data + _INT.pack(partition)
+
+    def deserialize(self, data: bytes) -> Subscription:
+        version, hash, begin = _head(data, 2)
+        if version > SUBSCRIPTION_VERSION:
+            raise ValueError(f"subscription of version {version}; {SUBSCRIPTION_VERSION} is the latest known")
+        end = len(data) - (_INT.size if version else 0)
+        partition = _INT.unpack_from(data, end)[0] if version else None
+        return Subscription(hash, Instruction(data[1]), self._key.deserialize(data[begin:end]), partition)
+
+
+class ResponseSerde(Serde[Response]):
+    """Responses with foreign values of this serde."""
+
+    def __init__(self, value_serde: Serde[Any]) -> None:
+        self._value = value_serde
+
+    def serialize(self, value: Response) -> bytes:
+        head = bytes((RESPONSE_VERSION if value.hash is not None else RESPONSE_VERSION | _NO_HASH,))
+        data = b"" if value.value is None else self._value.serialize(value.value)
+        return head + (value.hash or b"") + data
+
+    def deserialize(self, data: bytes) -> Response:
+        version, hash, begin = _head(data, 1)
+        if version > RESPONSE_VERSION:
+            raise ValueError(f"response of version {version}; {RESPONSE_VERSION} is the latest known")
+        return Response(hash, self._value.deserialize(data[begin:]) if len(data) > begin else None, None)
+
+
+def _head(data: bytes, begin: int) -> tuple[int, bytes | None, int]:
+    """Version, hash, and where what is behind it begins."""
+    if data[0] & _NO_HASH:
+        return data[0] & ~_NO_HASH, None, begin
+    return data[0], data[begin : begin + _HASH_BYTES], begin + _HASH_BYTES
+
+
+def combined_key(foreign_key: bytes, key: bytes) -> bytes:
+    """What a subscription is kept under; with an empty ``key`` the prefix of all those of a foreign key."""
+    return _INT.pack(len(foreign_key)) + foreign_key + key
+
+
+def behind(prefix: bytes) -> bytes:
+    """The first bytes behind all that begin with ``prefix``, which is a combined key's."""
+    return (int.from_bytes(prefix, "big") + 1).to_bytes(len(prefix), "big")

@@ -1,0 +1,129 @@
+"""The window store of a stream that is joined: every record of a key, several at the same time too.
+
+    key bytes ... | int64 timestamp, ms | int32 sequence number
+
+Kafka Streams' sequence numbers begin with 1 at each start, so that after a restart a record may take the
+place of another of the same time. Here they go on at the changelog's end, which no number before can have
+reached: each record put is a record there.
+
+The timestamps of each key that was looked up are kept in memory, in order, so that a lookup of a known key
+costs no scan.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import Any, TypeVar
+
+from streams.state.backend import Backend
+from streams.state.spec import StoreSpec
+from streams.state.window import WindowStore
+from streams.state.window_key import SUFFIX, window_start
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+SEQUENCE_MAX = 0x7FFFFFFF
+INDEXED_KEY_BYTES = 300
+"""What a key costs in the index besides its records: dict slot, tuple, two lists."""
+
+Found = list[tuple[int, Any]]
+"""Timestamps (ms) and values."""
+_Times = tuple[list[int], list[bytes]]
+"""Timestamps of one key's records in order, and their stored keys."""
+
+
+class JoinWindowStore(WindowStore[K, V]):
+    """Every record of the last ``retention_ms`` of stream time, by key and time."""
+
+    def __init__(self, spec: StoreSpec, backend: Backend) -> None:
+        super().__init__(spec, backend)
+        self._sequence = -1
+        self._times: dict[bytes, _Times] = {}
+        self._not_indexed: dict[bytes, list[bytes]] = {}
+        """Stored keys put since the last `shrink`, of keys that nobody has looked up."""
+
+    def add(self, key: bytes, value: Any, timestamp: int) -> None:
+        """Put one more record of a key, unless it is older than the store remembers."""
+        if timestamp > self.stream_time:
+            self.stream_time = self.newest = timestamp
+        elif timestamp < self.oldest_start:
+            return
+        stored_key = key + SUFFIX.pack(timestamp, self._next_sequence())
+        self.update(stored_key, value, timestamp)
+        known = self._times.get(key)
+        if known is None:
+            self._not_indexed.setdefault(key, []).append(stored_key)
+            return
+        times, stored_keys = known
+        if not times or timestamp >= times[-1]:
+            times.append(timestamp)
+            stored_keys.append(stored_key)
+        else:
+            at = bisect_right(times, timestamp)
+            times.insert(at, timestamp)
+            stored_keys.insert(at, stored_key)
+
+    def find(self, key: bytes, time_from: int, time_to: int) -> Found:
+        """The records of a key within ``[time_from, time_to]`` ms, by time, then as they were put."""
+        times, stored_keys = self._times.get(key) or self._times_of(key)
+        if not times:
+            return []
+        oldest = self.oldest_start
+        begin = bisect_left(times, time_from if time_from > oldest else oldest)
+        end = bisect_right(times, time_to)
+        lookup = self.lookup
+        return [
+            (times[at], entry[0])
+            for at in range(begin, end)
+            if (entry := lookup(stored_keys[at])) is not None
+        ]
+
+    def _next_sequence(self) -> int:
+        if self._sequence < 0:
+            self._sequence = self.backend.checkpoint or 0
+        self._sequence += 1
+        return self._sequence & SEQUENCE_MAX
+
+    def _times_of(self, key: bytes) -> _Times:
+        lower, upper = key + SUFFIX.pack(0, 0), key + SUFFIX.pack(2**63 - 1, SEQUENCE_MAX)
+        # A longer key may sort in between.
+        length = len(lower)
+        found = {
+            each
+            for each, _ in self.backend.scan(lower, upper)
+            if len(each) == length and each.startswith(key)
+        }
+        found.update(self._not_indexed.pop(key, ()))
+        stored_keys = sorted(found)
+        times = self._times[key] = [window_start(each) for each in stored_keys], stored_keys
+        return times
+
+    @property
+    def cache_bytes(self) -> int:
+        return super().cache_bytes + INDEXED_KEY_BYTES * (len(self._times) + len(self._not_indexed))
+
+    def shrink(self) -> None:
+        super().shrink()
+        self._times.clear()
+        self._not_indexed.clear()
+        for stored_key in self._entries.dirty:
+            self._not_indexed.setdefault(stored_key[: -SUFFIX.size], []).append(stored_key)
+
+    def _delete(self, keys: list[bytes]) -> None:
+        super()._delete(keys)
+        for stored_key in keys:
+            key = stored_key[: -SUFFIX.size]
+            if (known := self._times.get(key)) is not None:
+                _remove(known, stored_key)
+            elif (waiting := self._not_indexed.get(key)) is not None and stored_key in waiting:
+                waiting.remove(stored_key)
+
+
+def _remove(known: _Times, stored_key: bytes) -> None:
+    times, stored_keys = known
+    timestamp = window_start(stored_key)
+    for at in range(bisect_left(times, timestamp), bisect_right(times, timestamp)):
+        if stored_keys[at] == stored_key:
+            del times[at], stored_keys[at]
+            return

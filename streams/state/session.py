@@ -1,0 +1,138 @@
+"""The session store: one value per key and session, forgotten by stream time (`streams.state.timed`). A
+session is its start and its end, both inclusive.
+
+Sessions merge, so a key's sessions are looked for with every record: `key_times` has their ends and starts. A
+session that is replaced before it was ever drained leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+from logd.records import Headers
+from streams.serdes import Window, Windowed
+from streams.serdes.windowed import FOREVER
+from streams.state.backend import Backend
+from streams.state.session_key import SUFFIX, session_bounds, session_end, session_key
+from streams.state.spec import StoreSpec
+from streams.state.timed import TimedStore
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Bounds = tuple[int, int]
+"""End and start (ms) of a session: in this order sessions sort."""
+
+
+class SessionStore(TimedStore, Generic[K, V]):
+    """Typed reading and writing of sessions over the cache."""
+
+    def __init__(self, spec: StoreSpec, backend: Backend) -> None:
+        super().__init__(spec, backend, session_end)
+        self.encode_key = self._encode_key
+        self.decode_key = self._decode_key
+        self._undrained: set[bytes] = set()
+
+    def fetch_session(self, key: K, start: int, end: int) -> V | None:
+        """Return the value of one session, None if absent or expired."""
+        if end < self.oldest:
+            return None
+        entry = self.lookup(session_key(self.spec.key_serde.serialize(key), start, end))
+        value: V | None = None if entry is None else entry[0]
+        return value
+
+    def find_sessions(self, key: K, earliest_end: int, latest_start: int) -> Iterator[tuple[Window, V]]:
+        """A key's sessions that end at ``earliest_end`` ms or later and start at ``latest_start`` at most."""
+        raw = self.spec.key_serde.serialize(key)
+        for end, start in self.find(raw, earliest_end, latest_start):
+            entry = self.lookup(session_key(raw, start, end))
+            if entry is not None:
+                yield Window(start, end), entry[0]
+
+    def fetch(self, key: K) -> Iterator[tuple[Window, V]]:
+        """All sessions of a key, by their ends."""
+        return self.find_sessions(key, 0, FOREVER)
+
+    def all(self) -> Iterator[tuple[Windowed[K], V]]:
+        """Every session not expired, in byte order of key, end and start."""
+        oldest = self.oldest
+        for stored_key, value, _ in self.scan():
+            if session_end(stored_key) >= oldest:
+                yield self._decode_key(stored_key), value
+
+    def put(self, key: Windowed[K], value: V | None, timestamp: int | None = None) -> None:
+        """Set a session; a value of None deletes it."""
+        raw, (start, end) = self.spec.key_serde.serialize(key.key), key.window
+        self.stream_time = max(self.stream_time, end)
+        if value is None:
+            self.take_out(raw, start, end)
+        else:
+            self.put_in(raw, start, end)
+            self.update(session_key(raw, start, end), value, end if timestamp is None else timestamp)
+
+    def remove(self, key: Windowed[K]) -> None:
+        """Delete a session."""
+        self.put(key, None)
+
+    # -- what operators call per record
+
+    def find(self, raw: bytes, earliest_end: int, latest_start: int) -> list[Bounds]:
+        """As `find_sessions`, of a key's bytes; the bounds only."""
+        bounds = self.key_times.of(raw)
+        if not bounds:
+            return []
+        earliest_end = max(earliest_end, self.found_from)
+        if bounds[0][0] >= earliest_end:
+            return [each for each in bounds if each[1] <= latest_start]
+        at = bisect_left(bounds, (earliest_end, -1))
+        return [each for each in bounds[at:] if each[1] <= latest_start]
+
+    def put_in(self, raw: bytes, start: int, end: int) -> None:
+        """Have a session found; the caller sets its value next."""
+        self.newest = max(self.newest, end)
+        if self.key_times.add(raw, (end, start)):
+            key = session_key(raw, start, end)
+            if key not in self._entries.dirty:
+                self._undrained.add(key)
+            if self.spec.by_time:
+                self.recent.setdefault(end, {})[key] = None
+
+    def take_out(self, raw: bytes, start: int, end: int, headers: Headers = ()) -> None:
+        """Delete a session."""
+        self.newest = max(self.newest, end)
+        self.key_times.of(raw)
+        self.key_times.remove(raw, (end, start))
+        key = session_key(raw, start, end)
+        if key in self._undrained:
+            self._undrained.remove(key)
+            self._entries.forget(key)
+            self._changed = None
+        else:
+            self.update(key, None, end, headers)
+
+    def drain(self) -> None:
+        self._undrained.clear()
+        super().drain()
+
+    @property
+    def _oldest_emitted(self) -> int:
+        segment_ms = self._segments.segment_ms
+        return (self.newest - self.spec.retention_ms) // segment_ms * segment_ms
+
+    def _encode_key(self, key: Windowed[K]) -> bytes:
+        return session_key(self.spec.key_serde.serialize(key.key), *key.window)
+
+    def _decode_key(self, stored_key: bytes) -> Windowed[K]:
+        end, start = session_bounds(stored_key)
+        return Windowed(self.spec.key_serde.deserialize(stored_key[: -SUFFIX.size]), Window(start, end))
+
+    def _order(self, stored_key: bytes) -> Any:
+        return session_bounds(stored_key), stored_key
+
+    def key_of(self, stored_key: bytes) -> bytes:
+        return stored_key[: -SUFFIX.size]
+
+    def _place(self, stored_key: bytes) -> Bounds:
+        return session_bounds(stored_key)

@@ -1,0 +1,1 @@
+"""What `millstream streams` does besides running one instance: workers, reset, lag, state."""

@@ -1,0 +1,60 @@
+"""The boxes and arrows of a sub-topology's picture: its nodes, and the topics and stores they touch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from streams.graph import ProcessorNode, SinkNode, SourceNode
+from streams.topology.describe import chooser_of
+from streams.topology.subtopology import Subtopology
+
+Shape = Literal["topic", "source", "processor", "sink"]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One thing that is drawn. Its name is its own in a chart; `label` and `stores` are what is read."""
+
+    name: str
+    label: str
+    shape: Shape
+    stores: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Boxes, those that data reaches first before others, and arrows by the boxes' names."""
+
+    title: str
+    boxes: tuple[Box, ...]
+    arrows: tuple[tuple[str, str], ...]
+
+
+def chart(subtopology: Subtopology) -> Chart:
+    """The chart of one sub-topology; a topic that is read and written stands there twice."""
+    boxes: dict[str, Box] = {}
+    arrows: dict[tuple[str, str], None] = {}
+    for box, arrow in _parts(subtopology):
+        if box is not None:
+            boxes.setdefault(box.name, box)
+        if arrow is not None:
+            arrows[arrow] = None
+    return Chart(f"Sub-topology {subtopology.id}", tuple(boxes.values()), tuple(arrows))
+
+
+def _parts(subtopology: Subtopology) -> Iterator[tuple[Box | None, tuple[str, str] | None]]:
+    for node in subtopology.nodes:
+        if isinstance(node, SourceNode):
+            for topic in node.topics:
+                yield Box(f"read {topic}", topic, "topic"), (f"read {topic}", node.name)
+            yield Box(node.name, node.name, "source"), None
+        elif isinstance(node, ProcessorNode):
+            yield Box(node.name, node.name, "processor", tuple(node.stores)), None
+        elif isinstance(node, SinkNode):
+            target = node.topic if node.choose_topic is None else f"chosen by {chooser_of(node)}"
+            yield Box(node.name, node.name, "sink"), None
+            yield Box(f"written {target}", str(target), "topic"), (node.name, f"written {target}")
+        for child in node.children:
+            yield None, (node.name, child)

@@ -1,0 +1,129 @@
+"""Sinks as functions: a record is serialized at once, since the program may go on changing its value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from streams.errors import SerializationError, StreamsError
+from streams.graph import SinkNode, StreamPartitioner
+from streams.processors.metrics import NodeMetrics
+from streams.processors.record import Headers, Process, Record, RecordContext
+from streams.processors.wiring import TaskState
+from streams.topology.failures import Failures
+from streams.topology.written import Row, Written
+
+
+def sink(
+    node: SinkNode, written: Written, metrics: NodeMetrics, state: TaskState, failures: Failures
+) -> Process:
+    """What takes a sink's records."""
+    if node.topic is None or node.partitioner is not None:
+        return _choosing_sink(node, written, metrics, state, failures)
+    topic, append = node.topic, written.by_topic[node.topic].append
+    key_of: Callable[[Any], bytes] = node.key_serde.serialize
+    value_of: Callable[[Any], bytes] = node.value_serde.serialize
+
+    def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        try:
+            row = (
+                timestamp,
+                None if key is None else key_of(key),
+                None if value is None else value_of(value),
+                headers,
+            )
+        except Exception as error:
+            _left_out(node, topic, error, Record(key, value, timestamp, headers), metrics, failures)
+            return
+        append(row)
+        metrics.process_total += 1
+
+    return process
+
+
+def _choosing_sink(
+    node: SinkNode, written: Written, metrics: NodeMetrics, state: TaskState, failures: Failures
+) -> Process:
+    """A sink that chooses topic, partition or both for each record."""
+    key_of, value_of = node.key_serde.serialize, node.value_serde.serialize
+    place = _placing(node, written, metrics)
+
+    def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        topic = node.topic
+        if node.choose_topic is not None:
+            context = RecordContext(state.topic, state.partition, state.offset, timestamp, headers)
+            topic = _checked_topic(node, node.choose_topic(key, value, context))
+        assert topic is not None, "a sink has a topic, or chooses one"
+        partitions = state.partition_count(topic)
+        try:
+            row = (
+                timestamp,
+                None if key is None else key_of(key),
+                None if value is None else value_of(value),
+                headers,
+            )
+        except Exception as error:
+            _left_out(node, topic, error, Record(key, value, timestamp, headers), metrics, failures)
+            return
+        place(topic, partitions, key, value, row)
+
+    return process
+
+
+def _placing(
+    node: SinkNode, written: Written, metrics: NodeMetrics
+) -> Callable[[str, int, Any, Any, Row], None]:
+    by_topic, placed, partitioner = written.by_topic, written.placed, node.partitioner
+
+    def place(topic: str, partitions: int, key: Any, value: Any, row: Row) -> None:
+        chosen = None if partitioner is None else _chosen(node, partitioner, topic, key, value, partitions)
+        if chosen is None:
+            by_topic.setdefault(topic, []).append(row)
+        elif not chosen:
+            metrics.dropped()
+            return
+        else:
+            for partition in chosen:
+                placed.setdefault((topic, partition), []).append(row)
+        metrics.process_total += 1
+
+    return place
+
+
+def _chosen(
+    node: SinkNode, partitioner: StreamPartitioner, topic: str, key: Any, value: Any, partitions: int
+) -> list[int] | None:
+    """The partitions a partitioner wants, without repetition; None leaves it to the key."""
+    answer = partitioner(topic, key, value, partitions)
+    if answer is None:
+        return None
+    chosen = [answer] if isinstance(answer, int) else list(dict.fromkeys(answer))
+    for partition in chosen:
+        if not 0 <= partition < partitions:
+            raise StreamsError(
+                f"{node.name}: its partitioner chose partition {partition} of {topic!r}, "
+                f"which has {partitions}"
+            )
+    return chosen
+
+
+def _checked_topic(node: SinkNode, topic: object) -> str:
+    if not isinstance(topic, str) or not topic:
+        raise StreamsError(f"{node.name}: the topic chosen for a record is {topic!r}, not a name")
+    return topic
+
+
+def _left_out(
+    node: SinkNode,
+    topic: str,
+    error: Exception,
+    record: Record[Any, Any],
+    metrics: NodeMetrics,
+    failures: Failures,
+) -> None:
+    """Raises, or counts the record as dropped, as the production handler says."""
+    problem = SerializationError(
+        f"{node.name} cannot serialize {record.key!r}, {record.value!r}: {error}", topic
+    )
+    failures.output(node.name, problem, error, record)
+    metrics.dropped()

@@ -1,0 +1,659 @@
+// Runs plans by Kafka's TopologyTestDriver: those of tests/streams/differential, one a line on stdin, where the
+// format of what is printed for each, up to a line with a dot, is told (runs.py), and what a plan is (plan.py).
+//
+//     java -cp "$KAFKA_LIBS/*" tests/java/Differential.java
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.function.BiFunction;
+import java.util.function.BiPredicate;
+import java.util.function.Function;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.kstream.Aggregator;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.Joined;
+import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.TimeWindowedKStream;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.kstream.WindowedSerdes;
+import org.apache.kafka.streams.processor.PunctuationType;
+import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.processor.api.RecordMetadata;
+import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.StoreBuilder;
+import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.TimestampedKeyValueStore;
+import org.apache.kafka.streams.state.TimestampedWindowStore;
+import org.apache.kafka.streams.state.ValueAndTimestamp;
+import org.apache.kafka.streams.state.WindowStore;
+import org.apache.kafka.streams.test.TestRecord;
+
+@SuppressWarnings("unchecked")
+public class Differential {
+    private static final Duration RETENTION = Duration.ofMillis(10_000_000);
+    private static final String APPLICATION = "app";
+    private static final PrintStream OUT = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+
+    // What plans pick by name: as tests/streams/differential/functions.py.
+
+    private static final Map<String, BiPredicate<Object, Object>> PREDICATES = Map.of(
+        "odd", (k, v) -> text(v).length() % 2 == 1,
+        "low", (k, v) -> text(k).compareTo("b") < 0,
+        "full", (k, v) -> v != null,
+        "known", (k, v) -> k != null,
+        "no_x", (k, v) -> !hasX(v));
+
+    private static final Map<String, Function<Object, Object>> MAPPERS = Map.of(
+        "text", Differential::text,
+        "shout", v -> v == null ? null : cut(text(v) + "!"),
+        "drop_x", v -> hasX(v) ? null : cut(text(v)));
+
+    private static final Map<String, BiFunction<Object, Object, KeyValue<Object, Object>>> PAIRS = Map.of(
+        "swap", (k, v) -> KeyValue.pair(v == null ? null : first(v), cut(text(k))),
+        "keep", (k, v) -> KeyValue.pair(cut(text(k)), v == null ? null : cut(text(v) + "~")));
+
+    private static final Map<String, BiFunction<Object, Object, List<KeyValue<Object, Object>>>> LISTS = Map.of(
+        "twice", (k, v) -> List.of(
+            KeyValue.pair(cut(text(k)), cut(text(v) + "1")), KeyValue.pair(first(v), cut(text(v) + "2"))),
+        "some", (k, v) -> text(v).length() % 2 == 1
+            ? List.of()
+            : List.of(KeyValue.pair(cut(text(k)), v == null ? null : text(v))));
+
+    private static final Map<String, Function<Object, List<Object>>> VALUE_LISTS = Map.of(
+        "halves", v -> List.of(cut(text(v)), first(v)),
+        "no_x", v -> {
+            List<Object> values = new ArrayList<>();
+            if (!hasX(v)) {
+                values.add(v == null ? null : cut(text(v)));
+            }
+            return values;
+        });
+
+    private static final Map<String, BiFunction<Object, Object, Object>> SELECTORS = Map.of(
+        "first", (k, v) -> first(v),
+        "not_b", (k, v) -> text(k).equals("b") ? null : cut(text(k)));
+
+    private static final Map<String, BiFunction<Object, Object, Object>> REDUCERS = Map.of(
+        "concat", (a, b) -> cut(text(a) + text(b)),
+        "last", (a, b) -> b,
+        "forget_x", (a, b) -> hasX(b) ? null : cut(text(a) + text(b)));
+
+    private static final Map<String, Aggregator<Object, Object, Object>> AGGREGATORS = Map.of(
+        "append", (k, v, a) -> cut(text(a) + text(v)),
+        "forget_x", (k, v, a) -> hasX(v) ? null : cut(text(a) + text(k)));
+
+    private static final Map<String, BiFunction<Object, Object, Object>> JOINERS = Map.of(
+        "plus", (a, b) -> cut(text(a) + "+" + text(b)),
+        "drop_x", (a, b) -> hasX(a) ? null : cut(text(b) + "+" + text(a)));
+
+    private static String text(Object value) {
+        if (value instanceof Windowed) {
+            Windowed<?> windowed = (Windowed<?>) value;
+            return text(windowed.key()) + "@" + windowed.window().start();
+        }
+        return value == null ? "-" : value.toString();
+    }
+
+    private static String cut(String value) {
+        return value.substring(Math.max(0, value.length() - 12));
+    }
+
+    private static String first(Object value) {
+        return text(value).substring(0, Math.min(1, text(value).length()));
+    }
+
+    private static boolean hasX(Object value) {
+        return text(value).contains("x");
+    }
+
+    // The operators: as tests/streams/differential/operators.py.
+
+    private interface Operator {
+        Object make(Building b, Step s);
+    }
+
+    private static final Map<String, Operator> OPERATORS = new HashMap<>();
+
+    static {
+        OPERATORS.put("stream", (b, s) -> b.builder.stream(s.topics(), s.consumed()));
+        OPERATORS.put("table", Differential::table);
+        OPERATORS.put("filter", (b, s) -> s.unnamed()
+            ? s.stream().filter(PREDICATES.get(s.f())::test)
+            : s.stream().filter(PREDICATES.get(s.f())::test, s.named()));
+        OPERATORS.put("filter_not", (b, s) -> s.unnamed()
+            ? s.stream().filterNot(PREDICATES.get(s.f())::test)
+            : s.stream().filterNot(PREDICATES.get(s.f())::test, s.named()));
+        OPERATORS.put("map", (b, s) -> s.unnamed()
+            ? s.stream().map(PAIRS.get(s.f())::apply)
+            : s.stream().map(PAIRS.get(s.f())::apply, s.named()));
+        OPERATORS.put("map_values", (b, s) -> s.unnamed()
+            ? s.stream().mapValues(v -> MAPPERS.get(s.f()).apply(v))
+            : s.stream().mapValues(v -> MAPPERS.get(s.f()).apply(v), s.named()));
+        OPERATORS.put("flat_map", (b, s) -> s.unnamed()
+            ? s.stream().flatMap(LISTS.get(s.f())::apply)
+            : s.stream().flatMap(LISTS.get(s.f())::apply, s.named()));
+        OPERATORS.put("flat_map_values", (b, s) -> s.unnamed()
+            ? s.stream().flatMapValues(v -> VALUE_LISTS.get(s.f()).apply(v))
+            : s.stream().flatMapValues(v -> VALUE_LISTS.get(s.f()).apply(v), s.named()));
+        OPERATORS.put("select_key", (b, s) -> s.unnamed()
+            ? s.stream().selectKey(SELECTORS.get(s.f())::apply)
+            : s.stream().selectKey(SELECTORS.get(s.f())::apply, s.named()));
+        OPERATORS.put("peek", (b, s) -> s.unnamed()
+            ? s.stream().peek((k, v) -> { })
+            : s.stream().peek((k, v) -> { }, s.named()));
+        OPERATORS.put("merge", (b, s) -> s.unnamed()
+            ? s.stream().merge(s.above(1))
+            : s.stream().merge(s.above(1), s.named()));
+        OPERATORS.put("process", Differential::process);
+        OPERATORS.put("join", (b, s) ->
+            s.stream().join(s.<KTable<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.joined()));
+        OPERATORS.put("left_join", (b, s) ->
+            s.stream().leftJoin(s.<KTable<Object, Object>>above(1), JOINERS.get(s.f())::apply, s.joined()));
+        OPERATORS.put("group_by_key", (b, s) -> s.stream().groupByKey(s.grouped()));
+        OPERATORS.put("group_by", (b, s) -> s.stream().groupBy(SELECTORS.get(s.f())::apply, s.grouped()));
+        OPERATORS.put("to_table", (b, s) -> s.unnamed()
+            ? s.stream().toTable(s.<KeyValueStore<Bytes, byte[]>>store(true))
+            : s.stream().toTable(s.named(), s.<KeyValueStore<Bytes, byte[]>>store(true)));
+        OPERATORS.put("windowed_by", (b, s) -> s.<KGroupedStream<Object, Object>>above(0).windowedBy(
+            TimeWindows.ofSizeAndGrace(Duration.ofMillis(s.number("size")), Duration.ofMillis(s.number("grace")))));
+        OPERATORS.put("count", (b, s) -> count(s));
+        OPERATORS.put("reduce", (b, s) -> reduce(s));
+        OPERATORS.put("aggregate", (b, s) -> aggregate(s));
+        OPERATORS.put("windowed_count", (b, s) -> countWindows(s));
+        OPERATORS.put("windowed_reduce", (b, s) -> reduceWindows(s));
+        OPERATORS.put("windowed_aggregate", (b, s) -> aggregateWindows(s));
+        OPERATORS.put("table_filter", (b, s) -> filterTable(s));
+        OPERATORS.put("table_filter_not", (b, s) -> filterNotTable(s));
+        OPERATORS.put("table_map_values", (b, s) -> mapTable(s));
+        OPERATORS.put("to_stream", (b, s) -> s.unnamed() ? s.table().toStream() : s.table().toStream(s.named()));
+        OPERATORS.put("to_stream_by", (b, s) -> s.unnamed()
+            ? s.table().toStream(SELECTORS.get(s.f())::apply)
+            : s.table().toStream(SELECTORS.get(s.f())::apply, s.named()));
+        OPERATORS.put("to", (b, s) -> {
+            s.stream().to(s.topics().get(0), s.produced());
+            return null;
+        });
+    }
+
+    private static Object table(Building b, Step s) {
+        return s.hasStore()
+            ? b.builder.table(s.topics().get(0), s.consumed(), s.<KeyValueStore<Bytes, byte[]>>store(true))
+            : b.builder.table(s.topics().get(0), s.consumed());
+    }
+
+    private static Object count(Step s) {
+        KGroupedStream<Object, Object> group = s.above(0);
+        Object table = s.hasStore()
+            ? s.unnamed()
+                ? group.count((Materialized<Object, Long, KeyValueStore<Bytes, byte[]>>) s.anyStore())
+                : group.count(s.named(), (Materialized<Object, Long, KeyValueStore<Bytes, byte[]>>) s.anyStore())
+            : s.unnamed() ? group.count() : group.count(s.named());
+        return table;
+    }
+
+    private static Object countWindows(Step s) {
+        TimeWindowedKStream<Object, Object> group = s.above(0);
+        Object table = s.hasStore()
+            ? s.unnamed()
+                ? group.count((Materialized<Object, Long, WindowStore<Bytes, byte[]>>) s.anyStore())
+                : group.count(s.named(), (Materialized<Object, Long, WindowStore<Bytes, byte[]>>) s.anyStore())
+            : s.unnamed() ? group.count() : group.count(s.named());
+        return table;
+    }
+
+    private static Object reduce(Step s) {
+        KGroupedStream<Object, Object> group = s.above(0);
+        BiFunction<Object, Object, Object> f = REDUCERS.get(s.f());
+        return s.unnamed()
+            ? s.hasStore()
+                ? group.reduce(f::apply, s.<KeyValueStore<Bytes, byte[]>>store(false))
+                : group.reduce(f::apply)
+            : group.reduce(f::apply, s.named(), s.<KeyValueStore<Bytes, byte[]>>store(false));
+    }
+
+    private static Object reduceWindows(Step s) {
+        TimeWindowedKStream<Object, Object> group = s.above(0);
+        BiFunction<Object, Object, Object> f = REDUCERS.get(s.f());
+        return s.hasStore()
+            ? s.unnamed()
+                ? group.reduce(f::apply, s.<WindowStore<Bytes, byte[]>>store(false))
+                : group.reduce(f::apply, s.named(), s.<WindowStore<Bytes, byte[]>>store(false))
+            : s.unnamed() ? group.reduce(f::apply) : group.reduce(f::apply, s.named());
+    }
+
+    private static Object aggregate(Step s) {
+        KGroupedStream<Object, Object> group = s.above(0);
+        Aggregator<Object, Object, Object> f = AGGREGATORS.get(s.f());
+        return s.unnamed()
+            ? s.hasStore()
+                ? group.aggregate(() -> "i", f, s.<KeyValueStore<Bytes, byte[]>>store(false))
+                : group.aggregate(() -> "i", f)
+            : group.aggregate(() -> "i", f, s.named(), s.<KeyValueStore<Bytes, byte[]>>store(false));
+    }
+
+    private static Object aggregateWindows(Step s) {
+        TimeWindowedKStream<Object, Object> group = s.above(0);
+        Aggregator<Object, Object, Object> f = AGGREGATORS.get(s.f());
+        return s.hasStore()
+            ? s.unnamed()
+                ? group.aggregate(() -> "i", f, s.<WindowStore<Bytes, byte[]>>store(false))
+                : group.aggregate(() -> "i", f, s.named(), s.<WindowStore<Bytes, byte[]>>store(false))
+            : s.unnamed() ? group.aggregate(() -> "i", f) : group.aggregate(() -> "i", f, s.named());
+    }
+
+    private static Object filterTable(Step s) {
+        BiPredicate<Object, Object> f = PREDICATES.get(s.f());
+        return s.hasStore()
+            ? s.unnamed()
+                ? s.table().filter(f::test, s.<KeyValueStore<Bytes, byte[]>>store(true))
+                : s.table().filter(f::test, s.named(), s.<KeyValueStore<Bytes, byte[]>>store(true))
+            : s.unnamed() ? s.table().filter(f::test) : s.table().filter(f::test, s.named());
+    }
+
+    private static Object filterNotTable(Step s) {
+        BiPredicate<Object, Object> f = PREDICATES.get(s.f());
+        return s.hasStore()
+            ? s.unnamed()
+                ? s.table().filterNot(f::test, s.<KeyValueStore<Bytes, byte[]>>store(true))
+                : s.table().filterNot(f::test, s.named(), s.<KeyValueStore<Bytes, byte[]>>store(true))
+            : s.unnamed() ? s.table().filterNot(f::test) : s.table().filterNot(f::test, s.named());
+    }
+
+    private static Object mapTable(Step s) {
+        Function<Object, Object> f = MAPPERS.get(s.f());
+        return s.hasStore()
+            ? s.unnamed()
+                ? s.table().mapValues(v -> f.apply(v), s.<KeyValueStore<Bytes, byte[]>>store(true))
+                : s.table().mapValues(v -> f.apply(v), s.named(), s.<KeyValueStore<Bytes, byte[]>>store(true))
+            : s.unnamed() ? s.table().mapValues(v -> f.apply(v)) : s.table().mapValues(v -> f.apply(v), s.named());
+    }
+
+    private static Object process(Building b, Step s) {
+        String[] stores = {};
+        if (s.hasStore()) {
+            JsonNode told = s.node.get("store");
+            stores = new String[] {told.get("name").asText()};
+            StoreBuilder<TimestampedKeyValueStore<String, String>> store = Stores.timestampedKeyValueStoreBuilder(
+                Stores.inMemoryKeyValueStore(stores[0]), Serdes.String(), Serdes.String());
+            store = told.get("caching").asBoolean() ? store.withCachingEnabled() : store.withCachingDisabled();
+            store = told.get("logging").asBoolean() ? store.withLoggingEnabled(Map.of()) : store.withLoggingDisabled();
+            b.builder.addStateStore(store);
+        }
+        return s.unnamed()
+            ? s.stream().<Object, Object>process(() -> new Teller(s.node), stores)
+            : s.stream().<Object, Object>process(() -> new Teller(s.node), s.named(), stores);
+    }
+
+    /** As `Teller` in tests/streams/differential/processors.py. */
+    private static class Teller implements Processor<Object, Object, Object, Object> {
+        private final JsonNode step;
+        private ProcessorContext<Object, Object> context;
+        private TimestampedKeyValueStore<String, String> store;
+        private int seen;
+
+        Teller(JsonNode step) {
+            this.step = step;
+        }
+
+        @Override
+        public void init(ProcessorContext<Object, Object> context) {
+            this.context = context;
+            store = step.get("store").isNull() ? null : context.getStateStore(step.get("store").get("name").asText());
+            for (JsonNode schedule : step.get("schedules")) {
+                String clock = schedule.get(1).asText();
+                String told = clock.substring(0, 1) + schedule.get(0).asText();
+                context.schedule(
+                    Duration.ofMillis(schedule.get(0).asLong()),
+                    clock.equals("stream_time") ? PunctuationType.STREAM_TIME : PunctuationType.WALL_CLOCK_TIME,
+                    now -> fire(told, now));
+            }
+        }
+
+        @Override
+        public void process(Record<Object, Object> record) {
+            seen++;
+            if (store != null && record.key() != null) {
+                keep(text(record.key()), record);
+            }
+            String value = record.value() == null ? null : cut(text(record.value()) + where());
+            long timestamp = record.timestamp() + step.get("delay").asLong();
+            context.forward(record.<Object>withValue(value).withTimestamp(timestamp));
+        }
+
+        private void keep(String key, Record<Object, Object> record) {
+            if (record.value() == null) {
+                store.delete(key);
+            } else {
+                ValueAndTimestamp<String> before = store.get(key);
+                String value = cut((before == null ? "" : before.value()) + text(record.value()));
+                store.put(key, ValueAndTimestamp.make(value, record.timestamp()));
+            }
+        }
+
+        private String where() {
+            if (!step.get("tells").asBoolean()) {
+                return "";
+            }
+            RecordMetadata metadata = context.recordMetadata().orElse(null);
+            if (metadata == null || metadata.topic() == null) {
+                return "#none";
+            }
+            String topic = undecorated(metadata.topic());
+            return "#" + topic.substring(0, Math.min(5, topic.length())) + ":" + metadata.offset();
+        }
+
+        private void fire(String told, long now) {
+            List<String> kept = new ArrayList<>();
+            if (store != null) {
+                try (KeyValueIterator<String, ValueAndTimestamp<String>> all = store.all()) {
+                    all.forEachRemaining(each -> kept.add(each.key));
+                }
+            }
+            context.forward(new Record<>(told, seen + where() + kept.size(), now));
+            if (!kept.isEmpty()) {
+                store.delete(kept.get(0));
+            }
+        }
+    }
+
+    /** A topology under construction. */
+    private static class Building {
+        final StreamsBuilder builder = new StreamsBuilder();
+        final List<Object> made = new ArrayList<>();
+        final JsonNode steps;
+
+        Building(JsonNode steps) {
+            this.steps = steps;
+        }
+
+        Topology topology() {
+            for (JsonNode step : steps) {
+                made.add(OPERATORS.get(step.get("op").asText()).make(this, new Step(this, step)));
+            }
+            return builder.build();
+        }
+    }
+
+    /** One step of a plan, and what is given to its operator. */
+    private static class Step {
+        final Building building;
+        final JsonNode node;
+
+        Step(Building building, JsonNode node) {
+            this.building = building;
+            this.node = node;
+        }
+
+        <T> T above(int number) {
+            return (T) building.made.get(node.get("of").get(number).asInt());
+        }
+
+        KStream<Object, Object> stream() {
+            return above(0);
+        }
+
+        KTable<Object, Object> table() {
+            return above(0);
+        }
+
+        String f() {
+            return node.get("f").asText();
+        }
+
+        long number(String name) {
+            return node.get(name).asLong();
+        }
+
+        List<String> topics() {
+            List<String> topics = new ArrayList<>();
+            node.get("topics").forEach(topic -> topics.add(topic.asText()));
+            return topics;
+        }
+
+        boolean unnamed() {
+            return node.get("name").isNull();
+        }
+
+        String name() {
+            return unnamed() ? null : node.get("name").asText();
+        }
+
+        Named named() {
+            return Named.as(name());
+        }
+
+        Serde<Object> keySerde() {
+            return serde(node.get("key").asText());
+        }
+
+        Serde<Object> valueSerde() {
+            return serde(node.get("value").asText());
+        }
+
+        Consumed<Object, Object> consumed() {
+            Consumed<Object, Object> consumed = Consumed.with(keySerde(), valueSerde());
+            return unnamed() ? consumed : consumed.withName(name());
+        }
+
+        Produced<Object, Object> produced() {
+            JsonNode above = building.steps.get(node.get("of").get(0).asInt());
+            Produced<Object, Object> produced =
+                Produced.with(serde(above.get("key").asText()), serde(above.get("value").asText()));
+            return unnamed() ? produced : produced.withName(name());
+        }
+
+        Grouped<Object, Object> grouped() {
+            Grouped<Object, Object> grouped = Grouped.with(keySerde(), valueSerde());
+            return unnamed() ? grouped : grouped.withName(name());
+        }
+
+        Joined<Object, Object, Object> joined() {
+            JsonNode above = building.steps.get(node.get("of").get(0).asInt());
+            Joined<Object, Object, Object> joined =
+                Joined.with(serde(above.get("key").asText()), serde(above.get("value").asText()), null);
+            return unnamed() ? joined : joined.withName(name());
+        }
+
+        boolean hasStore() {
+            return !node.get("store").isNull();
+        }
+
+        Materialized<Object, ?, ?> anyStore() {
+            return store(false);
+        }
+
+        /** The store, with both serdes or that of the values only. */
+        <S extends StateStore> Materialized<Object, Object, S> store(boolean withKeys) {
+            Materialized<Object, Object, S> store = Materialized.with(null, null);
+            JsonNode told = node.get("store");
+            if (!told.isNull()) {
+                store = told.get("name").isNull() ? store : Materialized.as(told.get("name").asText());
+                store = told.get("caching").asBoolean() ? store.withCachingEnabled() : store.withCachingDisabled();
+                store = told.get("logging").asBoolean() ? store.withLoggingEnabled(Map.of()) : store.withLoggingDisabled();
+                if (node.has("windowed") && told.get("retained").asBoolean()) {
+                    store = store.withRetention(RETENTION);
+                }
+            }
+            store = store.withValueSerde(valueSerde());
+            return withKeys ? store.withKeySerde(keySerde()) : store;
+        }
+    }
+
+    private static Serde<Object> serde(String type) {
+        Serde<?> serde = type.equals("s") ? Serdes.String()
+            : type.equals("l") ? Serdes.Long()
+            : WindowedSerdes.timeWindowedSerdeFrom(String.class, Long.parseLong(type));
+        return (Serde<Object>) serde;
+    }
+
+    // Running
+
+    public static void main(String[] arguments) throws Exception {
+        ObjectMapper mapper = new ObjectMapper();
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            run(mapper.readTree(line));
+            OUT.println(".");
+            OUT.flush();
+        }
+    }
+
+    private static void run(JsonNode plan) {
+        Topology topology;
+        try {
+            topology = new Building(plan.get("steps")).topology();
+        } catch (RuntimeException error) {
+            OUT.println("refused");
+            OUT.println(String.valueOf(error.getMessage()).lines().findFirst().orElse(""));
+            return;
+        }
+        OUT.println(topology.describe().toString().stripTrailing());
+        Properties settings = new Properties();
+        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, APPLICATION);
+        settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
+        settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
+        settings.put(StreamsConfig.DEFAULT_DSL_STORE_CONFIG, StreamsConfig.IN_MEMORY);
+        try (TopologyTestDriver driver = new TopologyTestDriver(topology, settings, Instant.ofEpochMilli(3))) {
+            for (JsonNode event : plan.get("events")) {
+                play(driver, event);
+                tell(driver);
+            }
+            tellStores(driver, plan.get("steps"));
+        } catch (RuntimeException error) {
+            OUT.println("failed: " + error);
+        }
+    }
+
+    private static void play(TopologyTestDriver driver, JsonNode event) {
+        if (event.get(0).asText().equals("wall")) {
+            OUT.println("> wall " + event.get(1).asText());
+            driver.advanceWallClockTime(Duration.ofMillis(event.get(1).asLong()));
+            return;
+        }
+        Headers headers = new RecordHeaders();
+        List<String> words = new ArrayList<>();
+        for (JsonNode header : event.get(5)) {
+            headers.add(header.get(0).asText(), bytes(header.get(1)));
+            words.add(header.get(0).asText() + "=" + word(header.get(1)));
+        }
+        OUT.println("> pipe " + word(event.get(1)) + " " + word(event.get(2)) + " " + word(event.get(3)) + " "
+            + event.get(4).asText() + " " + (words.isEmpty() ? "-" : String.join(",", words)));
+        driver.createInputTopic(event.get(1).asText(), new ByteArraySerializer(), new ByteArraySerializer())
+            .pipeInput(new TestRecord<>(bytes(event.get(2)), bytes(event.get(3)), headers, event.get(4).asLong()));
+    }
+
+    private static String word(JsonNode node) {
+        return node.isNull() ? "-" : node.asText();
+    }
+
+    private static byte[] bytes(JsonNode node) {
+        return node.isNull() ? null : node.asText().getBytes(StandardCharsets.UTF_8);
+    }
+
+    /** What was written since the last event. */
+    private static void tell(TopologyTestDriver driver) {
+        Map<String, String> topics = new TreeMap<>();
+        driver.producedTopicNames().forEach(topic -> topics.put(undecorated(topic), topic));
+        topics.forEach((topic, decorated) -> {
+            List<TestRecord<byte[], byte[]>> records = new ArrayList<>(
+                driver.createOutputTopic(decorated, new ByteArrayDeserializer(), new ByteArrayDeserializer())
+                    .readRecordsToList());
+            if (topic.endsWith("-changelog")) {
+                Map<String, TestRecord<byte[], byte[]>> last = new TreeMap<>();
+                records.forEach(record -> last.put(HexFormat.of().formatHex(record.key()), record));
+                records = new ArrayList<>(last.values());
+            }
+            for (TestRecord<byte[], byte[]> record : records) {
+                StringBuilder told = new StringBuilder();
+                if (!topic.endsWith("-changelog")) {
+                    for (Header header : record.headers()) {
+                        told.append(" ").append(header.key()).append("=").append(told(header.value()));
+                    }
+                }
+                OUT.println(topic + " " + told(record.key()) + " " + told(record.value()) + " " + record.timestamp() + told);
+            }
+        });
+    }
+
+    private static String undecorated(String topic) {
+        return topic.startsWith(APPLICATION + "-") ? topic.substring(APPLICATION.length() + 1) : topic;
+    }
+
+    private static String told(byte[] data) {
+        if (data == null) {
+            return "-";
+        }
+        for (byte each : data) {
+            if (each < 33 || each >= 127) {
+                return "0x" + HexFormat.of().formatHex(data);
+            }
+        }
+        return data.length == 0 ? "0x" : new String(data, StandardCharsets.UTF_8);
+    }
+
+    private static void tellStores(TopologyTestDriver driver, JsonNode steps) {
+        Map<String, StateStore> stores = driver.getAllStateStores();
+        TreeSet<String> shown = new TreeSet<>();
+        for (JsonNode step : steps) {
+            JsonNode told = step.get("store");
+            if (!told.isNull() && (!step.has("windowed") || told.get("retained").asBoolean())) {
+                shown.add(word(told.get("name")));
+            }
+        }
+        for (String name : shown) {
+            StateStore store = stores.get(name);
+            if (store instanceof TimestampedWindowStore) {
+                try (KeyValueIterator<Windowed<Object>, ValueAndTimestamp<Object>> all =
+                         ((TimestampedWindowStore<Object, Object>) store).all()) {
+                    all.forEachRemaining(each -> tellEntry(name, each.key, each.value));
+                }
+            } else if (store instanceof TimestampedKeyValueStore) {
+                try (KeyValueIterator<Object, ValueAndTimestamp<Object>> all =
+                         ((TimestampedKeyValueStore<Object, Object>) store).all()) {
+                    all.forEachRemaining(each -> tellEntry(name, each.key, each.value));
+                }
+            }
+        }
+    }
+
+    private static void tellEntry(String name, Object key, ValueAndTimestamp<Object> value) {
+        OUT.println(name + ": " + text(key) + " " + text(value.value()) + " " + value.timestamp());
+    }
+}

@@ -1,0 +1,198 @@
+"""What plans are made of: each operator with what it takes and gives, and how ours says it.
+
+Another operator is a line here and one in tests/java/Differential.java.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streams import Materialized, StreamsBuilder, TimeWindows
+from streams.serdes import Long, Serde, String, TimeWindowed
+from streams.state import StoreSpec
+from tests.streams.differential import functions
+from tests.streams.differential.plan import Step
+from tests.streams.differential.processors import teller
+
+RETENTION = 10_000_000
+"""Of windowed stores that are given one, ms: longer than any plan lasts."""
+
+
+def serde(kind: str) -> Serde[Any]:
+    """The serde of a type in a plan."""
+    if kind == "s":
+        return String()
+    return Long() if kind == "l" else TimeWindowed(String(), int(kind))
+
+
+def store(step: Step) -> Materialized | None:
+    """What the plan says of the step's store."""
+    told = step["store"]
+    if told is None:
+        return None
+    return Materialized(
+        name=told["name"],
+        caching=told["caching"],
+        logging=told["logging"],
+        retention=RETENTION if step.get("windowed") and told["retained"] else None,
+        value_serde=serde(step["value"]),
+    )
+
+
+def serdes(kinds: Step) -> dict[str, Any]:
+    """Both serdes of a step's keys and values, as keywords."""
+    return {"key_serde": serde(kinds["key"]), "value_serde": serde(kinds["value"])}
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """`takes`: kinds of the steps it is made of. `gives`: the kind of what it makes, "" for nothing.
+
+    `build(builder, step, above, steps)`: ours; ``above`` is made already, of ``steps``. `functions`: those it
+    picks from. `key`, `value`: the types of what it makes, those of the first step it takes if not given.
+    `of_text`: it takes string keys (`k`), or keys and values (`kv`), only. `stored`: it takes a store, unless
+    keys are windowed and it did not window them. `named`: it takes a name.
+    """
+
+    takes: tuple[str, ...]
+    gives: str
+    build: Callable[[StreamsBuilder, Step, list[Any], list[Step]], Any]
+    functions: Mapping[str, Any] | None = None
+    key: str = ""
+    value: str = ""
+    of_text: str = ""
+    stored: bool = False
+    named: bool = True
+
+
+def _plain(method: str) -> Callable[..., Any]:
+    """Ours: a method that takes a function and a name."""
+    return lambda builder, step, above, steps: getattr(above[0], method)(
+        OPERATORS[step["op"]].functions[step["f"]],  # type: ignore[index]
+        name=step["name"],
+    )
+
+
+def _kept(method: str) -> Callable[..., Any]:
+    """Ours: a method that takes a function, a name and a store."""
+    return lambda builder, step, above, steps: getattr(above[0], method)(
+        OPERATORS[step["op"]].functions[step["f"]],  # type: ignore[index]
+        name=step["name"],
+        store=store(step),
+    )
+
+
+def _aggregate(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    aggregator = functions.AGGREGATORS[step["f"]]
+    return above[0].aggregate(
+        lambda: "i", aggregator, name=step["name"], store=store(step), value_serde=String()
+    )
+
+
+def _joined(method: str) -> Callable[..., Any]:
+    return lambda builder, step, above, steps: getattr(above[0], method)(
+        above[1], functions.JOINERS[step["f"]], name=step["name"], **serdes(steps[0])
+    )
+
+
+def _group_by(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    return above[0].group_by(functions.SELECTORS[step["f"]], name=step["name"], **serdes(step))
+
+
+def _to_stream_by(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    return above[0].to_stream(functions.SELECTORS[step["f"]], name=step["name"])
+
+
+def _process(builder: StreamsBuilder, step: Step, above: list[Any], steps: list[Step]) -> Any:
+    stores = []
+    if step["store"] is not None:
+        stores.append(step["store"]["name"])
+        spec = StoreSpec(
+            name=stores[0],
+            kind="key_value",
+            key_serde=String(),
+            value_serde=String(),
+            cached=step["store"]["caching"],
+            logged=step["store"]["logging"],
+        )
+        builder.add_store(spec)
+    return above[0].process(teller(step), stores=stores, name=step["name"])
+
+
+S, T, G, W = "stream", "table", "group", "windows"
+f = functions
+
+OPERATORS: dict[str, Operator] = {
+    "stream": Operator(
+        (),
+        S,
+        lambda b, s, above, steps: b.stream(s["topics"], name=s["name"], **serdes(s)),
+        key="s",
+        value="s",
+    ),
+    "table": Operator(
+        (),
+        T,
+        lambda b, s, above, steps: b.table(s["topics"][0], name=s["name"], store=store(s), **serdes(s)),
+        key="s",
+        value="s",
+        stored=True,
+    ),
+    "filter": Operator((S,), S, _plain("filter"), f.PREDICATES),
+    "filter_not": Operator((S,), S, _plain("filter_not"), f.PREDICATES),
+    "map": Operator((S,), S, _plain("map"), f.PAIRS, key="s", value="s"),
+    "map_values": Operator((S,), S, _plain("map_values"), f.MAPPERS, value="s"),
+    "flat_map": Operator((S,), S, _plain("flat_map"), f.LISTS, key="s", value="s"),
+    "flat_map_values": Operator((S,), S, _plain("flat_map_values"), f.VALUE_LISTS, value="s"),
+    "select_key": Operator((S,), S, _plain("select_key"), f.SELECTORS, key="s"),
+    "peek": Operator((S,), S, _plain("peek"), f.PREDICATES),
+    "merge": Operator((S, S), S, lambda b, s, above, steps: above[0].merge(above[1], name=s["name"])),
+    "process": Operator((S,), S, _process, key="s", value="s", of_text="k"),
+    "join": Operator((S, T), S, _joined("join"), f.JOINERS, value="s", of_text="k"),
+    "left_join": Operator((S, T), S, _joined("left_join"), f.JOINERS, value="s", of_text="k"),
+    "group_by_key": Operator(
+        (S,), G, lambda b, s, above, steps: above[0].group_by_key(name=s["name"], **serdes(s)), of_text="k"
+    ),
+    "group_by": Operator((S,), G, _group_by, f.SELECTORS, key="s"),
+    "to_table": Operator(
+        (S,),
+        T,
+        lambda b, s, above, steps: above[0].to_table(name=s["name"], store=store(s), **serdes(s)),
+        of_text="k",
+        stored=True,
+    ),
+    "windowed_by": Operator(
+        (G,),
+        W,
+        lambda b, s, above, steps: above[0].windowed_by(TimeWindows(s["size"], s["grace"])),
+        named=False,
+    ),
+    "count": Operator(
+        (G,),
+        T,
+        lambda b, s, above, steps: above[0].count(name=s["name"], store=store(s)),
+        value="l",
+        stored=True,
+    ),
+    "reduce": Operator((G,), T, _kept("reduce"), f.REDUCERS, of_text="kv", stored=True),
+    "aggregate": Operator((G,), T, _aggregate, f.AGGREGATORS, value="s", stored=True),
+    "windowed_count": Operator(
+        (W,),
+        T,
+        lambda b, s, above, steps: above[0].count(name=s["name"], store=store(s)),
+        value="l",
+        stored=True,
+    ),
+    "windowed_reduce": Operator((W,), T, _kept("reduce"), f.REDUCERS, of_text="kv", stored=True),
+    "windowed_aggregate": Operator((W,), T, _aggregate, f.AGGREGATORS, value="s", stored=True),
+    "table_filter": Operator((T,), T, _kept("filter"), f.PREDICATES, stored=True),
+    "table_filter_not": Operator((T,), T, _kept("filter_not"), f.PREDICATES, stored=True),
+    "table_map_values": Operator((T,), T, _kept("map_values"), f.MAPPERS, value="s", stored=True),
+    "to_stream": Operator((T,), S, lambda b, s, above, steps: above[0].to_stream(name=s["name"])),
+    "to_stream_by": Operator((T,), S, _to_stream_by, f.SELECTORS, key="s"),
+    "to": Operator(
+        (S,), "", lambda b, s, above, steps: above[0].to(s["topics"][0], name=s["name"], **serdes(steps[0]))
+    ),
+}

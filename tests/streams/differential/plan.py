@@ -1,0 +1,50 @@
+"""A plan: a topology and what is piped into it, as the JSON that both sides run.
+
+A step makes one noun of earlier ones: `op` names it (see `operators`), `of` has the numbers of those steps,
+`f` the function, `name` and `store` what is given to the operator. `key` and `value` are the types of what it
+makes: `s` a string, `l` a long, a number the size of a windowed key.
+
+Events are `["pipe", topic, key, value, timestamp, headers]` and `["wall", ms]`, which moves the wall clock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Step = Mapping[str, Any]
+Event = Sequence[Any]
+
+START = 3
+"""Where the wall clock begins, ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One topology and its events."""
+
+    steps: Sequence[Step]
+    events: Sequence[Event]
+
+    @property
+    def line(self) -> str:
+        """As one line of JSON."""
+        return json.dumps({"steps": self.steps, "events": self.events})
+
+    @classmethod
+    def of(cls, line: str) -> Plan:
+        """The inverse of `line`."""
+        data = json.loads(line)
+        return cls(data["steps"], data["events"])
+
+    def __repr__(self) -> str:
+        told = [f"  {number}: {_told(step)}" for number, step in enumerate(self.steps)]
+        return "\n".join(["a plan:", *told, *(f"  {event}" for event in self.events), self.line])
+
+
+def _told(step: Step) -> str:
+    above = ", ".join(map(str, step["of"]))
+    rest = {name: value for name, value in step.items() if name not in ("op", "of") and value is not None}
+    return f"{step['op']}({above}) {' '.join(f'{name}={value}' for name, value in rest.items())}"

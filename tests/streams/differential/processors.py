@@ -1,0 +1,57 @@
+"""The processor of plans: it tells where its records come from, keeps what it saw, and has schedules.
+
+As `Teller` in tests/java/Differential.java.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from streams import Processor, ProcessorContext, Record
+from tests.streams.differential.functions import short, text
+from tests.streams.differential.plan import Step
+
+
+class Teller(Processor[Any, Any]):
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.seen = 0
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self.store: Any = None if self.step["store"] is None else context.store(self.step["store"]["name"])
+        for interval, clock in self.step["schedules"]:
+            context.schedule(
+                interval, lambda now, told=f"{clock[0]}{interval}": self.fire(told, now), on=clock
+            )
+
+    def process(self, record: Record[Any, Any]) -> None:
+        self.seen += 1
+        if self.store is not None and record.key is not None:
+            self.keep(record.key, record.value)
+        value = None if record.value is None else short(text(record.value) + self.where())
+        self.context.forward(Record(record.key, value, record.timestamp + self.step["delay"], record.headers))
+
+    def keep(self, key: str, value: Any) -> None:
+        if value is None:
+            self.store.delete(key)
+        else:
+            self.store.put(key, short((self.store.get(key) or "") + text(value)))
+
+    def where(self) -> str:
+        if not self.step["tells"]:
+            return ""
+        metadata = self.context.record_metadata
+        return "#none" if metadata is None else f"#{metadata.topic[:5]}:{metadata.offset}"
+
+    def fire(self, told: str, now: int) -> None:
+        kept = [] if self.store is None else list(self.store.all())
+        where = self.where()
+        self.context.forward(Record(told, f"{self.seen}{where}{len(kept)}", now))
+        if kept:
+            self.store.delete(kept[0][0])
+
+
+def teller(step: Step) -> Callable[[], Teller]:
+    return lambda: Teller(step)

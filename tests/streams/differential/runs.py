@@ -1,0 +1,121 @@
+"""A plan, run by ours and by Kafka's TopologyTestDriver, told in the same text.
+
+First the topology's description, then each event with the records written by it, by topic: key, value,
+timestamp and headers. Of a changelog it is the last record of each key, by key: ours writes no others. Last
+come the stores' contents.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+from streams import StreamsBuilder, StreamsError, Topology
+from streams.testing import TopologyTestDriver
+from tests.streams.differential.functions import text
+from tests.streams.differential.operators import OPERATORS
+from tests.streams.differential.plan import START, Event, Plan
+from tests.support import java
+
+END = "."
+REFUSED = "refused"
+
+
+def ours(plan: Plan) -> str:
+    """What ours does."""
+    try:
+        topology = built(plan)
+    except StreamsError:
+        return f"{REFUSED}\n"
+    return "".join(f"{line}\n" for line in _run(plan, topology))
+
+
+def built(plan: Plan) -> Topology:
+    builder = StreamsBuilder(key_serde=str, value_serde=str)
+    made: list[Any] = []
+    for step in plan.steps:
+        above, steps = [made[n] for n in step["of"]], [plan.steps[n] for n in step["of"]]
+        made.append(OPERATORS[step["op"]].build(builder, step, above, steps))
+    return builder.build()
+
+
+def _run(plan: Plan, topology: Topology) -> Iterator[str]:
+    yield topology.describe().rstrip()
+    changelogs = {spec.changelog for spec in topology.stores.values() if spec.logged}
+    topics = {*topology.sink_topics, *topology.repartition_topics, *changelogs}
+    with TopologyTestDriver(topology, start=START) as driver:
+        for event in plan.events:
+            yield "> " + " ".join(_word(each) for each in event)
+            _play(driver, event)
+            for topic in sorted(topics):
+                rows = list(driver.take(topic))
+                driver.take(topic).clear()
+                if topic in changelogs:
+                    rows = sorted({row[1]: row for row in rows}.values(), key=lambda row: row[1] or b"")
+                for timestamp, key, value, headers in rows:
+                    told = "".join(f" {name}={_bytes(data)}" for name, data in headers)
+                    yield f"{topic} {_bytes(key)} {_bytes(value)} {timestamp}{told}"
+        for name in sorted(shown(plan, topology)):
+            store = driver.store(name)
+            for key, value, timestamp in store.scan():
+                yield f"{name}: {text(store.decode_key(key))} {text(value)} {timestamp}"
+
+
+def shown(plan: Plan, topology: Topology) -> Iterator[str]:
+    """The stores whose contents are told: not windows that may be forgotten, which is by segments."""
+    for step in plan.steps:
+        if (
+            (told := step["store"])
+            and told["name"] in topology.stores
+            and ("windowed" not in step or told["retained"])
+        ):
+            yield told["name"]
+
+
+def _play(driver: TopologyTestDriver, event: Event) -> None:
+    if event[0] == "wall":
+        driver.advance_wall_clock(event[1])
+        return
+    _, topic, key, value, timestamp, headers = event
+    told = tuple((name, None if data is None else data.encode()) for name, data in headers)
+    driver.pipe(topic, key and key.encode(), value and value.encode(), timestamp, told)
+
+
+def _word(word: Any) -> str:
+    if isinstance(word, list):
+        return ",".join(f"{name}={'-' if data is None else data}" for name, data in word) or "-"
+    return "-" if word is None else str(word)
+
+
+def _bytes(data: bytes | None) -> str:
+    """Bytes as they are if they can be read, else by their hexadecimal digits."""
+    if data is None:
+        return "-"
+    return data.decode() if data and all(33 <= byte < 127 for byte in data) else f"0x{data.hex()}"
+
+
+class Kafkas:
+    """A process of tests/java/Differential.java, which runs plan after plan."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            java.program("Differential"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+        )
+
+    def run(self, plan: Plan) -> str:
+        """What Kafka does."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        stdin.write(plan.line + "\n")
+        stdin.flush()
+        lines = []
+        while (line := stdout.readline()) != f"{END}\n":
+            assert line, f"Kafka's process ended at {plan!r}"
+            lines.append(line)
+        return "".join(lines)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate(timeout=java.SECONDS)
+        assert self._process.returncode == 0

@@ -1,0 +1,160 @@
+"""Random plans, by Hypothesis, which shrinks those that differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.streams.differential.operators import OPERATORS, Operator
+from tests.streams.differential.plan import Plan, Step
+
+INPUTS = ("in0", "in1", "in2", "in3")
+STEPS_MAX = 10
+WEIGHTS = {(): 3, ("group",): 8, ("windows",): 16, ("stream", "table"): 8, ("table",): 4}
+"""How likely operators are, by what they take, 2 if not said: more so those that need others before them."""
+EVENTS_MAX = 20
+
+keys = st.sampled_from(["a", "a", "b", "ab", None])
+values = st.sampled_from(["1", "x", "xy", "22", "abc", None])
+headers = st.sampled_from([[], [], [["h", "1"]], [["h", None], ["i", "2"]]])
+timestamps = st.one_of(st.integers(0, 60), st.integers(0, 500))
+clocks = st.tuples(st.just("wall"), st.integers(1, 120))
+schedules = st.lists(
+    st.tuples(st.sampled_from([7, 10, 40]), st.sampled_from(["stream_time", "wall_clock"])),
+    max_size=2,
+    unique=True,
+)
+stores = st.fixed_dictionaries(
+    {
+        "named": st.booleans(),
+        "caching": st.booleans(),
+        "logging": st.sampled_from([True, True, False]),
+        "retained": st.booleans(),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A step that others can be made of. `cached`: what comes from it may have waited for a commit."""
+
+    number: int
+    kind: str
+    step: Step
+    cached: bool = False
+
+
+class Topologies:
+    """Draws steps, one by one."""
+
+    def __init__(self, draw: Any) -> None:
+        self.draw = draw
+        self.steps: list[Step] = []
+        self.made: list[Made] = []
+        self.inputs = list(INPUTS)
+
+    def add(self) -> None:
+        """Draw a step that can be made of those there are."""
+        fitting = [name for name, each in OPERATORS.items() if self._fits(name, each)]
+        weighted = [name for name in fitting for _ in range(WEIGHTS.get(OPERATORS[name].takes, 2))]
+        self.add_of(self.draw(st.sampled_from(weighted)))
+
+    def _fits(self, name: str, operator: Operator) -> bool:
+        if not operator.takes:
+            return bool(self.inputs)
+        return name != "to" and all(self._candidates(operator, n) for n in range(len(operator.takes)))
+
+    def _candidates(self, operator: Operator, n: int) -> list[Made]:
+        return [
+            made for made in self.made if made.kind == operator.takes[n] and self._takes(operator, made.step)
+        ]
+
+    @staticmethod
+    def _takes(operator: Operator, step: Step) -> bool:
+        wanted = operator.of_text
+        return ("k" not in wanted or step["key"] == "s") and ("v" not in wanted or step["value"] == "s")
+
+    def add_of(self, name: str, above: list[Made] | None = None) -> None:
+        """Draw the rest of a step of this operator."""
+        operator, draw = OPERATORS[name], self.draw
+        if above is None:
+            above = [draw(st.sampled_from(self._candidates(operator, n))) for n in range(len(operator.takes))]
+        if name == "merge" and types(above[0].step) != types(above[1].step):
+            above[1] = above[0]
+        number = len(self.steps)
+        step: dict[str, Any] = {"op": name, "of": [each.number for each in above]}
+        step["f"] = draw(st.sampled_from(sorted(operator.functions))) if operator.functions else None
+        step["name"] = f"N{number}" if operator.named and draw(st.booleans()) else None
+        step["key"] = operator.key or above[0].step["key"]
+        step["value"] = operator.value or above[0].step["value"]
+        if operator.takes == ("windows",):
+            step["windowed"], step["key"] = True, str(above[0].step["size"])
+        step["store"] = None
+        if operator.stored and (step["key"] == "s" or "windowed" in step):
+            step["store"] = self._store(number, optional=True)
+        self._more(step, above)
+        self.steps.append(step)
+        if operator.gives:
+            cached = any(each.cached for each in above) or _caches(step, operator)
+            self.made.append(Made(number, operator.gives, step, cached))
+
+    def _store(self, number: int, *, optional: bool) -> dict[str, Any] | None:
+        if optional and self.draw(st.booleans()):
+            return None
+        drawn = dict(self.draw(stores))
+        named = drawn.pop("named") or not optional
+        return {"name": f"S{number}" if named else None, **drawn}
+
+    def _more(self, step: dict[str, Any], above: list[Made]) -> None:
+        """What only some operators have."""
+        draw, name = self.draw, step["op"]
+        if name in ("stream", "table"):
+            count = 2 if name == "stream" and len(self.inputs) > 2 and draw(st.integers(0, 4)) == 0 else 1
+            step["topics"] = [self.inputs.pop(0) for _ in range(count)]
+        elif name == "to":
+            step["topics"] = [f"out{len(self.steps)}"]
+        elif name == "windowed_by":
+            step["size"], step["grace"] = draw(st.sampled_from([10, 25])), draw(st.sampled_from([0, 5, 30]))
+        elif name == "process":
+            step["store"] = self._store(len(self.steps), optional=False) if draw(st.booleans()) else None
+            # Of one processor only: where three schedules are due at once Kafka has no order.
+            another = any(each["op"] == "process" for each in self.steps)
+            step["schedules"] = [] if another else draw(schedules)
+            step["delay"] = draw(st.sampled_from([0, 0, 3]))
+            step["tells"] = not above[0].cached
+
+    def end(self) -> None:
+        """Write what nothing else takes."""
+        taken = {number for step in self.steps for number in step["of"]}
+        for made in [made for made in self.made if made.number not in taken and made.kind == "table"]:
+            self.add_of("to_stream", [made])
+        taken = {number for step in self.steps for number in step["of"]}
+        for made in [made for made in self.made if made.number not in taken and made.kind == "stream"]:
+            self.add_of("to", [made])
+
+
+def types(step: Step) -> tuple[str, str]:
+    return step["key"], step["value"]
+
+
+def _caches(step: Step, operator: Operator) -> bool:
+    return operator.stored and (step["store"] is None or step["store"]["caching"])
+
+
+@st.composite
+def plans(draw: Any) -> Plan:
+    """A topology, and events for the topics that it reads."""
+    topologies = Topologies(draw)
+    topologies.add_of("stream", [])
+    for _ in range(draw(st.integers(1, STEPS_MAX))):
+        topologies.add()
+    topologies.end()
+    read = {
+        topic for step in topologies.steps if step["op"] in ("stream", "table") for topic in step["topics"]
+    }
+    pipes = st.tuples(st.just("pipe"), st.sampled_from(sorted(read)), keys, values, timestamps, headers)
+    count = draw(st.integers(1, EVENTS_MAX))
+    events = st.lists(st.one_of(pipes, pipes, pipes, clocks), min_size=count, max_size=count)
+    return Plan(topologies.steps, draw(events))

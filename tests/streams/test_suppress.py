@@ -1,0 +1,107 @@
+"""What is held back of a table survives a restart, has bounds, and is the same bytes as Kafka's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams import StreamsBuilder, Suppressed, TimeWindows, TopologyError
+from streams.errors import SuppressBufferFull
+from streams.processors.suppress import Buffer
+from streams.serdes import String
+from streams.serdes.buffered import Buffered, BufferedSerde
+from streams.serdes.change import ChangeSerde
+from streams.state import StoreSpec, open_store
+from streams.testing import TopologyTestDriver
+
+SPEC = StoreSpec(name="held", kind="key_value", key_serde=String(), value_serde=BufferedSerde(), cached=False)
+
+values = st.none() | st.binary(max_size=9)
+buffered = st.builds(
+    Buffered,
+    st.integers(0, 2**60),
+    values,
+    values,
+    values,
+    st.integers(-1, 2**60),
+    st.integers(-1, 2**60),
+    st.text(max_size=5),
+    st.integers(-1, 99),
+    st.lists(st.tuples(st.text(max_size=3), values), max_size=3).map(tuple),
+)
+
+
+def update(time: int, new: bytes | None, prior: bytes | None = None) -> Buffered:
+    return Buffered(time, prior, prior, new, time, 0, "in", 0, ())
+
+
+def test_what_is_held_back_is_there_after_a_restart(tmp_path: Path) -> None:
+    store = open_store(SPEC, tmp_path)
+    buffer = Buffer(store)
+    for key, held in [(b"a", update(5, b"1")), (b"b", update(3, b"2")), (b"c", update(4, None, b"3"))]:
+        buffer.put(key, held)
+    buffer.drop_first(3)
+    buffer.put(b"a", update(9, b"4"))
+    store.drain()
+    store.written(1)
+    store.close()
+    again = open_store(SPEC, tmp_path)
+    reopened = Buffer(again)
+    assert (len(reopened), reopened.bytes, reopened.lowest_time) == (2, buffer.bytes, 4)
+    reopened.drop_first(4)
+    assert reopened.first() == (b"a", update(9, b"4")._replace(time=5)), "it has kept its place in the queue"
+    again.close()
+
+
+def test_a_full_buffer_ends_the_application_and_says_what_to_do() -> None:
+    builder = StreamsBuilder(key_serde=str, value_serde=str)
+    counts = builder.stream("in").group_by_key().windowed_by(TimeWindows(10)).count()
+    counts.suppress(Suppressed.until_window_closes(max_records=2, name="last"))
+    with TopologyTestDriver(builder) as driver:
+        topic = driver.input_topic("in")
+        topic.pipe_all([("a", "x"), ("b", "x")])
+        with pytest.raises(SuppressBufferFull) as raised:
+            topic.pipe_input("c", "x")
+    assert str(raised.value) == (
+        "last holds back 3 of 2 records and 141 of any number bytes: raise max_records or max_bytes, or use "
+        "until_time_limit with when_full='emit_early'"
+    )
+
+
+def test_only_windows_close() -> None:
+    builder = StreamsBuilder(key_serde=str, value_serde=str)
+    table = builder.stream("in").group_by_key().count()
+    with pytest.raises(TopologyError, match="until_window_closes is for tables of windows"):
+        table.suppress(Suppressed.until_window_closes())
+    with pytest.raises(TopologyError, match="max_bytes is -1, it must not be negative"):
+        Suppressed.until_time_limit(5, max_bytes=-1)
+
+
+@given(buffered)
+def test_updates_held_back_are_read_as_they_were_written(held: Buffered) -> None:
+    serde = BufferedSerde()
+    assert serde.deserialize(serde.serialize(held)) == held
+
+
+def test_bytes_that_are_no_such_update_are_refused() -> None:
+    data = BufferedSerde().serialize(update(1, b"new"))
+    with pytest.raises(ValueError, match="a length of 9999 where"):
+        BufferedSerde().deserialize(data[:16] + (9999).to_bytes(4, "big") + data[20:])
+
+
+@given(st.tuples(st.none() | st.text(), st.none() | st.text()).filter(any))
+def test_changes_are_read_as_they_were_written(change: tuple[str | None, str | None]) -> None:
+    serde = ChangeSerde(String())
+    assert serde.deserialize(serde.serialize(change)) == change
+
+
+def test_changes_are_laid_out_as_kafkas() -> None:
+    serialize = ChangeSerde(String()).serialize
+    assert serialize(("n", None)) == b"n\x01"
+    assert serialize((None, "old")) == b"old\x00"
+    assert serialize(("new", "o")) == b"\x06newo\x02"
+    with pytest.raises(ValueError, match="a change ends with 0, 1 or 2, not with 7"):
+        ChangeSerde(String()).deserialize(b"x\x07")

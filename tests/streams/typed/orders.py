@@ -1,0 +1,126 @@
+# pyright: strict
+"""A user's project: strict type checkers know every key and value in it (test_typing.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, assert_type
+from uuid import UUID
+
+import msgspec
+
+from streams import (
+    ErrorContext,
+    ErrorResponse,
+    FixedKeyProcessor,
+    FixedKeyRecord,
+    KStream,
+    KTable,
+    Processor,
+    Record,
+    RecordContext,
+    StreamsBuilder,
+    Topology,
+    log_and_continue,
+)
+from streams.serdes import Avro, Integer, ListOf, MessagePack, String
+from streams.state import StoreSpec
+from streams.testing import TopologyTestDriver
+from streams.topology import Handlers
+
+
+class Order(msgspec.Struct, frozen=True):
+    item: str
+    pieces: int
+    country: str = ""
+
+
+@dataclass(frozen=True)
+class Price:
+    cents: int
+
+
+def total(order: Order, price: Price) -> int:
+    return order.pieces * price.cents
+
+
+def by_country(key: str, order: Order, context: RecordContext) -> str:
+    return f"orders-{order.country or context.topic}"
+
+
+class Numbered(FixedKeyProcessor[str, Order]):
+    def process(self, record: FixedKeyRecord[str, Order]) -> None:
+        assert_type(record.value.item, str)
+        self.context.forward(record.with_value(record.value.pieces))
+
+
+class Large(Processor[str, Order]):
+    def process(self, record: Record[str, Order]) -> None:
+        if record.value.pieces > 100:
+            self.context.forward(record.with_key(record.value.item))
+
+
+def words(line: str) -> Iterable[str]:
+    return line.split()
+
+
+def set_aside(error: Exception, context: ErrorContext) -> ErrorResponse:
+    return ErrorResponse(answer="continue", dead_letters=(context.dead_letter("dead"),))
+
+
+def topology() -> Topology:
+    builder = StreamsBuilder(key_serde=str, value_serde=Order)
+    assert_type(builder, StreamsBuilder[str, Order])
+    orders = builder.stream("orders")
+    assert_type(orders, KStream[str, Order])
+    assert_type(builder.stream("lines", value_serde=str).flat_map_values(words), KStream[str, str])
+    assert_type(
+        builder.stream("ids", key_serde=UUID, value_serde=dict[str, int]), KStream[UUID, dict[str, int]]
+    )
+    assert_type(builder.stream("numbers", value_serde=Integer()), KStream[str, int])
+    prices = builder.table("prices", value_serde=Price)
+    assert_type(prices, KTable[str, Price])
+    assert_type(orders.join(prices, total), KStream[str, int])
+    assert_type(orders.map_values(lambda order: order.pieces), KStream[str, int])
+    assert_type(orders.map_values(lambda key, order: key + order.item), KStream[str, str])
+    assert_type(prices.map_values(lambda price: price.cents), KTable[str, int])
+    assert_type(orders.filter(lambda key, order: order.pieces > 1), KStream[str, Order])
+    assert_type(orders.select_key(lambda key, order: order.pieces), KStream[int, Order])
+    assert_type(orders.map(lambda key, order: (order.item, order.pieces)), KStream[str, int])
+    split = orders.split(name="by-").branch(lambda key, order: order.pieces > 100, name="large")
+    branches = split.default_branch(name="rest")
+    assert_type(branches, dict[str, KStream[str, Order]])
+    branches["by-large"].to(by_country)
+    branches["by-rest"].to("orders-small", partitioner=lambda topic, key, order, count: order.pieces % count)
+    seen = StoreSpec(name="seen", kind="key_value", key_serde=str, value_serde=Order)
+    orders.process_values(Numbered, stores=[seen]).to("numbered", value_serde=int)
+    orders.process(Large).to("large", key_serde=str, value_serde=Order)
+    orders.repartition(name="again", partitions=3).print(mapper=lambda key, order: f"{key}: {order.item}")
+    packed: KStream[str, Order] = builder.stream("packed", value_serde=MessagePack(Order))
+    packed.merge(orders).foreach(lambda key, order: print(order.item))
+    builder.stream("lists", value_serde=ListOf(String())).map_values(len).to("sizes", value_serde=int)
+    builder.stream("avro", value_serde=Avro('"string"')).to("strings", value_serde=str)
+    return builder.build()
+
+
+def without_defaults() -> Topology:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", key_serde=str, value_serde=bytes)
+    assert_type(stream, KStream[str, bytes])
+    assert_type(builder, StreamsBuilder[Any, Any])
+    stream.to("out", value_serde=bytes)
+    return builder.build()
+
+
+def by_hand() -> Topology:
+    topology = Topology(key_serde=str, value_serde=Order)
+    topology.add_source("in", "orders").add_processor("large", Large, "in")
+    return topology.add_sink("out", by_country, "large")
+
+
+def run_in_memory() -> list[tuple[str, Order]]:
+    handlers = Handlers(processing=set_aside, deserialization=log_and_continue)
+    with TopologyTestDriver(by_hand(), handlers=handlers) as driver:
+        driver.input_topic("orders").pipe_input("k", Order("nut", 200, "de"))
+        return driver.output_topic("orders-de", key_serde=str, value_serde=Order).read_key_values()
