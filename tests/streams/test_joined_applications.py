@@ -62,8 +62,8 @@ def test_joins_are_exact_when_a_commit_breaks_off(
     fresh_state: bool,
 ) -> None:
     prefix, bootstrap = new_name("joins"), logd.bootstrap
-    # No deletions: at least once, one may go unsaid. Where a key came and went after the last commit, its table
-    # has nothing to tell of it, but the commit that broke off had told of it already.
+    # No deletions: at least once, one may go unsaid. Where a key came and went after the last commit, its
+    # table has nothing to tell of it, but the commit that broke off had told of it already.
     events, rows = joining.make_events(400, seed=3), [row for row in random_rows(4) if row[2] is not None]
 
     async def case() -> None:
