@@ -203,12 +203,12 @@ def test_an_application_of_streams(kafka: SecuredKafka, tmp_path: Path) -> None:
             await Admin(client).create_topics([NewTopic("upper", 1, 1)])
 
     asyncio.run(create())
-    config = write(tmp_path / "streams.properties", {**login(kafka), "num.stream.threads": "2"})
+    config = write(tmp_path / "streams.properties", {**login(kafka), "task.timeout.ms": "300000"})
     run = ["run", "upper:builder", "--bootstrap-server", kafka.at("SASL_SSL"), "--application-id", "upper"]
     more = ["--command-config", config, "--override", f"state.dir={tmp_path}", "--exit-when-caught-up"]
     done = command("streams", *run, *more, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "without effect here: num.stream.threads" in done.stderr
+    assert "without effect here: task.timeout.ms" in done.stderr
     assert read(kafka, "upper", len(VALUES)) == [value.upper() for value in VALUES]
 
 

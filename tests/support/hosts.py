@@ -65,7 +65,7 @@ def why_no_hosts() -> str | None:
         {package for tool, package in NEEDED.items() if shutil.which(tool, path=PATH) is None}
     ):
         return f"{' and '.join(missing)} not installed"
-    line = ["unshare", "--net", "sh", "-c", TRIAL, "sh", f"mst{os.getpid()}-0", str(os.getpid())]
+    line = ["unshare", "--net", "sh", "-c", TRIAL, "sh", f"mst{os.getpid()}-{next(_made)}", str(os.getpid())]
     tried = subprocess.run(line, capture_output=True, encoding="utf-8", env=ENVIRONMENT)
     if tried.returncode != 0:
         return f"network namespaces are not permitted here: {tried.stderr.strip()}"

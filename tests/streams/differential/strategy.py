@@ -124,6 +124,9 @@ class Topologies:
         step["store"] = None
         if operator.stored and (step["key"] == "s" or "windowed" in step):
             step["store"] = self._store(number, optional=True)
+            if step["store"] is not None and above and above[0].step.get("final"):
+                # Which windows past retention are emitted depends on the kind of Java's store.
+                step["store"]["retained"] = True
         self._more(step, above)
         self.steps.append(step)
         if operator.gives:
