@@ -29,6 +29,7 @@ from logd.config.log_level import LogLevel
 from logd.errors import MillstreamError
 from streams.dsl import StreamsBuilder
 from streams.runtime.app import KafkaStreams
+from streams.runtime.event_loop import run_in_new_loop
 from streams.runtime.status import State
 from streams.tools import commands
 from streams.tools.commands import end
@@ -127,7 +128,7 @@ def run(
                 said=said,
             )
             try:
-                asyncio.run(run)
+                run_in_new_loop(run)
             except MillstreamError as error:
                 end(error)
             return 0

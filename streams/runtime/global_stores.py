@@ -21,7 +21,7 @@ from streams.runtime.global_checkpoint import Checkpoint, read_checkpoint, write
 from streams.runtime.restore import DELETE_RETENTION, MAX_FETCH_BYTES, USABLE_SHARE
 from streams.runtime.task import Clock
 from streams.runtime.worker import Worker
-from streams.state import CachedStore, open_store
+from streams.state import CachedStore, RocksMemory, open_store
 from streams.topology import Topology
 
 log = logging.getLogger(__name__)
@@ -107,6 +107,7 @@ class GlobalStores:
         folder: Path,
         worker: Worker,
         clock: Clock,
+        memory: RocksMemory,
     ) -> None:
         self.stores: dict[str, CachedStore] = {}
         """By name; filled by `start`, and from then on to be read by tasks."""
@@ -116,6 +117,7 @@ class GlobalStores:
         self._folder = folder
         self._worker = worker
         self._clock = clock
+        self._memory = memory
         self._by_topic: dict[str, GlobalStore] = {}
         self._positions: dict[TopicPartition, int] = {}
         self._fetcher: BatchFetcher | None = None
@@ -187,7 +189,8 @@ class GlobalStores:
 
     def _open(self) -> None:
         for name, source in self._topology.global_stores.items():
-            store = self.stores[name] = open_store(self._topology.stores[name], self._folder / "rocksdb")
+            spec, folder = self._topology.stores[name], self._folder / "rocksdb"
+            store = self.stores[name] = open_store(spec, folder, self._memory, on_damage="restart")
             self._by_topic[source.topics[0]] = GlobalStore(
                 store,
                 source,

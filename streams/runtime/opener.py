@@ -30,7 +30,7 @@ from streams.runtime.sink_topics import SinkTopics
 from streams.runtime.task import Clock, Task, TaskId
 from streams.runtime.topics import TopicNames
 from streams.runtime.worker import Worker
-from streams.state import CachedStore, open_store
+from streams.state import CachedStore, RocksMemory, open_store
 from streams.topology import Handlers, Topology
 
 log = logging.getLogger(__name__)
@@ -57,6 +57,7 @@ class TaskOpener:
         worker: Worker,
         restorer: Worker,
         buffer: InputBuffer,
+        memory: RocksMemory,
         global_stores: Mapping[str, CachedStore],
         sink_topics: SinkTopics,
         listeners: RestoreListeners,
@@ -79,6 +80,7 @@ class TaskOpener:
             production=config.production_exception_handler,
             dead_letter_topic=config.errors_dead_letter_queue_topic_name,
         )
+        self._memory = memory
         self._room = asyncio.Semaphore(RESTORES_MAX)
         self.listeners = listeners
         self.restoring: dict[TaskId, Mapping[TopicPartition, StoreRestore]] = {}
@@ -148,7 +150,7 @@ class TaskOpener:
         RocksDB reads and writes files to open. rocksdict keeps the GIL meanwhile (0.3.29), so the event loop
         has its turn between two stores.
         """
-        stores[name] = open_store(self._topology.stores[name], self._folder.task(id))
+        stores[name] = open_store(self._topology.stores[name], self._folder.task(id), self._memory)
 
     async def _task(
         self,
