@@ -17,7 +17,7 @@ from logd.client import (
     TopicPartition,
 )
 from streams.config import StreamsConfig
-from streams.errors import StreamsError
+from streams.errors import StateError, StreamsError
 from streams.graph import SourceNode
 from streams.runtime.folder import StateFolder
 from streams.runtime.input_buffer import InputBuffer
@@ -111,6 +111,7 @@ class TaskOpener:
         changelogs = self.changelogs(id)
         committed = await self._member.committed([*inputs, *changelogs.values()])
         cut = read_cut(committed, inputs)
+        self._check_kinds(cut, changelogs)
         restores: dict[TopicPartition, StoreRestore] = {}
         self.restoring[id] = restores
         try:
@@ -132,6 +133,18 @@ class TaskOpener:
         restored = sum(each.restored for each in restores.values())
         released = partial(self._folder.released, id)
         return RunningTask(task, changelogs, cuts, ends, released=released, restored=restored)
+
+    def _check_kinds(self, cut: Cut, changelogs: Mapping[str, TopicPartition]) -> None:
+        """StateError if an earlier topology kept another kind of store under one of these names: its keys may
+        be read as this one's, and what is in the changelog would be lost bit by bit.
+        """
+        for name, tp in changelogs.items():
+            now = self._topology.stores[name].kind
+            if (before := cut.kinds.get(name, now)) != now:
+                raise StateError(
+                    f"store {name!r} is of kind {now}, but its changelog {tp.topic} is of an earlier "
+                    f"topology's of kind {before}: give the store another name, or reset the application"
+                )
 
     def changelogs(self, id: TaskId) -> dict[str, TopicPartition]:
         """The changelog partition of each logged store of a task."""

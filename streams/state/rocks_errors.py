@@ -25,12 +25,15 @@ _REMEDIES = {
 def is_damage(error: Exception) -> bool:
     """Whether files are not what was written, or are gone."""
     text = str(error)
-    return text.startswith("Corruption") or "No such file or directory" in text
+    # All of RocksDB's errors are just that.
+    return type(error) is Exception and (text.startswith("Corruption") or "No such file" in text)
 
 
 def translated(path: Path, error: Exception, on_damage: OnDamage) -> Exception:
-    """The error to raise in place of one of RocksDB's; any other as it is."""
-    if type(error) is not Exception:  # All of RocksDB's are just that.
+    """The error to raise in place of one of RocksDB's, or of the system's; any other as it is."""
+    if isinstance(error, OSError):
+        return StateError(f"{path} cannot be used: {error}")
+    if type(error) is not Exception:
         return error
     text = str(error)
     if any(each in text for each in _LOCKED):
