@@ -41,7 +41,7 @@ from streams.tools.properties import (
     Override,
     settings_of,
 )
-from streams.tools.workers import config_of, ends_with, run_workers
+from streams.tools.workers import config_of, ends_with, raise_open_files_limit, run_workers
 from streams.topology import Topology
 
 app = typer.Typer(
@@ -112,6 +112,7 @@ def run(
     """Run an application. Ends cleanly on SIGTERM or Ctrl-C, everything committed."""
     logging.basicConfig(level=log_level.value, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     gc.set_threshold(GC_THRESHOLD)
+    raise_open_files_limit()
     try:
         settings, threads = settings_of(config, command_config, override, bootstrap_server, application_id)
         count = workers or threads

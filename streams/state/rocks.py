@@ -258,6 +258,8 @@ class RocksBackend:
                 self._db.flush(True)
             except Exception as error:  # the disk is full, or the folder was deleted
                 log.warning("%s: not flushed, the next start restores it: %s", self._path, error)
+                # Of a global table its positions are noted elsewhere, and would be ahead of it.
+                self._damaged = self._damaged or self._on_damage == "restart"
             self._release()
             if self._damaged and self._on_damage != "end":
                 self._set_aside()

@@ -14,6 +14,7 @@ changelog that it could be restored from, so that only the user may let it go.
 """
 
 _FULL = ("No space left", "File too large", "Disk quota exceeded")
+_FILES = "Too many open files"
 _LOCKED = ("lock hold by current process", "While lock file")
 _REMEDIES = {
     "restore": "it is set aside, and restored from the changelog",
@@ -47,6 +48,10 @@ def translated(path: Path, error: Exception, on_damage: OnDamage) -> Exception:
         return StateError(
             f"{path} cannot be written, there is no room: make some and start the application again, which "
             f"goes on from its last commit ({text})"
+        )
+    if _FILES in text:
+        return StateError(
+            f"{path}: too many files are open: raise the limit of the process, ulimit -n ({text})"
         )
     return StateError(
         f"{path}: RocksDB fails ({text}); if it goes on to, remove the folder to restore the store"

@@ -38,13 +38,14 @@ async def delete(logd: LogdProcess, topic: str) -> None:
         await Admin(client).delete_topics([topic])
 
 
-@pytest.mark.parametrize("guarantee", GUARANTEES)
+@depth.deep
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
 def test_one_that_is_deleted_under_a_running_application(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str
 ) -> None:
     """It is made anew, empty, for the next restore, which finds that it is not the one that was committed."""
     name = new_name("gone")
-    settings = {"processing_guarantee": guarantee}
+    settings: dict[str, Any] = {"processing_guarantee": guarantee}
 
     async def case() -> None:
         await make_topics(logd.bootstrap, **{f"{name}-in": 1})
@@ -66,7 +67,7 @@ def test_one_that_is_gone_at_a_start(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str, made_anew: bool, disk: str
 ) -> None:
     name = new_name("lost")
-    settings = {"processing_guarantee": guarantee}
+    settings: dict[str, Any] = {"processing_guarantee": guarantee}
     topic = f"{name}-counts-changelog"
 
     async def case() -> None:
@@ -81,6 +82,23 @@ def test_one_that_is_gone_at_a_start(
         problem = rf"{topic}-0 ends at {int(made_anew)}, but 2 was committed: .*; reset the application"
         with pytest.raises(StreamsError, match=problem):
             await count_some(logd, name, folder, **settings)
+
+    run(case)
+
+
+def test_joined_topics_of_different_numbers_of_partitions(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
+    name = new_name("uneven")
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    table = builder.table(f"{name}-two")
+    builder.stream(f"{name}-three").join(table, lambda value, other: value).foreach(lambda key, value: None)
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-two": 2, f"{name}-three": 3})
+        problem = rf"'{name}-two' has 2, '{name}-three' has 3; repartition\(\) one of the streams, or make"
+        with pytest.raises(StreamsError, match=problem):
+            await start(builder.build(), logd.bootstrap, name, tmp_path).start()
 
     run(case)
 

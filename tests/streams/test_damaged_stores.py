@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streams import StreamsBuilder
+from streams import StreamsBuilder, StreamsError
 from streams.errors import StateCorrupted, StateError, StateFolderLocked
 from streams.serdes import Long, String
 from streams.state import RocksMemory, StoreSpec, open_store
@@ -113,6 +113,59 @@ def test_a_store_that_is_open_elsewhere_is_named(tmp_path: Path) -> None:
     with pytest.raises(StateFolderLocked, match=r"/s is open in another process: end that one, or give"):
         RocksBackend(tmp_path / "s")
     store.close()
+
+
+def test_a_global_table_is_read_anew_when_the_application_starts_again(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
+    name = new_name("damaged")
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    table = builder.global_table(f"{name}-table", store="table")
+    found: list[int | None] = []
+    joined = builder.stream(f"{name}-in").left_join(
+        table, lambda value, other: other, key_selector=lambda key, value: key
+    )
+    joined.foreach(lambda key, value: found.append(value))
+    rows = [(b"%04d" % n, n.to_bytes(8, "big")) for n in range(KEYS)]
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-table": 1})
+        await produce(logd.bootstrap, f"{name}-table", *rows)
+        await produce(logd.bootstrap, f"{name}-in", (b"0007", bytes(8)))
+        async with start(builder.build(), logd.bootstrap, name, tmp_path) as app:
+            await app.wait_until_caught_up()
+        flip(data_file(tmp_path / name / "global" / "rocksdb" / "table"))
+        await produce(logd.bootstrap, f"{name}-in", (b"0007", bytes(8)))
+        problem = "/table is damaged: started again, the application sets it aside"
+        with pytest.raises(StreamsError, match=problem):
+            async with start(builder.build(), logd.bootstrap, name, tmp_path) as app:
+                await app.wait_until_caught_up()
+        async with start(builder.build(), logd.bootstrap, name, tmp_path) as app:
+            await app.wait_until_caught_up()
+        assert found == [7, 7]
+
+    run(case)
+
+
+def test_a_global_table_that_could_not_be_flushed_is_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full as the application ends. How far it read is noted in a file of its own."""
+    store = RocksBackend(tmp_path / "s", on_damage="restart")
+    store.wipe(b"origin")
+    db = store._db
+
+    class Full:
+        def flush(self, wait: bool) -> None:
+            raise Exception("IO error: No space left on device")
+
+        close = db.close
+
+    monkeypatch.setattr(store, "_db", Full())
+    store.close()
+    again = RocksBackend(tmp_path / "s", on_damage="restart")
+    assert again.origin is None
+    again.close()
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
