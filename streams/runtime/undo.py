@@ -7,8 +7,8 @@ The cut is the changelog offset of that last commit; a header with another cut, 
 task, is not used. Commits of more than one batch have the header. One batch needs none: it is appended
 whole or not at all, and stays in the active segment, which is not cleaned, until this task writes again. If
 it broke off, the commit behind it, which repairs it, has the header whatever its size: the cleaner may take
-from now on what the first one's keys had before, and the repair counts only if it is committed. What remains is a
-repair of one batch that takes several, breaks off between them, and meets the cleaner before the next start.
+from now on what the first one's keys had before, and the repair counts only if it is committed. What remains
+is a repair of one batch that takes several, breaks off between them, and is cleaned before the next start.
 """
 
 from __future__ import annotations

@@ -124,8 +124,8 @@ class Application:
                 self.state[key] = value
 
     def _one_batch_for_one(self, size: int) -> int:
-        """Repairs of a commit of one batch, which did not say what its keys had, are in one batch as well; see
-        `runtime.undo` for when they are not.
+        """Repairs of a commit of one batch, which did not say what its keys had, are in one batch as well;
+        see `runtime.undo` for when they are not.
         """
         tail = [row for row in self.log.rows if self._cut is None or row.offset >= self._cut]
         bare = not self._exactly_once and any(not row.headers for row in tail)
