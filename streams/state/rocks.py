@@ -101,13 +101,16 @@ class RocksBackend:
     def _open(self) -> None:
         """Open the database; one that is damaged is set aside, if it can be restored."""
         try:
-            self._open_files()
+            try:
+                self._open_files()
+            except Exception as error:
+                if not is_damage(error) or self._on_damage == "end":
+                    raise
+                log.warning("%s", translated(self._path, error, "restore"))
+                self._set_aside()
+                self._open_files()
         except Exception as error:
-            if not is_damage(error) or self._on_damage == "end":
-                raise translated(self._path, error, self._on_damage) from error
-            log.warning("%s", translated(self._path, error, "restore"))
-            self._set_aside()
-            self._open_files()
+            raise translated(self._path, error, self._on_damage) from error
 
     def _open_files(self) -> None:
         self._path.mkdir(parents=True, exist_ok=True)
@@ -172,6 +175,7 @@ class RocksBackend:
             if upper is not None and key >= upper:
                 return
             yield key, value
+        del pairs  # An error's traceback would hold it, and it the database.
         self._check_end(lower if key is None else key + b"\x00")
 
     def _check_end(self, behind: bytes | None) -> None:
@@ -186,6 +190,7 @@ class RocksBackend:
         try:
             iterator.status()
         except Exception as error:
+            del iterator
             raise self._failed(error) from error
 
     def write(self, updates: Iterable[Update], checkpoint: int | None, as_of: int | None = None) -> None:

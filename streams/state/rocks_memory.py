@@ -13,6 +13,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
+from weakref import ref
 
 if TYPE_CHECKING:
     from rocksdict import BlockBasedOptions, Cache, Options, WriteBufferManager
@@ -58,7 +59,7 @@ class RocksMemory:
     ) -> None:
         self.block_cache_bytes = block_cache_bytes
         self.write_buffer_bytes = write_buffer_bytes
-        self._databases: list[Database] = []
+        self._databases: list[ref[Database]] = []
 
     @cached_property
     def block_cache(self) -> Cache:
@@ -100,13 +101,13 @@ class RocksMemory:
         return table
 
     def add(self, database: Database) -> None:
-        """A database is open."""
-        self._databases.append(database)
+        """A database is open; it need not be kept for this."""
+        self._databases.append(ref(database))
 
     def remove(self, database: Database) -> None:
         """A database is about to be closed."""
-        if database in self._databases:
-            self._databases.remove(database)
+        with suppress(ValueError):  # it did not open
+            self._databases.remove(ref(database))
 
     def written(self, database: Database) -> None:
         """Something was written to it; called in any thread."""
@@ -114,9 +115,10 @@ class RocksMemory:
             return
         largest, most = database, 0
         for each in tuple(self._databases):
-            with suppress(Exception):  # closed in another thread meanwhile
-                if (held := each.buffered_bytes()) > most:
-                    largest, most = each, held
+            if (found := each()) is not None:
+                with suppress(Exception):  # closed in another thread meanwhile
+                    if (held := found.buffered_bytes()) > most:
+                        largest, most = found, held
         if largest is not database:
             with suppress(Exception):  # as above; what cannot be written is its own store's to say
                 largest.make_room()

@@ -74,12 +74,13 @@ def test_what_is_found_by_a_read_is_set_aside_when_closed(tmp_path: Path, read: 
         "scan": lambda: [*store.scan()],
         "scan from there": lambda: [*store.scan(b"0010", b"0020")],
     }
-    with pytest.raises(StateCorrupted, match=r"/s is damaged: .*checksum mismatch"):
+    with pytest.raises(StateCorrupted, match=r"/s is damaged: .*checksum mismatch") as raised:
         reads[read]()
     store.close()
     again = RocksBackend(tmp_path / "s")
     assert again.checkpoint is None
     again.close()
+    assert raised.tb, "what it holds did not keep the database open"
 
 
 def test_what_is_damaged_twice_leaves_the_last_aside(tmp_path: Path) -> None:
