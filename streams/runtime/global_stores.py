@@ -18,7 +18,7 @@ from streams.errors import SerializationError, StateError, TopologyError
 from streams.graph import SourceNode
 from streams.handlers import ErrorContext, ExceptionHandler, answering, log_and_fail
 from streams.runtime.global_checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from streams.runtime.restore import DELETE_RETENTION, MAX_FETCH_BYTES, USABLE_SHARE
+from streams.runtime.restore import DELETE_RETENTION, FETCHED_AHEAD_BYTES, MAX_FETCH_BYTES, USABLE_SHARE
 from streams.runtime.task import Clock
 from streams.runtime.worker import Worker
 from streams.state import CachedStore, RocksMemory, open_store
@@ -142,6 +142,7 @@ class GlobalStores:
             self._client,
             isolation_level=level,
             max_partition_fetch_bytes=MAX_FETCH_BYTES,
+            buffer_max_bytes=FETCHED_AHEAD_BYTES,
             fetch_max_wait_ms=500,
         )
         self._fetcher.assign(self._positions)
