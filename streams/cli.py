@@ -29,6 +29,7 @@ from logd.config.log_level import LogLevel
 from logd.errors import MillstreamError
 from streams.dsl import StreamsBuilder
 from streams.runtime.app import KafkaStreams
+from streams.runtime.event_loop import run_in_new_loop
 from streams.runtime.status import State
 from streams.tools import commands
 from streams.tools.commands import end
@@ -40,7 +41,7 @@ from streams.tools.properties import (
     Override,
     settings_of,
 )
-from streams.tools.workers import config_of, ends_with, run_workers
+from streams.tools.workers import config_of, ends_with, raise_open_files_limit, run_workers
 from streams.topology import Topology
 
 app = typer.Typer(
@@ -111,6 +112,7 @@ def run(
     """Run an application. Ends cleanly on SIGTERM or Ctrl-C, everything committed."""
     logging.basicConfig(level=log_level.value, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     gc.set_threshold(GC_THRESHOLD)
+    raise_open_files_limit()
     try:
         settings, threads = settings_of(config, command_config, override, bootstrap_server, application_id)
         count = workers or threads
@@ -127,7 +129,7 @@ def run(
                 said=said,
             )
             try:
-                asyncio.run(run)
+                run_in_new_loop(run)
             except MillstreamError as error:
                 end(error)
             return 0

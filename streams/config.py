@@ -56,6 +56,12 @@ class StreamsConfig:
     around it: ``__emit.interval.ms.kstreams.windowed.aggregation__``."""
     statestore_cache_max_bytes: int = 64 * 1024 * 1024
     """About how much memory the stores' caches take, all tasks together; more forces an early commit."""
+    rocksdb_block_cache_bytes: int = 128 * 1024 * 1024
+    """How much memory blocks of RocksDB's files take, indexes and bloom filters included, all stores of this
+    instance together. In Kafka Streams that takes a class, the ``rocksdb.config.setter``."""
+    rocksdb_write_buffer_bytes: int = 64 * 1024 * 1024
+    """How much memory RocksDB's write buffers take, all stores together, before they are written to files.
+    What one commit changes in a store goes there at once, and may go beyond it."""
     auto_offset_reset: Literal["earliest", "latest", "none"] = "earliest"
     """Where an input begins without a committed position, or with a lost one, if its source has no reset."""
     isolation_level: IsolationLevel = "read_committed"
@@ -285,6 +291,8 @@ _LEAST = {
     "max_task_idle_ms": -1,
     "replication_factor": -1,
     "repartition_purge_interval_ms": 0,
+    "rocksdb_block_cache_bytes": 1 << 20,
+    "rocksdb_write_buffer_bytes": 1 << 20,
 }
 """The smallest allowed value of numbers whose minimum is not 1."""
 

@@ -6,7 +6,8 @@
     ├── ProcessingError         the user's function raised: names node, topic, partition and offset
     ├── SuppressBufferFull      what is held back of a table outgrew its bound: raise it, or emit early
     ├── StateError              local state or a changelog cannot be used: the text says what to do
-    │   └── StateFolderLocked   another process works in the same state folder
+    │   ├── StateFolderLocked   another process works in the same state folder
+    │   └── StateCorrupted      a store's files are damaged: close it, then open and restore it again
     └── TaskLost                somebody else owns the task now: restore it, or give it up
 
 A class says what the caller does next; facts are attributes, the sentence is made in ``__str__``.
@@ -109,6 +110,10 @@ class StateError(StreamsError):
 
 class StateFolderLocked(StateError):
     """Another process works in the same state folder: give this one its own ``state_dir``."""
+
+
+class StateCorrupted(StateError):
+    """A store's files are not what was written: who closes it and opens it again finds it empty."""
 
 
 class TaskLost(StreamsError):

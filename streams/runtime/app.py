@@ -24,6 +24,7 @@ from streams.runtime.assignment import Rules
 from streams.runtime.changes import ChangelogWriter
 from streams.runtime.cleaner import clean_state
 from streams.runtime.commit import Committer
+from streams.runtime.event_loop import run_in_new_loop
 from streams.runtime.folder import StateFolder
 from streams.runtime.global_stores import GlobalStores
 from streams.runtime.guarantees import AtLeastOnce, ExactlyOnce, Guarantee
@@ -45,7 +46,7 @@ from streams.runtime.topics import TopicNames
 from streams.runtime.transactions import Transactions, transactional_id
 from streams.runtime.watch import watch_partitions
 from streams.runtime.worker import Worker
-from streams.state import CachedStore, check_installed
+from streams.state import CachedStore, RocksMemory, check_installed
 from streams.topology import Topology
 
 log = logging.getLogger(__name__)
@@ -108,8 +109,18 @@ class KafkaStreams:
         self._client = Client(
             config.bootstrap_servers, metrics=self.registry, **{"client_id": client_id, **config.client}
         )
+        self._memory = RocksMemory(
+            block_cache_bytes=config.rocksdb_block_cache_bytes,
+            write_buffer_bytes=config.rocksdb_write_buffer_bytes,
+        )
         self._globals = GlobalStores(
-            self._client, self.topology, config, self._folder.global_stores, self._worker, wall_clock
+            self._client,
+            self.topology,
+            config,
+            self._folder.global_stores,
+            self._worker,
+            wall_clock,
+            self._memory,
         )
         try:
             await self._connect()
@@ -200,6 +211,7 @@ class KafkaStreams:
             worker=self._worker,
             restorer=self._restorer,
             buffer=buffer,
+            memory=self._memory,
             global_stores=self._globals.stores,
             sink_topics=sink_topics,
             listeners=self._restores,
@@ -337,8 +349,11 @@ class KafkaStreams:
             self.check()
 
     def run(self) -> None:
-        """Run until SIGINT or SIGTERM, then close; raises what ended the application otherwise."""
-        asyncio.run(self.run_until_signalled())
+        """Run until SIGINT or SIGTERM, then close; raises what ended the application otherwise.
+
+        In a loop of uvloop's where that is installed.
+        """
+        run_in_new_loop(self.run_until_signalled())
 
     async def run_until_signalled(self) -> None:
         """As `run`, in a running event loop."""

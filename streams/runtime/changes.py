@@ -46,8 +46,8 @@ class SentBatch:
 
 
 class ChangelogWriter:
-    """Writes to changelogs. ``undoable``: a commit of several batches says what its keys had before (see
-    `undo`), for want of a transaction that makes one of them.
+    """Writes to changelogs. ``undoable``: a commit of several batches, or behind one that broke off, says
+    what its keys had before (see `undo`), for want of a transaction that makes one of them.
     """
 
     def __init__(self, producer: Producer, worker: Worker, *, undoable: bool) -> None:
@@ -68,7 +68,8 @@ class ChangelogWriter:
     def _build(self, running: RunningTask, store: str, pending: Pending) -> list[Batch]:
         records: list[NewRecord] = [(timestamp, key, raw, ()) for key, (raw, timestamp) in pending.items()]
         room = min(self._producer.max_request_size, BATCH_MAX) - BATCH_OVERHEAD
-        if self._undoable and sum(estimate_sizes(records)) > room:
+        repairs = running.ends[store] > running.cuts[store]
+        if self._undoable and (repairs or sum(estimate_sizes(records)) > room):
             cut, get = running.cuts[store], running.task.stores[store].backend.get
             records = [
                 (timestamp, key, raw, with_previous(cut, get(key)))

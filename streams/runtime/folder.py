@@ -1,6 +1,6 @@
 """The state folder of one application: a lock, and a folder per task.
 
-<state_dir>/<application id>/.lock
+<state_dir>/<application id>/.lock                 has the process's id
                              0_3/rocksdb/<store>/
                              0_3/.offsets          of its changelogs, by store, as JSON; not while it is open
                              global/rocksdb/<store>/
@@ -34,16 +34,23 @@ class StateFolder:
         self.path = Path(state_dir) / application_id
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._lock: IO[str] = open(self.path / ".lock", "w")  # noqa: SIM115 - held until close
+            self._lock: IO[str] = open(self.path / ".lock", "a+")  # noqa: SIM115 - held until close
         except OSError as error:
             raise StateError(f"state.dir {state_dir} cannot be used: {error}") from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
+            self._lock.seek(0)
+            owner = self._lock.read(20).strip()
             self._lock.close()
             raise StateFolderLocked(
-                f"{self.path} is in use by another process; give this one its own state_dir"
+                f"{self.path} is in use by another process{owner and f', {owner}'}: end that one, or give "
+                "this one its own state_dir"
             ) from None
+        with suppress(OSError):  # a full disk: it is for people only
+            self._lock.truncate(0)
+            self._lock.write(f"{os.getpid()}\n")
+            self._lock.flush()
 
     def task(self, id: TaskId) -> Path:
         """Where a task's stores are."""

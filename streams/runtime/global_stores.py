@@ -18,10 +18,10 @@ from streams.errors import SerializationError, StateError, TopologyError
 from streams.graph import SourceNode
 from streams.handlers import ErrorContext, ExceptionHandler, answering, log_and_fail
 from streams.runtime.global_checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from streams.runtime.restore import DELETE_RETENTION, MAX_FETCH_BYTES, USABLE_SHARE
+from streams.runtime.restore import DELETE_RETENTION, FETCHED_AHEAD_BYTES, MAX_FETCH_BYTES, USABLE_SHARE
 from streams.runtime.task import Clock
 from streams.runtime.worker import Worker
-from streams.state import CachedStore, open_store
+from streams.state import CachedStore, RocksMemory, open_store
 from streams.topology import Topology
 
 log = logging.getLogger(__name__)
@@ -107,6 +107,7 @@ class GlobalStores:
         folder: Path,
         worker: Worker,
         clock: Clock,
+        memory: RocksMemory,
     ) -> None:
         self.stores: dict[str, CachedStore] = {}
         """By name; filled by `start`, and from then on to be read by tasks."""
@@ -116,6 +117,7 @@ class GlobalStores:
         self._folder = folder
         self._worker = worker
         self._clock = clock
+        self._memory = memory
         self._by_topic: dict[str, GlobalStore] = {}
         self._positions: dict[TopicPartition, int] = {}
         self._fetcher: BatchFetcher | None = None
@@ -140,6 +142,7 @@ class GlobalStores:
             self._client,
             isolation_level=level,
             max_partition_fetch_bytes=MAX_FETCH_BYTES,
+            buffer_max_bytes=FETCHED_AHEAD_BYTES,
             fetch_max_wait_ms=500,
         )
         self._fetcher.assign(self._positions)
@@ -187,7 +190,8 @@ class GlobalStores:
 
     def _open(self) -> None:
         for name, source in self._topology.global_stores.items():
-            store = self.stores[name] = open_store(self._topology.stores[name], self._folder / "rocksdb")
+            spec, folder = self._topology.stores[name], self._folder / "rocksdb"
+            store = self.stores[name] = open_store(spec, folder, self._memory, on_damage="restart")
             self._by_topic[source.topics[0]] = GlobalStore(
                 store,
                 source,

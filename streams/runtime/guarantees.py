@@ -39,7 +39,8 @@ class Commit:
         """What to commit to the group; `RunningTask.ends` must lie behind the changes."""
         offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         for running, flush in self.flushes:
-            offsets.update(commit_offsets(flush.positions, running.ends, flush.times, running.changelogs))
+            positions, times, kinds = flush.positions, flush.times, running.kinds
+            offsets.update(commit_offsets(positions, running.ends, times, running.changelogs, kinds))
         return {tp: each._replace(leader_epoch=self.epochs.get(tp, -1)) for tp, each in offsets.items()}
 
 

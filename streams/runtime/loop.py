@@ -31,7 +31,7 @@ from logd.errors import (
     TransactionError,
 )
 from streams.config import StreamsConfig
-from streams.errors import TaskLost
+from streams.errors import StateCorrupted, TaskLost
 from streams.processors.metrics import NodeMetrics
 from streams.runtime.commit import COMMITS_UNDER_WAY_MAX, Committer, late
 from streams.runtime.folder import StateFolder
@@ -508,4 +508,4 @@ def _is_retriable(error: Exception) -> bool:
         return error.code not in _FOR_GOOD
     if isinstance(error, KafkaError):
         return error.retriable or isinstance(error, RebalanceNeeded)
-    return isinstance(error, TaskLost | ConnectionClosed | RequestTimedOut)
+    return isinstance(error, TaskLost | StateCorrupted | ConnectionClosed | RequestTimedOut)

@@ -17,7 +17,7 @@ from logd.client import (
     TopicPartition,
 )
 from streams.config import StreamsConfig
-from streams.errors import StreamsError
+from streams.errors import StateError, StreamsError
 from streams.graph import SourceNode
 from streams.runtime.folder import StateFolder
 from streams.runtime.input_buffer import InputBuffer
@@ -30,7 +30,7 @@ from streams.runtime.sink_topics import SinkTopics
 from streams.runtime.task import Clock, Task, TaskId
 from streams.runtime.topics import TopicNames
 from streams.runtime.worker import Worker
-from streams.state import CachedStore, open_store
+from streams.state import CachedStore, RocksMemory, open_store
 from streams.topology import Handlers, Topology
 
 log = logging.getLogger(__name__)
@@ -57,6 +57,7 @@ class TaskOpener:
         worker: Worker,
         restorer: Worker,
         buffer: InputBuffer,
+        memory: RocksMemory,
         global_stores: Mapping[str, CachedStore],
         sink_topics: SinkTopics,
         listeners: RestoreListeners,
@@ -79,6 +80,7 @@ class TaskOpener:
             production=config.production_exception_handler,
             dead_letter_topic=config.errors_dead_letter_queue_topic_name,
         )
+        self._memory = memory
         self._room = asyncio.Semaphore(RESTORES_MAX)
         self.listeners = listeners
         self.restoring: dict[TaskId, Mapping[TopicPartition, StoreRestore]] = {}
@@ -109,6 +111,7 @@ class TaskOpener:
         changelogs = self.changelogs(id)
         committed = await self._member.committed([*inputs, *changelogs.values()])
         cut = read_cut(committed, inputs)
+        self._check_kinds(cut, changelogs)
         restores: dict[TopicPartition, StoreRestore] = {}
         self.restoring[id] = restores
         try:
@@ -131,6 +134,18 @@ class TaskOpener:
         released = partial(self._folder.released, id)
         return RunningTask(task, changelogs, cuts, ends, released=released, restored=restored)
 
+    def _check_kinds(self, cut: Cut, changelogs: Mapping[str, TopicPartition]) -> None:
+        """StateError if an earlier topology kept another kind of store under one of these names: its keys may
+        be read as this one's, and what is in the changelog would be lost bit by bit.
+        """
+        for name, tp in changelogs.items():
+            now = self._topology.stores[name].kind
+            if (before := cut.kinds.get(name, now)) != now:
+                raise StateError(
+                    f"store {name!r} is of kind {now}, but its changelog {tp.topic} is of an earlier "
+                    f"topology's of kind {before}: give the store another name, or reset the application"
+                )
+
     def changelogs(self, id: TaskId) -> dict[str, TopicPartition]:
         """The changelog partition of each logged store of a task."""
         return changelogs_of(id, self._topology, self._names)
@@ -148,7 +163,7 @@ class TaskOpener:
         RocksDB reads and writes files to open. rocksdict keeps the GIL meanwhile (0.3.29), so the event loop
         has its turn between two stores.
         """
-        stores[name] = open_store(self._topology.stores[name], self._folder.task(id))
+        stores[name] = open_store(self._topology.stores[name], self._folder.task(id), self._memory)
 
     async def _task(
         self,

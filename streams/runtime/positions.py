@@ -8,8 +8,9 @@ together or not at all. JSON, in the metadata of the task's first partition:
 A store's two numbers are the changelog offset its content reaches to (-1: it has no changelog) and its
 stream time. Its other times (`TimedStore.clocks`) have entries of their own, without an offset.
 
-The same append commits an offset of each changelog too, with a note of that store alone. It outlives the
-inputs: state stays when they are made anew, or when another topology feeds the store from other topics.
+The same append commits an offset of each changelog too, with a note of that store alone, which also has its
+kind: {"counts": "key_value"}. It outlives the inputs: state stays when they are made anew, or when another
+topology feeds the store from other topics.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class _Note(msgspec.Struct):
     v: int
     time: int
     stores: dict[str, tuple[int, int]]
+    kinds: dict[str, str] = {}
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -36,18 +38,22 @@ class Cut(msgspec.Struct, frozen=True):
     `positions`: the next offset of each input. `changelogs`: by store, the offset behind the commit's last
     record; a store that is missing here has no committed state. `changelogs` is None when the committed
     offsets carry no note, because an operator moved them: then all records of the changelogs are valid.
+    `kinds`: what kind of store each changelog is of, as far as that is known.
     """
 
     positions: Mapping[TopicPartition, int]
     changelogs: Mapping[str, int] | None
     times: StreamTimes
+    kinds: Mapping[str, str] = {}
 
 
-def write_note(changelogs: Mapping[str, int], times: StreamTimes) -> str:
+def write_note(
+    changelogs: Mapping[str, int], times: StreamTimes, kinds: Mapping[str, str] | None = None
+) -> str:
     """The metadata of a commit."""
     names = sorted(changelogs.keys() | times.stores.keys())
     stores = {name: (changelogs.get(name, -1), times.stores.get(name, -1)) for name in names}
-    return msgspec.json.encode(_Note(VERSION, times.task, stores)).decode()
+    return msgspec.json.encode(_Note(VERSION, times.task, stores, dict(kinds or {}))).decode()
 
 
 def read_cut(
@@ -60,6 +66,7 @@ def read_cut(
         return Cut(positions, None, StreamTimes())
     changelogs: dict[str, int] = {}
     times: dict[str, int] = {}
+    kinds: dict[str, str] = {}
     task_time = -1
     # Several, if what is one task now was several in an earlier topology. Offsets and times only grow.
     for tp, note in notes:
@@ -70,7 +77,8 @@ def read_cut(
             if time >= 0 and tp in inputs:
                 times[name] = max(time, times.get(name, time))
         task_time = max(note.time, task_time)
-    return Cut(positions, changelogs, StreamTimes(task_time, times))
+        kinds.update(note.kinds)
+    return Cut(positions, changelogs, StreamTimes(task_time, times), kinds)
 
 
 def _read_note(metadata: str) -> _Note | None:
@@ -86,14 +94,16 @@ def commit_offsets(
     ends: Mapping[str, int],
     times: StreamTimes,
     changelogs: Mapping[str, TopicPartition],
+    kinds: Mapping[str, str],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """What to commit for one task: always all its inputs, so that the note is never older than an offset.
 
-    ``ends``: how far each changelog counts with this commit.
+    ``ends``: how far each changelog counts with this commit. ``kinds``: of its stores.
     """
     first = min(positions)
     note = write_note(ends, times)
     offsets = {tp: OffsetAndMetadata(offset, note if tp == first else "") for tp, offset in positions.items()}
     for name, tp in changelogs.items():
-        offsets[tp] = OffsetAndMetadata(ends[name], write_note({name: ends[name]}, StreamTimes()))
+        note = write_note({name: ends[name]}, StreamTimes(), {name: kinds[name]})
+        offsets[tp] = OffsetAndMetadata(ends[name], note)
     return offsets

@@ -46,6 +46,8 @@ log = logging.getLogger(__name__)
 
 DELETE_RETENTION = "delete.retention.ms"
 MAX_FETCH_BYTES = 8 * 1024 * 1024
+FETCHED_AHEAD_BYTES = 2 * MAX_FETCH_BYTES
+"""What waits of the changelogs that are read by one fetcher: those of a task."""
 USABLE_SHARE = 0.9
 """The share of ``delete.retention.ms`` up to which local state is used: clocks differ, restores take time."""
 
@@ -268,6 +270,7 @@ async def read_changelogs(
         client,
         isolation_level="read_committed",
         max_partition_fetch_bytes=MAX_FETCH_BYTES,
+        buffer_max_bytes=FETCHED_AHEAD_BYTES,
         fetch_max_wait_ms=100,
     )
     try:

@@ -30,6 +30,11 @@ class RunningTask:
     """Whether something was sent for it since its last commit was begun, be it by a schedule."""
 
     @property
+    def kinds(self) -> Mapping[str, str]:
+        """What kind of store each of the logged ones is."""
+        return {name: self.task.stores[name].spec.kind for name in self.changelogs}
+
+    @property
     def needs_commit(self) -> bool:
         """Whether anything happened since its last commit."""
         return self.has_sent or self.task.needs_commit

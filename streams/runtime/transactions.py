@@ -17,6 +17,7 @@ from pathlib import Path
 from logd.client import GroupMetadata, OffsetAndMetadata, TopicPartition, TransactionalProducer
 from logd.errors import ConnectionClosed, TransactionError
 from logd.records import Codec, NewRecord
+from streams.errors import StateError
 from streams.runtime.task import Clock
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,10 @@ def transactional_id(application_id: str, folder: Path) -> str:
         process_id = str(uuid.UUID(json.loads(file.read_text())["processId"]))
     except (OSError, ValueError, KeyError, TypeError):
         process_id = str(uuid.uuid4())
-        file.write_text(json.dumps({"processId": process_id}))
+        try:
+            file.write_text(json.dumps({"processId": process_id}))
+        except OSError as error:
+            raise StateError(f"{file} cannot be written: {error}") from error
     return f"{application_id}-{process_id}-1"
 
 

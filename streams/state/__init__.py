@@ -12,6 +12,8 @@ from streams.state.entries import Entry
 from streams.state.join_window import JoinWindowStore
 from streams.state.key_value import KeyValueStore
 from streams.state.outer_join import OuterJoinStore
+from streams.state.rocks_errors import OnDamage
+from streams.state.rocks_memory import RocksMemory
 from streams.state.segments import layout_of, segment_ms_for
 from streams.state.session import SessionStore
 from streams.state.spec import StoreKind, StoreSpec
@@ -42,18 +44,33 @@ def check_installed(specs: Iterable[StoreSpec]) -> None:
         ) from None
 
 
-def open_store(spec: StoreSpec, folder: Path | None) -> CachedStore:
-    """Make one task's store of a spec, in memory when the spec or the caller (no folder) says so."""
+def open_store(
+    spec: StoreSpec,
+    folder: Path | None,
+    memory: RocksMemory | None = None,
+    *,
+    on_damage: OnDamage | None = None,
+) -> CachedStore:
+    """Make one task's store of a spec, in memory when the spec or the caller (no folder) says so.
+
+    ``memory``: what the application's stores share. ``on_damage``: unless given, the store is restored if it
+    has a changelog.
+    """
     layout = _layout(spec)
     backend: Backend
     if spec.persistent and folder is not None:
         # Here, since topologies are described and tested in memory where RocksDB is not installed.
         from streams.state.rocks import RocksBackend
 
-        backend = RocksBackend(folder / spec.name, layout=layout)
+        on_damage = on_damage or ("restore" if spec.logged else "end")
+        backend = RocksBackend(folder / spec.name, layout=layout, memory=memory, on_damage=on_damage)
     else:
         backend = MemoryBackend()
-    return _STORES[spec.kind](spec, backend)
+    try:
+        return _STORES[spec.kind](spec, backend)
+    except BaseException:
+        backend.close()
+        raise
 
 
 def _layout(spec: StoreSpec) -> bytes:
@@ -72,6 +89,7 @@ __all__ = [
     "MemoryBackend",
     "OuterJoinStore",
     "Pending",
+    "RocksMemory",
     "SessionStore",
     "StoreKind",
     "StoreSpec",

@@ -2,7 +2,7 @@
 
 The write-ahead log is off: the changelog topic is the log. Data and checkpoint are two column families,
 written in one batch and flushed atomically, so what a crash leaves on disk is the store as of an earlier
-commit, and the tail is restored from the changelog. One block cache serves the whole process.
+commit, and the tail is restored from the changelog. How much memory all databases take is `rocks_memory`'s.
 """
 
 from __future__ import annotations
@@ -10,28 +10,16 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rocksdict import (
-    AccessType,
-    BlockBasedOptions,
-    Cache,
-    Options,
-    Rdict,
-    WriteBatch,
-    WriteOptions,
-)
+from rocksdict import AccessType, Options, Rdict, WriteBatch, WriteOptions
 
-from streams.errors import StateError
 from streams.state.backend import Update
+from streams.state.rocks_errors import OnDamage, is_damage, translated
+from streams.state.rocks_memory import RocksMemory
 
 log = logging.getLogger(__name__)
-
-BLOCK_CACHE_BYTES = 64 * 1024 * 1024
-WRITE_BUFFER_BYTES = 8 * 1024 * 1024
-BLOOM_BITS = 10
 
 PROPERTIES = (
     "estimate-num-keys",
@@ -61,68 +49,93 @@ AS_OF_KEY = b"as of"
 _LAYOUT_KEY = b"layout of keys"
 
 
-@cache
-def _block_cache() -> Cache:
-    return Cache(BLOCK_CACHE_BYTES)
-
-
-def raw_options() -> Options:
+def raw_options(memory: RocksMemory) -> Options:
     """Settings of each of a store's column families; keys and values are bytes."""
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.create_missing_column_families(True)
     options.set_atomic_flush(True)
-    options.set_write_buffer_size(WRITE_BUFFER_BYTES)
-    options.optimize_universal_style_compaction(WRITE_BUFFER_BYTES * 4)
-    options.set_max_open_files(256)
     options.set_keep_log_file_num(1)
-    table = BlockBasedOptions()
-    table.set_block_cache(_block_cache())
-    table.set_bloom_filter(BLOOM_BITS, False)
-    options.set_block_based_table_factory(table)
+    memory.apply_to(options)
     return options
 
 
 class RocksBackend:
     """One RocksDB database: one store of one task.
 
-    `layout` names how the store lays out its keys. Content with another layout is forgotten.
+    `layout` names how the store lays out its keys. Content with another layout is forgotten. `memory` is
+    shared with other databases. `on_damage`: see there.
     """
 
-    def __init__(self, path: Path, *, layout: bytes = b"") -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        layout: bytes = b"",
+        memory: RocksMemory | None = None,
+        on_damage: OnDamage = "restore",
+    ) -> None:
         self._path = path
+        self._memory = memory or RocksMemory()
         self._layout = layout
+        self._on_damage: OnDamage = on_damage
         self._no_wal = WriteOptions()
         self._no_wal.disable_wal = True  # type: ignore[method-assign, assignment]  # the stub is wrong
         self._delete_aside()
         self._open()
-        if (self._checkpoints.get(_LAYOUT_KEY) or b"") != layout:
-            if self._checkpoint is not None or next(self.scan(), None) is not None:
-                log.warning("%s: keys are laid out in another way than now, restoring it all", path)
-                self.wipe()
-            else:
-                self._note({_LAYOUT_KEY: layout})
+        try:
+            self._check_layout()
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_layout(self) -> None:
+        if (self._noted(_LAYOUT_KEY) or b"") == self._layout:
+            return
+        if self._checkpoint is not None or next(self.scan(), None) is not None:
+            log.warning("%s: keys are laid out in another way than now, restoring it all", self._path)
+            self.wipe()
+        else:
+            self._note({_LAYOUT_KEY: self._layout})
 
     def _open(self) -> None:
-        self._path.mkdir(parents=True, exist_ok=True)
-        options = raw_options()
+        """Open the database; one that is damaged is set aside, if it can be restored."""
         try:
-            self._db = Rdict(
-                str(self._path),
-                options,
-                column_families={CHECKPOINT_FAMILY: raw_options()},
-                access_type=AccessType.read_write(),
-            )
+            try:
+                self._open_files()
+            except Exception as error:
+                if not is_damage(error) or self._on_damage == "end":
+                    raise
+                log.warning("%s", translated(self._path, error, "restore"))
+                self._set_aside()
+                self._open_files()
         except Exception as error:
-            raise StateError(
-                f"{self._path}: RocksDB does not open ({error}); remove it to restore it"
-            ) from error
+            raise translated(self._path, error, self._on_damage) from error
+
+    def _open_files(self) -> None:
+        self._path.mkdir(parents=True, exist_ok=True)
+        self._db = Rdict(
+            str(self._path),
+            raw_options(self._memory),
+            column_families={CHECKPOINT_FAMILY: raw_options(self._memory)},
+            access_type=AccessType.read_write(),
+        )
+        self._memory.add(self)
+        self._damaged = self._closed = False
         self._db.set_write_options(self._no_wal)
         self._checkpoints = self._db.get_column_family(CHECKPOINT_FAMILY)
         self._checkpoint_handle = self._db.get_column_family_handle(CHECKPOINT_FAMILY)
-        stored = self._checkpoints.get(CHECKPOINT_KEY)
+        try:
+            stored = self._checkpoints.get(CHECKPOINT_KEY)
+        except Exception:
+            self._release()
+            raise
         self._checkpoint = None if stored is None else int(stored)
-        self._closed = False
+
+    def _failed(self, error: Exception) -> Exception:
+        """The error to raise in place of this one."""
+        self._damaged = self._damaged or is_damage(error)
+        return translated(self._path, error, self._on_damage)
 
     @property
     def checkpoint(self) -> int | None:
@@ -130,27 +143,55 @@ class RocksBackend:
 
     @property
     def origin(self) -> bytes | None:
-        value: bytes | None = self._checkpoints.get(_ORIGIN_KEY)
-        return value
+        return self._noted(_ORIGIN_KEY)
 
     @property
     def as_of(self) -> int | None:
-        value: bytes | None = self._checkpoints.get(AS_OF_KEY)
+        value = self._noted(AS_OF_KEY)
         return None if value is None else int(value)
+
+    def _noted(self, key: bytes) -> bytes | None:
+        """What the checkpoints' family has."""
+        try:
+            value: bytes | None = self._checkpoints.get(key)
+        except Exception as error:
+            raise self._failed(error) from error
+        return value
 
     def properties(self) -> Mapping[str, float]:
         return {name: self._db.property_int_value(f"rocksdb.{name}") or 0 for name in PROPERTIES}
 
     def get(self, key: bytes) -> bytes | None:
-        value: bytes | None = self._db.get(key)
+        try:
+            value: bytes | None = self._db.get(key)
+        except Exception as error:
+            raise self._failed(error) from error
         return value
 
     def scan(self, lower: bytes | None = None, upper: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         pairs: Any = self._db.items(from_key=lower)  # typed for the other mode, in which keys are not bytes
+        key = None
         for key, value in pairs:
             if upper is not None and key >= upper:
                 return
             yield key, value
+        del pairs  # An error's traceback would hold it, and it the database.
+        self._check_end(lower if key is None else key + b"\x00")
+
+    def _check_end(self, behind: bytes | None) -> None:
+        """Whether there is really nothing from there on: rocksdict's iterators end in silence at a damaged
+        block (0.3.29).
+        """
+        iterator = self._db.iter()
+        if behind is None:
+            iterator.seek_to_first()
+        else:
+            iterator.seek(behind)
+        try:
+            iterator.status()
+        except Exception as error:
+            del iterator
+            raise self._failed(error) from error
 
     def write(self, updates: Iterable[Update], checkpoint: int | None, as_of: int | None = None) -> None:
         batch = WriteBatch(raw_mode=True)
@@ -163,8 +204,20 @@ class RocksBackend:
             batch.put(CHECKPOINT_KEY, b"%d" % checkpoint, self._checkpoint_handle)
         if as_of is not None:
             batch.put(AS_OF_KEY, b"%d" % as_of, self._checkpoint_handle)
-        self._db.write(batch, self._no_wal)
+        try:
+            self._db.write(batch, self._no_wal)
+        except Exception as error:
+            raise self._failed(error) from error
         self._checkpoint = checkpoint
+        self._memory.written(self)
+
+    def buffered_bytes(self) -> int:
+        """What a write buffer holds that `make_room` would have written to a file."""
+        return self._db.property_int_value("rocksdb.cur-size-active-mem-table") or 0
+
+    def make_room(self) -> None:
+        """Have RocksDB write the buffers to files, in the background, while the budget is exceeded."""
+        self._db.write(WriteBatch(raw_mode=True), self._no_wal)
 
     def wipe(self, origin: bytes | None = None) -> None:
         self._release()
@@ -181,6 +234,14 @@ class RocksBackend:
         """
         return self._path.with_name(f"~{self._path.name}")
 
+    def _set_aside(self) -> None:
+        """Keep a damaged database, the last one of this store, for who wants to know what happened to it."""
+        kept = self._path.with_name(f"~damaged-{self._path.name}")
+        if kept.exists():
+            shutil.rmtree(kept)
+        if self._path.exists():
+            self._path.rename(kept)
+
     def _delete_aside(self) -> None:
         if self._aside.exists():
             shutil.rmtree(self._aside)
@@ -190,7 +251,10 @@ class RocksBackend:
         batch = WriteBatch(raw_mode=True)
         for key, value in facts.items():
             batch.put(key, value, self._checkpoint_handle)
-        self._db.write(batch, self._no_wal)
+        try:
+            self._db.write(batch, self._no_wal)
+        except Exception as error:
+            raise self._failed(error) from error
 
     def close(self) -> None:
         """Flush the memtables, so that the next start restores nothing, and close."""
@@ -199,10 +263,15 @@ class RocksBackend:
                 self._db.flush(True)
             except Exception as error:  # the disk is full, or the folder was deleted
                 log.warning("%s: not flushed, the next start restores it: %s", self._path, error)
+                # Of a global table its positions are noted elsewhere, and would be ahead of it.
+                self._damaged = self._damaged or self._on_damage == "restart"
             self._release()
+            if self._damaged and self._on_damage != "end":
+                self._set_aside()
 
     def _release(self) -> None:
         self._closed = True
+        self._memory.remove(self)
         for each in (self._checkpoints, self._db):
             try:
                 each.close()

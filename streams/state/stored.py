@@ -28,10 +28,12 @@ def look_at(path: Path) -> Stored:
     from rocksdict import AccessType, Rdict
 
     from streams.state.rocks import AS_OF_KEY, CHECKPOINT_FAMILY, CHECKPOINT_KEY, raw_options
+    from streams.state.rocks_memory import RocksMemory
 
+    memory = RocksMemory()
     try:
-        families = {CHECKPOINT_FAMILY: raw_options()}
-        db = Rdict(str(path), raw_options(), families, AccessType.read_only())
+        families = {CHECKPOINT_FAMILY: raw_options(memory)}
+        db = Rdict(str(path), raw_options(memory), families, AccessType.read_only())
     except Exception as error:
         raise StateError(f"{path}: RocksDB does not open: {error}") from error
     try:

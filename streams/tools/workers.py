@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import sys
 import traceback
@@ -85,6 +86,13 @@ def _be_worker(worker: int, pipe: int, work: Callable[[int, int], int]) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def raise_open_files_limit() -> None:
+    """Lift the soft limit of open files to the hard one: each store is a database, and holds several open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def ends_with(pipe: int, stop: asyncio.Event) -> None:

@@ -82,7 +82,8 @@ def _check(group: list[str], counts: Mapping[str, int]) -> None:
         if counts[topic] != counts[known[0]]:
             raise TopologyError(
                 f"topics that are joined need the same number of partitions: "
-                f"{known[0]!r} has {counts[known[0]]}, {topic!r} has {counts[topic]}"
+                f"{known[0]!r} has {counts[known[0]]}, {topic!r} has {counts[topic]}; "
+                "repartition() one of the streams, or make its topic anew"
             )
 
 

@@ -125,35 +125,39 @@ def test_headers_round_trip() -> None:
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 LOGS = {name: TopicPartition(f"{name}-changelog", 0) for name in "rsw"}
+KINDS = {"r": "key_value", "s": "key_value", "w": "window"}
 
 
 def test_positions_and_cut_travel_together() -> None:
     positions = {B: 7, A: 5}
     times = StreamTimes(90, {"w": 80})
-    offsets = commit_offsets(positions, {"s": 12, "w": 30}, times, {name: LOGS[name] for name in "sw"})
+    offsets = commit_offsets(positions, {"s": 12, "w": 30}, times, {name: LOGS[name] for name in "sw"}, KINDS)
     assert {tp: offsets[tp].offset for tp in positions} == positions
-    assert read_cut(offsets, positions) == Cut(positions, {"s": 12, "w": 30}, times)
+    assert read_cut(offsets, positions) == Cut(
+        positions, {"s": 12, "w": 30}, times, {name: KINDS[name] for name in "sw"}
+    )
 
 
 @pytest.mark.parametrize("text", ["", "by hand"])
 def test_offsets_moved_by_hand_take_the_state_as_it_is(text: str) -> None:
-    offsets = commit_offsets({A: 5}, {"s": 1}, StreamTimes(), {"s": LOGS["s"]})
+    offsets = commit_offsets({A: 5}, {"s": 1}, StreamTimes(), {"s": LOGS["s"]}, KINDS)
     by_hand = {tp: each._replace(metadata=text) for tp, each in offsets.items()}
     assert read_cut(by_hand, [A]).changelogs is None
 
 
 def test_notes_of_tasks_that_are_one_now_count_together() -> None:
     """An earlier topology had two sub-topologies, which a join has made one: neither's state is forgotten."""
-    offsets = commit_offsets({A: 5}, {"s": 12}, StreamTimes(90, {"s": 80}), {"s": LOGS["s"]})
-    offsets |= commit_offsets({B: 7}, {"r": 3}, StreamTimes(70), {"r": LOGS["r"]})
-    assert read_cut(offsets, [A, B]) == Cut({A: 5, B: 7}, {"s": 12, "r": 3}, StreamTimes(90, {"s": 80}))
+    offsets = commit_offsets({A: 5}, {"s": 12}, StreamTimes(90, {"s": 80}), {"s": LOGS["s"]}, KINDS)
+    offsets |= commit_offsets({B: 7}, {"r": 3}, StreamTimes(70), {"r": LOGS["r"]}, KINDS)
+    times, kinds = StreamTimes(90, {"s": 80}), {name: KINDS[name] for name in "rs"}
+    assert read_cut(offsets, [A, B]) == Cut({A: 5, B: 7}, {"s": 12, "r": 3}, times, kinds)
 
 
 def test_state_outlives_its_inputs() -> None:
     """They were deleted, or another topology has others: only the changelog's own offset is left."""
-    offsets = commit_offsets({A: 5}, {"w": 12}, StreamTimes(90, {"w": 80}), {"w": LOGS["w"]})
+    offsets = commit_offsets({A: 5}, {"w": 12}, StreamTimes(90, {"w": 80}), {"w": LOGS["w"]}, KINDS)
     del offsets[A]
-    assert read_cut(offsets, [B]) == Cut({}, {"w": 12}, StreamTimes())
+    assert read_cut(offsets, [B]) == Cut({}, {"w": 12}, StreamTimes(), {"w": "window"})
 
 
 def test_nothing_committed_means_that_nothing_counts() -> None:

@@ -65,6 +65,24 @@ def test_offsets_are_known_while_the_task_is_closed(tmp_path: Path) -> None:
     folder.close()
 
 
+@pytest.mark.parametrize("content", [b"", b"\xff{", b'{"counts": "seven"}', b"[7]"])
+def test_offsets_that_cannot_be_read_are_not_known(tmp_path: Path, content: bytes) -> None:
+    folder = StateFolder(str(tmp_path), "app")
+    (task_folder(folder, TaskId(0, 1), 0) / ".offsets").write_bytes(content)
+    assert folder.offsets(TaskId(0, 1)) is None
+    folder.close()
+
+
+def test_who_holds_the_folder_is_named_for_as_long_as_it_does(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / ".lock").write_text("12345678\n")
+    folder = StateFolder(str(tmp_path), "app")
+    with pytest.raises(StateFolderLocked, match=f"another process, {os.getpid()}: end that one, or give"):
+        StateFolder(str(tmp_path), "app")
+    folder.close()
+    StateFolder(str(tmp_path), "app").close()
+
+
 def test_what_an_earlier_process_set_aside_is_deleted(tmp_path: Path) -> None:
     folder = StateFolder(str(tmp_path), "app")
     task_folder(folder, TaskId(0, 1), 0)

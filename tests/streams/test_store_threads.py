@@ -72,7 +72,7 @@ def test_a_store_that_opens_while_its_task_is_taken_away_is_closed(
     is_open, go_on = threading.Event(), threading.Event()
     opened: list[CachedStore] = []
 
-    def slow_open(spec: StoreSpec, folder: Path | None) -> CachedStore:
+    def slow_open(spec: StoreSpec, folder: Path | None, *memory: Any) -> CachedStore:
         opened.append(original(spec, folder))
         is_open.set()
         assert go_on.wait(30)
