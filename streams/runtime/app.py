@@ -500,6 +500,8 @@ class KafkaStreams:
                 if self._loop.is_committed() and await self.lag() == 0 and self._loop.is_committed():
                     return  # Tasks that were dropped meanwhile would have no lag.
                 self._loop.request_commit()
+            elif self._loop.may_wait_for_its_commit:
+                self._loop.request_commit()
             await self._loop.progress.wait()
 
     # -- the group's callbacks

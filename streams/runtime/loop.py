@@ -477,6 +477,13 @@ class TaskLoop:
         """Whether the tasks stand still at their last commit."""
         return self.is_running and not self._committer.under_way and not self._needs_commit()
 
+    @property
+    def may_wait_for_its_commit(self) -> bool:
+        """Whether a transaction is open here and there is nothing else to do: what was sent in it to
+        repartition topics can be read once it is committed.
+        """
+        return self._committer.has_open and not any(running.task.has_input for running in self.tasks.values())
+
     def metrics(self) -> dict[str, NodeMetrics]:
         """Counters by node, over all tasks this instance has had."""
         summed = {name: NodeMetrics() for name in self.totals}

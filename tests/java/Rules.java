@@ -102,6 +102,16 @@ public class Rules {
             PROGRAMS.put("table-" + kind + "-join-read", b -> joinedTwice(b, kind));
         }
         for (String kind : List.of("inner", "left", "outer")) {
+            PROGRAMS.put("table-" + kind + "-join-uncached", b -> tablesUncached(b, kind));
+            for (String again : List.of("inner", "left", "outer")) {
+                PROGRAMS.put("table-" + kind + "-" + again + "-join", b -> joinedAgain(b, kind, again));
+            }
+            PROGRAMS.put("stream-" + kind + "-join-repartitioned", b -> streamsRepartitioned(b, kind));
+        }
+        PROGRAMS.put("stream-inner-inner-join", Rules::streamsJoinedAgain);
+        PROGRAMS.put("stream-table-inner-join", b -> streamAndTable(b, false));
+        PROGRAMS.put("stream-table-left-join", b -> streamAndTable(b, true));
+        for (String kind : List.of("inner", "left", "outer")) {
             PROGRAMS.put("stream-" + kind + "-random",
                 b -> streams(b, kind, JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE).after(FIVE)));
         }
@@ -268,14 +278,41 @@ public class Rules {
     }
 
     private static void streams(StreamsBuilder b, String kind, JoinWindows windows) {
-        KStream<String, String> left = b.stream("l");
-        KStream<String, String> right = b.stream("r");
+        streams(b.stream("l"), b.stream("r"), kind, windows);
+    }
+
+    private static void streams(
+            KStream<String, String> left, KStream<String, String> right, String kind, JoinWindows windows) {
         ValueJoiner<String, String, String> joiner = (x, y) -> x + "+" + y;
         switch (kind) {
             case "inner" -> left.join(right, joiner, windows).to("out");
             case "left" -> left.leftJoin(right, joiner, windows).to("out");
             default -> left.outerJoin(right, joiner, windows).to("out");
         }
+    }
+
+    /** Both through repartition topics, under the keys they had. */
+    private static void streamsRepartitioned(StreamsBuilder b, String kind) {
+        streams(
+            b.<String, String>stream("l").map(KeyValue::pair),
+            b.<String, String>stream("r").map(KeyValue::pair),
+            kind,
+            JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE));
+    }
+
+    /** What came of a join, joined with the same stream. */
+    private static void streamsJoinedAgain(StreamsBuilder b) {
+        KStream<String, String> right = b.stream("r");
+        ValueJoiner<String, String, String> joiner = (x, y) -> x + "+" + y;
+        JoinWindows windows = JoinWindows.ofTimeDifferenceAndGrace(TEN, FIVE);
+        b.<String, String>stream("l").join(right, joiner, windows).join(right, joiner, windows).to("out");
+    }
+
+    private static void streamAndTable(StreamsBuilder b, boolean left) {
+        KTable<String, String> table = b.table("r");
+        KStream<String, String> stream = b.stream("l");
+        ValueJoiner<String, String, String> joiner = (x, y) -> x + "+" + y;
+        (left ? stream.leftJoin(table, joiner) : stream.join(table, joiner)).to("out");
     }
 
     /** What is before the `|` of a value, none of `none`. */
@@ -345,6 +382,23 @@ public class Rules {
             .filter((k, v) -> !v.contains("7"))
             .toStream()
             .to("out");
+    }
+
+    /** What came of a join, joined with the same table, into a store. */
+    private static void joinedAgain(StreamsBuilder b, String kind, String again) {
+        KTable<String, String> right = b.table("r");
+        KTable<String, String> joined = joined(b.table("l"), right, kind, null);
+        joined(joined, right, again, Materialized.as("joined")).toStream().to("out");
+    }
+
+    /** All three tables tell each update. */
+    private static void tablesUncached(StreamsBuilder b, String kind) {
+        KTable<String, String> left = b.table("l", uncached("left"));
+        joined(left, b.table("r", uncached("right")), kind, uncached("joined")).toStream().to("out");
+    }
+
+    private static Materialized<String, String, KeyValueStore<Bytes, byte[]>> uncached(String name) {
+        return Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as(name).withCachingDisabled();
     }
 
     private static void selfJoin(StreamsBuilder b) {

@@ -90,21 +90,28 @@ async def _produce(client: Client, topic: str, rows: list[tuple[str, bytes, int]
 
 async def read_last(bootstrap: str, topic: str, *, partitions: int = PARTITIONS) -> dict[bytes, bytes | None]:
     """The last value per key of a topic."""
+    return dict(await read_all(bootstrap, topic, partitions=partitions))
+
+
+async def read_all(
+    bootstrap: str, topic: str, *, partitions: int = PARTITIONS
+) -> list[tuple[bytes, bytes | None]]:
+    """Keys and values of what is committed, in order by partition."""
     async with Client(bootstrap) as client:
         tps = [TopicPartition(topic, partition) for partition in range(partitions)]
         ends = await Admin(client).list_offsets(dict.fromkeys(tps, "latest"))
         waiting = {tp for tp in tps if ends[tp].offset > 0}
-        last: dict[bytes, bytes | None] = {}
-        async with Fetcher(client) as fetcher:
+        found: list[tuple[bytes, bytes | None]] = []
+        async with Fetcher(client, isolation_level="read_committed") as fetcher:
             fetcher.assign(dict.fromkeys(waiting, 0))
             while waiting:
                 for fetched in await fetcher.fetch():
                     for _, _, key, value, _ in fetched.records():
                         assert key is not None
-                        last[key] = value
+                        found.append((key, value))
                     if fetched.next_offset >= ends[fetched.tp].offset:
                         waiting.discard(fetched.tp)
-        return last
+        return found
 
 
 def application(

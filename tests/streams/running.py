@@ -14,9 +14,11 @@ Case = Callable[[], Awaitable[None]]
 NewName = Callable[[str], str]
 
 
-def run(case: Case) -> None:
+def run(case: Case, seconds: float = 90) -> None:
+    """Run it, with a deadline."""
+
     async def limited() -> None:
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(seconds):
             await case()
 
     asyncio.run(limited())

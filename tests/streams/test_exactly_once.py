@@ -111,6 +111,16 @@ def killed_at(bootstrap: str, prefix: str, folder: Path, point: str) -> None:
     asyncio.run(feed(bootstrap, prefix, range(fed, fed + 100)))
 
 
+def test_who_waits_for_the_end_does_not_wait_for_the_next_commit(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
+    """What is sent to a repartition topic can be read when it is committed, and would be in an hour."""
+    prefix = new_name("seldom")
+    asyncio.run(feed(logd.bootstrap, prefix, range(300)))
+    seldom = {"commit_interval_ms": 3_600_000, "transaction_timeout_ms": 900_000}
+    asyncio.run(run_to_the_end(logd.bootstrap, prefix, tmp_path, **seldom))
+
+
 @pytest.mark.parametrize(
     ("point", "fresh_state"),
     depth.first(1, [(FIRST, False), *((each, each == "stores drained") for each in POINTS if each != FIRST)]),

@@ -21,6 +21,7 @@ from streams import (
     Processor,
     ProcessorContext,
     Record,
+    StreamJoined,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
@@ -178,6 +179,28 @@ def streams(kind: str, windows: JoinWindows) -> Callable[[StreamsBuilder], None]
     return build
 
 
+STRINGS = StreamJoined(key_serde=str, value_serde=str, other_value_serde=str)
+
+
+def streams_repartitioned(kind: str) -> Callable[[StreamsBuilder], None]:
+    def build(b: StreamsBuilder) -> None:
+        left, right = (b.stream(topic).map(lambda k, v: (k, v)) for topic in "lr")
+        both = getattr(left, kind)(right, either, STRINGS, windows=JoinWindows.of(10, grace=5))
+        both.to("out", value_serde=str)
+
+    return build
+
+
+def streams_joined_again(b: StreamsBuilder) -> None:
+    right, windows = b.stream("r"), JoinWindows.of(10, grace=5)
+    first = b.stream("l").join(right, joined, windows=windows)
+    first.join(right, joined, STRINGS, windows=windows).to("out")
+
+
+def stream_and_table(kind: str) -> Callable[[StreamsBuilder], None]:
+    return lambda b: getattr(b.stream("l"), kind)(b.table("r"), joined).to("out", value_serde=str)
+
+
 def selected(key: str, value: str | None) -> str | None:
     return None if value == "none" else value
 
@@ -218,6 +241,24 @@ def joined_twice(kind: str) -> Callable[[StreamsBuilder], None]:
         first = getattr(left, kind)(b.table("r"), either)
         both = getattr(first, kind)(b.table("t").map_values(lambda v: v + "!"), either)
         both.filter(lambda k, v: "7" not in v).to_stream().to("out", value_serde=str)
+
+    return build
+
+
+def joined_again(kind: str, again: str) -> Callable[[StreamsBuilder], None]:
+    def build(b: StreamsBuilder) -> None:
+        right = b.table("r")
+        first = getattr(b.table("l"), kind)(right, either)
+        getattr(first, again)(right, either, store="joined").to_stream().to("out", value_serde=str)
+
+    return build
+
+
+def tables_uncached(kind: str) -> Callable[[StreamsBuilder], None]:
+    def build(b: StreamsBuilder) -> None:
+        left, right, both = (Materialized(name=name, caching=False) for name in ("left", "right", "joined"))
+        table = getattr(b.table("l", store=left), kind)(b.table("r", store=right), either, store=both)
+        table.to_stream().to("out", value_serde=str)
 
     return build
 
@@ -301,6 +342,21 @@ PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
     "stream-left-random": streams("left_join", JoinWindows(before=10, after=5, grace=5)),
     "stream-outer-random": streams("outer_join", JoinWindows(before=10, after=5, grace=5)),
 }
+
+KINDS = {"inner": "join", "left": "left_join", "outer": "outer_join"}
+PROGRAMS |= {
+    **{f"table-{name}-join-uncached": tables_uncached(kind) for name, kind in KINDS.items()},
+    **{
+        f"table-{name}-{then}-join": joined_again(kind, again)
+        for name, kind in KINDS.items()
+        for then, again in KINDS.items()
+    },
+    **{f"stream-{name}-join-repartitioned": streams_repartitioned(kind) for name, kind in KINDS.items()},
+    "stream-inner-inner-join": streams_joined_again,
+    "stream-table-inner-join": stream_and_table("join"),
+    "stream-table-left-join": stream_and_table("left_join"),
+}
+"""What Kafka's own integration tests of joins do."""
 
 
 class Step(NamedTuple):

@@ -100,10 +100,8 @@ def named(key: Windowed[str]) -> str:
     return f"{key.key}@{key.window.start}-{key.window.end}"
 
 
-def played(script: str) -> Iterator[str]:
-    """The script with the records ours writes."""
-    want = wanted(script)
-    builder = StreamsBuilder(key_serde=str, value_serde=str)
+def build(builder: StreamsBuilder, want: dict[str, str]) -> None:
+    """From `in`, and `other` where streams are grouped together, to `out`."""
     grouped: KGroupedStream[str, str] = builder.stream("in").group_by_key()
     if want["kind"] == "plain":
         table: KTable[Any, Any] = cogrouped(builder, grouped).aggregate(
@@ -122,6 +120,13 @@ def played(script: str) -> Iterator[str]:
         again.aggregate(str, lambda k, v, a: f"{a}+{v}", lambda k, v, a: f"{a}-{v}").to_stream().to("out")
     else:
         table.to_stream().map(lambda k, v: (named(k), v)).to("out", key_serde=str, value_serde=str)
+
+
+def played(script: str) -> Iterator[str]:
+    """The script with the records ours writes."""
+    want = wanted(script)
+    builder = StreamsBuilder(key_serde=str, value_serde=str)
+    build(builder, want)
     with TopologyTestDriver(
         builder, start=START, windowed_emit_interval_ms=int(want.get("interval", 0))
     ) as driver:

@@ -13,7 +13,10 @@ from streams.runtime.commit import Committer
 from streams.runtime.output import Output
 from streams.runtime.task import Task
 
-POINTS: dict[str, tuple[type, str, bool]] = {
+Point = tuple[type, str, bool]
+"""Class, method, and whether it is after the call."""
+
+POINTS: dict[str, Point] = {
     "records processed": (Task, "process", True),
     "output sent": (Output, "send", True),
     "stores drained": (Task, "flush", True),
@@ -32,7 +35,12 @@ POINTS: dict[str, tuple[type, str, bool]] = {
 
 def kill_at(point: str, number: int, kill: Callable[[], None]) -> None:
     """Have ``kill`` called at the ``number``-th time (from 1 on) that the point is reached."""
-    owner, method, after = POINTS[point]
+    at_call(POINTS[point], number, kill)
+
+
+def at_call(point: Point, number: int, kill: Callable[[], None]) -> None:
+    """As `kill_at`, of a point that has no name there."""
+    owner, method, after = point
     original, left = getattr(owner, method), number
 
     def reached() -> None:

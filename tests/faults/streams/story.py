@@ -3,6 +3,7 @@
 Fault model: SIGKILL of an instance at any moment, or of two at once; it is started again over the state it
 had, over none, or after others have taken over. SIGSTOP of an instance until the group has given it up, then
 SIGCONT. SIGTERM, then a start. With ``kills_broker``, SIGKILL of the broker; its disk keeps what was written.
+With ``beside``, what that does to the brokers meanwhile: `leaders`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from logd.client import BatchProducer, Client
 from logd.records import NewRecord
@@ -22,7 +24,6 @@ from streams import KafkaStreams
 from tests.faults.streams import summing
 from tests.faults.streams.audit import audit
 from tests.faults.streams.instance import Instance
-from tests.support.broker_process import BrokerProcess
 from tests.support.tracebacks import assert_no_tracebacks
 
 INSTANCES = 3
@@ -41,24 +42,48 @@ BROKER_SETTINGS: Mapping[str, object] = {
 SETTINGS: Mapping[str, object] = {"transaction.timeout.ms": 5000, "num.standby.replicas": 1}
 
 
+class Broker(Protocol):
+    """A broker, or several."""
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port``, several divided by commas."""
+        ...
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        ...
+
+    def start(self) -> object:
+        """Start it again, and wait until it serves."""
+        ...
+
+
 class Story:
-    """`run` it with a broker that is started. `figures` counts what has happened; print it."""
+    """`run` it with a broker that is started, or several. `figures` counts what has happened; print it.
+
+    ``beside`` does something to the brokers, in a thread, and says what; again and again.
+    """
 
     def __init__(
         self,
-        broker: BrokerProcess,
+        broker: Broker,
         folder: Path,
         seed: int,
         *,
         per_second: int = 400,
+        partitions: int = PARTITIONS,
         kills_broker: bool = False,
+        beside: Callable[[], str] | None = None,
     ) -> None:
         self.figures: Counter[str] = Counter()
         self._broker = broker
         self._folder = folder
         self._random = random.Random(seed)
         self._per_second = per_second
+        self._partitions = partitions
         self._kills_broker = kills_broker
+        self._beside = beside
         self._instances: dict[str, Instance] = {}
         self._fed = 0
         self._stopped = asyncio.Event()
@@ -67,14 +92,16 @@ class Story:
         """AssertionError if the audit finds anything, or an instance ends by itself."""
         patient = int(PATIENCE_SECONDS * 1000)
         async with Client(self._broker.bootstrap, connect_timeout_ms=patient) as client:
-            await summing.prepare(client, PREFIX, PARTITIONS)
+            await summing.prepare(client, PREFIX, self._partitions)
             feeding = asyncio.create_task(self._feed(client))
             try:
-                await self._happen(time.monotonic() + seconds)
+                await self._start_all()
+                end = time.monotonic() + seconds
+                await asyncio.gather(self._happen(end), self._happen_beside(end))
                 self._stopped.set()
                 await feeding
                 await self._end()
-                self.figures.update(await audit(client, PREFIX, PARTITIONS))
+                self.figures.update(await audit(client, PREFIX, self._partitions))
             finally:
                 feeding.cancel()
                 await asyncio.gather(feeding, return_exceptions=True)
@@ -92,7 +119,7 @@ class Story:
                 count = max(1, round(self._per_second * FEED_SECONDS))
                 for number in range(self._fed, self._fed + count):
                     key = summing.row(number)[0].encode()
-                    partition = producer.partition_for(topic, key, PARTITIONS)
+                    partition = producer.partition_for(topic, key, self._partitions)
                     partitions.setdefault(partition, []).append((now, key, number.to_bytes(8, "big"), ()))
                 self._fed += count
                 sent = [await producer.send(topic, *each) for each in partitions.items()]
@@ -101,10 +128,13 @@ class Story:
 
     # -- what happens
 
-    async def _happen(self, end: float) -> None:
+    async def _start_all(self) -> None:
+        """All brokers are there meanwhile: internal topics are made, each replica on one of its own."""
         for number in range(INSTANCES):
             await self._start(f"instance-{number}")
         await self._until_all_run()
+
+    async def _happen(self, end: float) -> None:
         kinds: list[Callable[[], Awaitable[None]]] = [
             *(self._kill_one, self._kill_one, self._kill_and_wipe, self._kill_two),
             *(self._kill_until_others_run, self._stop_one, self._end_one),
@@ -118,6 +148,11 @@ class Story:
                 assert instance.is_alive, f"{instance.folder.name} ended: {instance.log[-5000:]}"
                 assert_no_tracebacks(instance.log)
 
+    async def _happen_beside(self, end: float) -> None:
+        while self._beside is not None and time.monotonic() < end:
+            self.figures[await asyncio.to_thread(self._beside)] += 1
+            await self._pause()
+
     async def _kill_one(self) -> None:
         name = self._pick("SIGKILL of an instance")
         self._instances[name].kill()
@@ -127,7 +162,7 @@ class Story:
         name = self._pick("SIGKILL of an instance, and its state lost")
         instance = self._instances[name]
         instance.kill()
-        shutil.rmtree(instance.folder)
+        shutil.rmtree(instance.folder, ignore_errors=True)  # It may be killed before it makes it.
         await self._start(name)
 
     async def _kill_two(self) -> None:
@@ -187,9 +222,12 @@ class Story:
         await asyncio.sleep(self._random.random() * PAUSE_SECONDS)
 
     async def _until_all_run(self) -> None:
-        await self._until(
-            lambda: all(each.told["RUNNING"] > 0 for each in self._instances.values()), "all instances run"
-        )
+        await self._until(self._all_run, "all instances run")
+
+    def _all_run(self) -> bool:
+        for instance in self._instances.values():
+            assert instance.is_alive, f"{instance.folder.name} ended: {instance.log[-5000:]}"
+        return all(each.told["RUNNING"] > 0 for each in self._instances.values())
 
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
         logs = (each.log[-2000:] for each in self._instances.values())

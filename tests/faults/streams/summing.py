@@ -74,6 +74,6 @@ def sums(rows: Iterable[Row]) -> tuple[dict[str, int], dict[str, int], dict[str,
 
 
 async def prepare(client: Client, prefix: str, partitions: int) -> None:
-    """Create the topics."""
+    """Create the topics, of as many replicas as the brokers' default says."""
     topics = [f"{prefix}-{each}" for each in (NUMBERS, COPIED, KEYS, COUNTED, SUMS)]
-    await Admin(client).create_topics([NewTopic(topic, partitions, 1) for topic in topics])
+    await Admin(client).create_topics([NewTopic(topic, partitions, -1) for topic in topics])

@@ -1,0 +1,272 @@
+"""Instances of one application that come, go, pause and break off while records arrive, as a seed says.
+
+Fault model: an error at any of `POINTS`, at any time that it is reached, ends the instance that
+reaches it, with nothing done behind that point but letting go of what it holds. It comes back over the state
+it had, over none, or not at all. Others come, are closed, pause and go on, so that tasks move at any moment.
+Processes that are killed outright are `tests.faults.streams`' to tell.
+
+Whatever comes of that, the tables are those of one run without interruption, by `TopologyTestDriver`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from logd.client import Admin, BatchProducer, Client, GroupMember, NewTopic
+from streams import KafkaStreams, Materialized, StreamsBuilder, StreamsError, TimeWindows, Topology
+from streams.serdes import Long, String
+from streams.testing import TopologyTestDriver
+from tests.faults.streams import kill_points
+from tests.streams.counting import read_all
+
+POINTS: dict[str, kill_points.Point] = {
+    **kill_points.POINTS,
+    "batch to be sent": (BatchProducer, "send_batch", False),
+    "batch sent": (BatchProducer, "send_batch", True),
+    "group's offsets to be sent": (GroupMember, "commit", False),
+    "group's offsets sent": (GroupMember, "commit", True),
+}
+PARTITIONS = 3
+INSTANCES_MAX = 3
+HOUR_MS = 3_600_000
+STEPS = 10
+ROWS_PER_STEP = 40
+INPUTS = ("numbers", "names")
+TABLES = {"sums": Long(), "hours": Long(), "named": String(), "counts": Long(), "shares": Long()}
+"""Topics that are written, and serdes of their values."""
+BEHIND_REPARTITION = ("counts", "shares")
+"""At least once, what is behind a repartition topic may count a record twice."""
+STORES = ("sums", "counts", "shares")
+
+
+class Row(NamedTuple):
+    """A record of an input."""
+
+    topic: str
+    key: str
+    value: int | None
+    timestamp: int
+
+
+def topology(prefix: str) -> Topology:
+    """Tables that do not depend on the order in which partitions and inputs are read."""
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    numbers, names = builder.stream(f"{prefix}-numbers"), builder.table(f"{prefix}-names")
+    sums = numbers.group_by_key().reduce(lambda sum, number: sum + number, store="sums")
+    sums.to_stream().to(f"{prefix}-sums")
+    hours = numbers.group_by_key().windowed_by(TimeWindows(HOUR_MS, grace=1000 * HOUR_MS)).count()
+    hours.to_stream(key=lambda key, count: f"{key.key}@{key.window.start}").to(
+        f"{prefix}-hours", key_serde=str
+    )
+    named = sums.join(names, lambda sum, name: f"{sum} {name}")
+    named.to_stream().to(f"{prefix}-named", value_serde=str)
+    groups = numbers.group_by(lambda key, number: f"group {number % 7}")
+    counts = groups.count(store=Materialized(name="counts", caching=False))
+    counts.to_stream().to(f"{prefix}-counts")
+    shares = names.group_by(lambda key, name: (f"share {name % 5}", name))
+    shares.reduce(lambda sum, name: sum + name, lambda sum, name: sum - name, store="shares").to_stream().to(
+        f"{prefix}-shares"
+    )
+    return builder.build()
+
+
+class Crash(Exception):
+    """Raised where a process would have been killed."""
+
+
+class Interleaving:
+    """`run` it: AssertionError where what comes out is not what an uninterrupted run gives."""
+
+    def __init__(self, bootstrap: str, prefix: str, folder: Path, seed: int, guarantee: Any) -> None:
+        self.happened: list[str] = []
+        """What happened, in its order, to print."""
+        self._bootstrap = bootstrap
+        self._prefix = prefix
+        self._folder = folder
+        self._random = random.Random(seed)
+        self._guarantee = guarantee
+        self._standbys = self._random.randrange(2)
+        self._rows: list[Row] = []
+        self._apps: dict[str, KafkaStreams] = {}
+        self._folders: set[str] = set()
+
+    async def run(self) -> None:
+        """All of it; what runs is closed in the end."""
+        async with Client(self._bootstrap) as client, BatchProducer(client, linger_ms=0) as producer:
+            names = [f"{self._prefix}-{name}" for name in (*INPUTS, *TABLES)]
+            await Admin(client).create_topics([NewTopic(name, PARTITIONS, 1) for name in names])
+            try:
+                await self._start()
+                for _ in range(STEPS):
+                    await self._feed(producer)
+                    await self._random.choice(self._kinds())()
+                await self._feed(producer)
+                await self._end()
+            finally:
+                for app in self._apps.values():
+                    await app.close()
+
+    def _kinds(self) -> list[Callable[[], Any]]:
+        kinds: list[Callable[[], Any]] = [self._go_on, self._crash, self._crash, self._crash, self._pause]
+        if len(self._apps) < INSTANCES_MAX:
+            kinds += [self._start, self._start]
+        if len(self._apps) > 1:
+            kinds.append(self._close)
+        return kinds
+
+    # -- what happens
+
+    async def _feed(self, producer: BatchProducer) -> None:
+        for _ in range(ROWS_PER_STEP):
+            row = self._row()
+            self._rows.append(row)
+            raw = row.key.encode()
+            partition = producer.partition_for(row.topic, raw, PARTITIONS)
+            value = None if row.value is None else Long().serialize(row.value)
+            await producer.send(f"{self._prefix}-{row.topic}", partition, [(row.timestamp, raw, value, ())])
+        await producer.flush()
+
+    def _row(self) -> Row:
+        number = len(self._rows)
+        topic = self._random.choice(("numbers", "numbers", "names"))
+        # At least once, a deletion may go unsaid where a commit breaks off.
+        deletes = topic == "names" and self._guarantee == "exactly_once_v2" and self._random.random() < 0.2
+        key, time = f"key {self._random.randrange(12)}", self._random.randrange(5 * HOUR_MS)
+        return Row(topic, key, None if deletes else number, time)
+
+    async def _start(self) -> None:
+        """Over new state, or that of one that is gone."""
+        free = sorted(self._folders - self._apps.keys())
+        comes_back = free and self._random.random() < 0.6
+        name = self._random.choice(free) if comes_back else str(len(self._folders))
+        self._folders.add(name)
+        self.happened.append(f"start over {name}")
+        app = self._application(name)
+        await app.start()
+        self._apps[name] = app
+
+    async def _close(self) -> None:
+        name = self._random.choice(sorted(self._apps))
+        self.happened.append(f"close {name}")
+        await self._apps.pop(name).close()
+
+    async def _pause(self) -> None:
+        name = self._random.choice(sorted(self._apps))
+        app = self._apps[name]
+        self.happened.append(f"{'resume' if app.is_paused else 'pause'} {name}")
+        (app.resume if app.is_paused else app.pause)()
+
+    async def _go_on(self) -> None:
+        """Until somebody has processed more, if anybody can."""
+        before = self._processed()
+        for _ in range(100):
+            if self._processed() > before:
+                break
+            await asyncio.sleep(0.005)
+
+    async def _crash(self) -> None:
+        """At a point, if it is reached before long."""
+        point, number = self._random.choice(sorted(POINTS)), self._random.randrange(1, 6)
+        self.happened.append(f"crash at {point}, time {number}")
+        with crashing_at(point, number):
+            for _ in range(60):
+                if any(app._failure is not None for app in self._apps.values()):
+                    break
+                await asyncio.sleep(0.005)
+        for name, app in list(self._apps.items()):
+            if app._failure is not None:
+                self.happened.append(f"{name} ended")
+                await self._apps.pop(name).close()
+        if not self._apps:
+            await self._start()
+
+    def _processed(self) -> int:
+        return sum(app.summary()["records_in"] for app in self._apps.values())
+
+    # -- the end
+
+    async def _end(self) -> None:
+        """One instance remains, and comes to the end; then everything is compared."""
+        for name in sorted(self._apps):
+            with contextlib.suppress(StreamsError):
+                await self._apps.pop(name).close()
+        await self._start()
+        (app,) = self._apps.values()
+        await app.wait_until_caught_up()
+        stores = {name: contents(app.stores(name)) for name in STORES}
+        await app.close()
+        expected_tables, expected_stores = uninterrupted(self._prefix, self._rows)
+        for name, serde in TABLES.items():
+            rows = await read_all(self._bootstrap, f"{self._prefix}-{name}", partitions=PARTITIONS)
+            values = [
+                (key.decode(), None if value is None else serde.deserialize(value)) for key, value in rows
+            ]
+            self._compare(name, values, expected_tables[name])
+        for name in self._exact(STORES):
+            assert stores[name] == expected_stores[name], f"the store {name}"
+
+    def _exact(self, names: Any) -> list[str]:
+        once = self._guarantee == "exactly_once_v2"
+        return [name for name in names if once or name not in BEHIND_REPARTITION]
+
+    def _compare(self, name: str, values: list[tuple[str, Any]], expected: dict[str, Any]) -> None:
+        if name not in self._exact([name]):
+            return
+        found = {key: value for key, value in dict(values).items() if value is not None}
+        assert found == expected, f"the table {name}"
+        if name == "counts":
+            for key, count in expected.items():
+                told = [value for each, value in values if each == key]
+                assert told == list(range(1, count + 1)), f"{key}: gaps or duplicates"
+
+    def _application(self, name: str) -> KafkaStreams:
+        return KafkaStreams(
+            topology(self._prefix),
+            application_id=f"{self._prefix}-app",
+            bootstrap_servers=self._bootstrap,
+            state_dir=str(self._folder / name),
+            processing_guarantee=self._guarantee,
+            commit_interval_ms=15,
+            poll_ms=5,
+            heartbeat_interval_ms=50,
+            session_timeout_ms=6000,
+            transaction_timeout_ms=2000,
+            num_standby_replicas=self._standbys,
+        )
+
+
+def uninterrupted(
+    prefix: str, rows: list[Row]
+) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    """The tables and stores of one run."""
+    with TopologyTestDriver(topology(prefix)) as driver:
+        for row in rows:
+            driver.input_topic(f"{prefix}-{row.topic}").pipe_input(row.key, row.value, row.timestamp)
+        tables = {name: driver.output_topic(f"{prefix}-{name}").read_table() for name in TABLES}
+        return tables, {name: contents([driver.store(name)]) for name in STORES}
+
+
+def contents(stores: list[Any]) -> dict[str, Any]:
+    """All there is in the stores of all tasks."""
+    return {key: value for store in stores for key, value in store.all()}
+
+
+@contextlib.contextmanager
+def crashing_at(point: str, number: int) -> Iterator[None]:
+    """Whoever comes to the point for the ``number``-th time from now on has an error there."""
+
+    def crash() -> None:
+        raise Crash(point)
+
+    owner, method, _ = POINTS[point]
+    original = getattr(owner, method)
+    kill_points.at_call(POINTS[point], number, crash)
+    try:
+        yield
+    finally:
+        setattr(owner, method, original)
