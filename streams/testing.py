@@ -26,7 +26,7 @@ from streams.runtime.global_stores import GlobalStore
 from streams.runtime.task import Task, TaskId
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore, open_store
-from streams.topology import Handlers, Row, Subtopology, Topology
+from streams.topology import Handlers, Row, Subtopology, Topology, WrittenInOrder
 from streams.topology.java_order import PriorityQueue
 
 Time = datetime | int
@@ -77,6 +77,7 @@ class TopologyTestDriver:
             handlers=handlers,
             global_stores={each.store.name: each.store for each in self._globals.values()},
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
+            written=WrittenInOrder,
         )
         for source in everything.sources:
             for topic in source.topics:
@@ -154,12 +155,10 @@ class TopologyTestDriver:
         self._task.written(flush, {})
 
     def _pass_on(self) -> None:
-        placed = ((topic, rows) for (topic, _), rows in self._task.take_placed_output().items())
-        for topic, rows in [*self._task.take_output().items(), *placed]:
-            self._output.setdefault(topic, deque()).extend(rows)
+        for topic, row in self._task.take_output_in_order():
+            self._output.setdefault(topic, deque()).append(row)
             if topic in self._waiting or topic in self._globals:
-                for row in rows:
-                    self._accept(topic, row)
+                self._accept(topic, row)
 
     def take(self, topic: str) -> deque[Row]:
         """Rows written to a topic and not read yet; what is taken off here counts as read.

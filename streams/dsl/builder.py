@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, overload
 
+from streams.config import StreamsConfig
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.internal_builder import InternalStreamsBuilder
 from streams.dsl.nouns import GlobalKTable, KStream, KTable
@@ -12,7 +13,8 @@ from streams.dsl.options import Consumed, Materialized, as_materialized, options
 from streams.dsl.stream import Stream
 from streams.dsl.table import table_of_updates
 from streams.errors import TopologyError
-from streams.graph import Graph, OffsetReset, SourceNode, TimestampExtractor
+from streams.graph import Graph, OffsetReset, SourceNode, TimestampExtractor, optimized
+from streams.optimization import NO_OPTIMIZATION, optimization_rules
 from streams.serdes import SerdeLike, SerdeOf, serde_for
 from streams.state import StoreSpec
 from streams.topology import Topology
@@ -173,6 +175,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
             node=source.node,
         )
         node = self._internal.names.node("KTABLE-SOURCE-", options.name)
+        self._internal.graph.table_topics[store_name] = topic
         return KTable(table_of_updates(source, node, spec, materialized))
 
     def global_table(
@@ -207,9 +210,19 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
             raise TopologyError(f"store {spec.name}: say how long its windows are kept, in retention_ms=")
         self._internal.graph.add_store(spec)
 
-    def build(self) -> Topology:
-        """The finished topology; raises TopologyError for what cannot work."""
-        return Topology(self._internal.graph).finished()
+    def build(
+        self, config: StreamsConfig | None = None, *, topology_optimization: str | None = None
+    ) -> Topology:
+        """The finished topology; raises TopologyError for what cannot work.
+
+        ``topology_optimization``: ``none``, ``all`` or rules divided by commas, as Kafka's setting of that
+        name, which is taken from ``config`` unless it is given here.
+        """
+        setting = topology_optimization or (
+            NO_OPTIMIZATION if config is None else config.topology_optimization
+        )
+        rules = optimization_rules(setting)
+        return Topology(optimized(self._internal.graph, rules), optimization=rules).finished()
 
     def _source(self, topics: tuple[str, ...], options: Consumed, suffix: str = "") -> Stream:
         name = self._internal.names.node("KSTREAM-SOURCE-", options.name, suffix)

@@ -22,7 +22,7 @@ class StoreSpec:
     window is forgotten once one is put that starts `retention_ms` later, a session once one is put that ends
     so much later. `lookback_ms`: a cached store goes on to find so much of what is past its retention.
     `by_time`: what there is can be looked up by time alone, as aggregations need that tell of windows when
-    they close.
+    they close. `source_topic`: of a table's store without a changelog, the topic that it is restored from.
     """
 
     name: str
@@ -37,6 +37,7 @@ class StoreSpec:
     lookback_ms: int = 0
     by_time: bool = False
     changelog_config: Mapping[str, str] = field(default_factory=dict)
+    source_topic: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("key_serde", "value_serde"):  # a type stands for its serde here too

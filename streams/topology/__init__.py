@@ -7,7 +7,7 @@ from streams.topology.partitions import partition_counts
 from streams.topology.program import Program, source_nodes, wire
 from streams.topology.subtopology import Subtopology
 from streams.topology.topology import Topology
-from streams.topology.written import Row, Rows
+from streams.topology.written import Row, Rows, Written, WrittenInOrder
 
 __all__ = [
     "Handlers",
@@ -16,6 +16,8 @@ __all__ = [
     "Rows",
     "Subtopology",
     "Topology",
+    "Written",
+    "WrittenInOrder",
     "partition_counts",
     "source_nodes",
     "wire",

@@ -20,7 +20,7 @@ def sink(
     """What takes a sink's records."""
     if node.topic is None or node.partitioner is not None:
         return _choosing_sink(node, written, metrics, state, failures)
-    topic, append = node.topic, written.by_topic[node.topic].append
+    topic, append = node.topic, written.rows_of(node.topic).append
     key_of: Callable[[Any], bytes] = node.key_serde.serialize
     value_of: Callable[[Any], bytes] = node.value_serde.serialize
 
@@ -73,18 +73,18 @@ def _choosing_sink(
 def _placing(
     node: SinkNode, written: Written, metrics: NodeMetrics
 ) -> Callable[[str, int, Any, Any, Row], None]:
-    by_topic, placed, partitioner = written.by_topic, written.placed, node.partitioner
+    rows_of, rows_at, partitioner = written.rows_of, written.rows_at, node.partitioner
 
     def place(topic: str, partitions: int, key: Any, value: Any, row: Row) -> None:
         chosen = None if partitioner is None else _chosen(node, partitioner, topic, key, value, partitions)
         if chosen is None:
-            by_topic.setdefault(topic, []).append(row)
+            rows_of(topic).append(row)
         elif not chosen:
             metrics.dropped()
             return
         else:
             for partition in chosen:
-                placed.setdefault((topic, partition), []).append(row)
+                rows_at(topic, partition).append(row)
         metrics.process_total += 1
 
     return place

@@ -51,7 +51,10 @@ class Topology:
         *,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
+        optimization: frozenset[str] = frozenset(),
     ) -> None:
+        self.optimization = optimization
+        """The rules of ``topology.optimization`` that it was built by."""
         self._graph = Graph() if graph is None else graph
         self._key_serde = serde_for(key_serde)
         self._value_serde = serde_for(value_serde)
