@@ -44,6 +44,11 @@ class StoreSpec:
             object.__setattr__(self, name, serde_for(getattr(self, name)))
 
     @property
+    def is_restored(self) -> bool:
+        """Whether a restart has its content again: of its changelog, or of the table's own topic."""
+        return self.logged or self.source_topic is not None
+
+    @property
     def changelog(self) -> str:
         """The changelog topic's name, before the application id is put in front."""
         return f"{self.name}-changelog"
