@@ -117,6 +117,8 @@ class StreamsConfig:
     topology_optimization: str = NO_OPTIMIZATION
     """``none``, ``all``, or of ``reuse.ktable.source.topics``, ``merge.repartition.topics`` and
     ``single.store.self.join`` some, divided by commas. `StreamsBuilder.build` takes it from here."""
+    ensure_explicit_internal_resource_naming: bool = False
+    """Whether stores and internal topics that nobody gave a name are refused (KIP-1111)."""
     client: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the application's `Client`: `security`, backoffs. Not a key: `from_properties`
     gathers it from `security.protocol`, `ssl.*`, `sasl.*` and the other keys of Kafka's clients."""
@@ -209,7 +211,7 @@ _IDLE = """
     default.client.supplier default.dsl.store default.key.serde default.list.key.serde.inner
     default.list.key.serde.type default.list.value.serde.inner default.list.value.serde.type
     default.timestamp.extractor default.value.serde dsl.store.suppliers.class
-    ensure.explicit.internal.resource.naming log.summary.interval.ms num.stream.threads
+    log.summary.interval.ms num.stream.threads
     processor.wrapper.class rack.aware.assignment.non_overlap_cost rack.aware.assignment.strategy
     rack.aware.assignment.tags rack.aware.assignment.traffic_cost rocksdb.config.setter
     task.assignor.class task.timeout.ms upgrade.from window.size.ms
@@ -313,6 +315,10 @@ def _converted(key: str, value: Any, hint: Any) -> Any:
             return int(value)
         except ValueError:
             raise ConfigError(key, value, "a whole number") from None
+    if hint is bool and isinstance(value, str):
+        if value.lower() not in ("true", "false"):
+            raise ConfigError(key, value, "true or false")
+        return value.lower() == "true"
     if hint == ExceptionHandler and isinstance(value, str):
         return HANDLERS[value] if value in HANDLERS else _named_handler(key, value)
     return value

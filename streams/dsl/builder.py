@@ -211,18 +211,29 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         self._internal.graph.add_store(spec)
 
     def build(
-        self, config: StreamsConfig | None = None, *, topology_optimization: str | None = None
+        self,
+        config: StreamsConfig | None = None,
+        *,
+        topology_optimization: str | None = None,
+        ensure_explicit_internal_resource_naming: bool | None = None,
     ) -> Topology:
         """The finished topology; raises TopologyError for what cannot work.
 
         ``topology_optimization``: ``none``, ``all`` or rules divided by commas, as Kafka's setting of that
-        name, which is taken from ``config`` unless it is given here.
+        name. ``ensure_explicit_internal_resource_naming``: refuse stores and internal topics that were given
+        no name (KIP-1111). Both are taken from ``config`` unless they are given here.
         """
         setting = topology_optimization or (
             NO_OPTIMIZATION if config is None else config.topology_optimization
         )
         rules = optimization_rules(setting)
-        return Topology(optimized(self._internal.graph, rules), optimization=rules).finished()
+        topology = Topology(optimized(self._internal.graph, rules), optimization=rules).finished()
+        strict = ensure_explicit_internal_resource_naming
+        if config is not None and strict is None:
+            strict = config.ensure_explicit_internal_resource_naming
+        if strict:
+            topology.generated_names.refuse()
+        return topology
 
     def _source(self, topics: tuple[str, ...], options: Consumed, suffix: str = "") -> Stream:
         name = self._internal.names.node("KSTREAM-SOURCE-", options.name, suffix)

@@ -25,6 +25,7 @@ from streams.processors.custom import Processor, run_processor
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import StoreSpec
 from streams.topology.describe import describe
+from streams.topology.generated_names import GeneratedNames
 from streams.topology.mermaid import mermaid
 from streams.topology.outline import Outline, outline
 from streams.topology.subtopology import Subtopology, subtopologies_of
@@ -37,6 +38,7 @@ class _Parts:
     copartitions: tuple[frozenset[str], ...]
     subtopologies: tuple[Subtopology, ...]
     stores: Mapping[str, StoreSpec]
+    generated_names: GeneratedNames
 
 
 class Topology:
@@ -170,6 +172,11 @@ class Topology:
         """The stores that are used, by name."""
         return self.finished()._all.stores
 
+    @property
+    def generated_names(self) -> GeneratedNames:
+        """What is named by numbers on disk or at the brokers."""
+        return self.finished()._all.generated_names
+
     def finished(self) -> Self:
         """The topology itself, to which nothing is added any more; TopologyError if it cannot work."""
         if self._parts is None:
@@ -179,7 +186,11 @@ class Topology:
             used = {name for subtopology in parts for name in subtopology.stores}
             stores = {name: spec for name, spec in graph.stores.items() if name in used}
             _check(graph, parts)
-            self._parts = _Parts(nodes, tuple(graph.copartitions), parts, stores)
+            internal = [
+                t for n in nodes.values() if isinstance(n, SourceNode) and n.internal for t in n.topics
+            ]
+            generated = GeneratedNames.of(stores.values(), internal, graph.names.generated)
+            self._parts = _Parts(nodes, tuple(graph.copartitions), parts, stores, generated)
         return self
 
     @property
