@@ -18,10 +18,11 @@ from logd.client import TopicPartition
 from streams.dsl import StreamsBuilder
 from streams.errors import StreamsError
 from streams.graph import SinkNode
-from streams.handlers import log_and_fail
+from streams.handlers import ExceptionHandler, log_and_fail
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Headers, Record
 from streams.processors.windows import Duration, milliseconds
+from streams.runtime.global_processor import GlobalProcessor
 from streams.runtime.global_stores import GlobalStore
 from streams.runtime.task import Task, TaskId
 from streams.serdes import Serde, SerdeLike, serde_for
@@ -62,8 +63,9 @@ class TopologyTestDriver:
         stores = {name: open_store(spec, None) for name, spec in self.topology.stores.items()}
         on_bad_record = log_and_fail if handlers is None else handlers.deserialization
         self._globals = {
-            source.topics[0]: GlobalStore(stores.pop(name), source, on_bad_record)
-            for name, source in self.topology.global_stores.items()
+            part.topics[0]: self._global_store(part, stores, on_bad_record)
+            for part in self.topology.subtopologies
+            if part.is_global
         }
         nodes = (node for subtopology in self.topology.with_tasks for node in subtopology.nodes)
         everything = Subtopology(0, tuple(nodes))
@@ -83,6 +85,14 @@ class TopologyTestDriver:
             for topic in source.topics:
                 self._task.add_input(TopicPartition(topic, 0), source, position=0, end=0)
                 self._waiting[topic] = deque()
+
+    def _global_store(
+        self, part: Subtopology, stores: dict[str, CachedStore], on_bad_record: ExceptionHandler
+    ) -> GlobalStore:
+        (source,), (name,) = part.sources, part.stores
+        store = stores.pop(name)
+        processor = GlobalProcessor(part, store, lambda: self._now) if source.by_processor else None
+        return GlobalStore(store, source, on_bad_record, processor=processor)
 
     # -- topics
 
@@ -215,6 +225,8 @@ class TopologyTestDriver:
     def close(self) -> None:
         """Close processors and stores."""
         self._task.close()
+        for each in self._globals.values():
+            each.close()
 
     def __enter__(self) -> Self:
         return self

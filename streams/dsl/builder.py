@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from streams.config import StreamsConfig
@@ -15,9 +15,10 @@ from streams.dsl.table import table_of_updates
 from streams.errors import TopologyError
 from streams.graph import Graph, OffsetReset, SourceNode, TimestampExtractor, optimized
 from streams.optimization import NO_OPTIMIZATION, optimization_rules
+from streams.processors.custom import Processor
 from streams.serdes import SerdeLike, SerdeOf, serde_for
 from streams.state import StoreSpec
-from streams.topology import Topology
+from streams.topology import Topology, add_global_store
 
 if TYPE_CHECKING:
     # What is not said is Any (PEP 696), which only type checkers have before Python 3.13.
@@ -209,6 +210,44 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
         if spec.kind in ("window", "session") and spec.retention_ms <= 0:
             raise TopologyError(f"store {spec.name}: say how long its windows are kept, in retention_ms=")
         self._internal.graph.add_store(spec)
+
+    def add_global_store(
+        self,
+        spec: StoreSpec,
+        topic: str,
+        supplier: Callable[[], Processor[Any, Any]],
+        consumed: Consumed | None = None,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Add a store that every instance keeps whole: a processor makes it of all of the topic's records.
+
+        ``supplier()`` makes the processor, one per instance, which is given every record again when the store
+        is restored. It forwards nothing. Any processor may read the store, without naming it in ``stores=``.
+        """
+        options = options_with(
+            consumed,
+            Consumed,
+            key_serde=key_serde,
+            value_serde=value_serde,
+            timestamp_extractor=timestamp_extractor,
+            name=name,
+        )
+        names = self._internal.names
+        source = SourceNode(
+            name=names.node("KSTREAM-SOURCE-", options.name, "-source"),
+            topics=(topic,),
+            key_serde=self._internal.key_serde(topic, options.key_serde, spec.key_serde),
+            value_serde=self._internal.value_serde(topic, options.value_serde),
+            timestamp_extractor=options.timestamp_extractor,
+            is_global=True,
+            by_processor=True,
+        )
+        node = names.node("KTABLE-SOURCE-", options.name)
+        add_global_store(self._internal.graph, spec, source, node, supplier)
 
     def build(
         self,

@@ -36,7 +36,8 @@ class Node:
 class SourceNode(Node):
     """Reads topics. ``internal`` topics get the application id in front, and are created.
 
-    `is_global`: every instance reads all of it into the store below it, and no task does.
+    `is_global`: every instance reads all of it into the store below it, and no task does. `by_processor`: a
+    processor of the user's does, and not the records themselves.
     """
 
     topics: tuple[str, ...]
@@ -46,6 +47,7 @@ class SourceNode(Node):
     reset: OffsetReset | None = None
     internal: bool = False
     is_global: bool = False
+    by_processor: bool = False
     partitions: int | None = None
     """Of an internal topic, where the user says how many."""
 

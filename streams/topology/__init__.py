@@ -6,7 +6,7 @@ from streams.topology.failures import Handlers
 from streams.topology.partitions import partition_counts
 from streams.topology.program import Program, source_nodes, wire
 from streams.topology.subtopology import Subtopology
-from streams.topology.topology import Topology
+from streams.topology.topology import Topology, add_global_store
 from streams.topology.written import Row, Rows, Written, WrittenInOrder
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Topology",
     "Written",
     "WrittenInOrder",
+    "add_global_store",
     "partition_counts",
     "source_nodes",
     "wire",

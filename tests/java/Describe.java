@@ -93,6 +93,7 @@ public class Describe {
         PROGRAMS.put("stream-outer-join", Describe::streamOuterJoin);
         PROGRAMS.put("stream-join-repartition", Describe::streamJoinRepartition);
         PROGRAMS.put("stream-join-named", Describe::streamJoinNamed);
+        PROGRAMS.put("global-stores", Describe::globalStores);
         PROGRAMS.put("stream-self-join", Describe::streamSelfJoin);
         PROGRAMS.put("self-joins-named", Describe::selfJoinsNamed);
         PROGRAMS.put("one-key-changer", Describe::oneKeyChanger);
@@ -121,6 +122,29 @@ public class Describe {
         });
         System.out.println("== node-by-node");
         System.out.print(nodeByNode().describe());
+    }
+
+    private static void globalStores(StreamsBuilder b) {
+        KStream<String, String> first = b.stream("in");
+        b.addGlobalStore(
+            Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore("kept"), Serdes.String(), Serdes.String()),
+            "g",
+            Consumed.with(Serdes.String(), Serdes.String()),
+            Describe::<Void, Void>nothing);
+        b.addGlobalStore(
+            Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore("named"), Serdes.String(), Serdes.String()),
+            "h",
+            Consumed.<String, String>as("by-hand").withKeySerde(Serdes.String()).withValueSerde(Serdes.String()),
+            Describe::<Void, Void>nothing);
+        first.process(Describe::<String, String>nothing).to("out");
+    }
+
+    private static <K, V> Processor<String, String, K, V> nothing() {
+        return new Processor<>() {
+            @Override
+            public void process(Record<String, String> record) {
+            }
+        };
     }
 
     private static void selfJoinsNamed(StreamsBuilder b) {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -334,6 +335,15 @@ def by_value(key: str, value: str, context: RecordContext) -> str:
 @program("chosen-topic")
 def chosen_topic(b: StreamsBuilder) -> None:
     b.stream("in").to(by_value)
+
+
+@program("global-stores")
+def global_stores(b: StreamsBuilder) -> None:
+    first = b.stream("in")
+    kept = StoreSpec(name="kept", kind="key_value", key_serde=str, value_serde=str)
+    b.add_global_store(kept, "g", Processor)
+    b.add_global_store(replace(kept, name="named"), "h", Processor, name="by-hand")
+    first.process(Processor).to("out")
 
 
 @program("self-joins-named")
