@@ -60,7 +60,11 @@ class TopologyTestDriver:
         self._output: dict[str, deque[Row]] = {}
         self._waiting: dict[str, deque[Row]] = {}
         self._heads = PriorityQueue[str](lambda topic: self._waiting[topic][0][0])
-        stores = {name: open_store(spec, None) for name, spec in self.topology.stores.items()}
+        kept_in = {name: source.topics[0] for name, source in self.topology.global_stores.items()}
+        stores = {
+            name: open_store(spec.of_topic(kept_in.get(name) or spec.source_topic or spec.changelog), None)
+            for name, spec in self.topology.stores.items()
+        }
         on_bad_record = log_and_fail if handlers is None else handlers.deserialization
         self._globals = {
             part.topics[0]: self._global_store(part, stores, on_bad_record)
@@ -104,8 +108,8 @@ class TopologyTestDriver:
         return TestInputTopic(
             self,
             topic,
-            serde_for(key_serde) or source.key_serde,
-            serde_for(value_serde) or source.value_serde,
+            (serde_for(key_serde) or source.key_serde).of_topic(topic, is_key=True),
+            (serde_for(value_serde) or source.value_serde).of_topic(topic, is_key=False),
         )
 
     def output_topic(

@@ -14,7 +14,7 @@ from logd.client import Admin, BatchFetcher, Client, TopicPartition
 from logd.errors import KafkaError, OffsetOutOfRange
 from logd.records import Record
 from streams.config import StreamsConfig
-from streams.errors import SerializationError, StateError, TopologyError
+from streams.errors import RegistryUnavailable, SerializationError, StateError, TopologyError
 from streams.graph import SourceNode
 from streams.handlers import ErrorContext, ExceptionHandler, answering, log_and_fail
 from streams.runtime.global_checkpoint import Checkpoint, read_checkpoint, write_checkpoint
@@ -92,6 +92,8 @@ class GlobalStore:
 
     def _leave_out(self, partition: int, record: Record, error: Exception) -> None:
         """Raise if the handler says so. Nothing is committed here, so there are no dead letters."""
+        if isinstance(error, RegistryUnavailable):
+            raise error
         offset, timestamp, key, value, headers = record
         problem = SerializationError(
             f"{self._source.name} cannot read the record: {error}", self.topic, partition, offset
@@ -219,7 +221,8 @@ class GlobalStores:
     def _open(self) -> None:
         for part in (part for part in self._topology.subtopologies if part.is_global):
             (source,), (name,) = part.sources, part.stores
-            store = self.stores[name] = open_store(self._topology.stores[name], self._folder / "rocksdb")
+            spec = self._topology.stores[name].of_topic(source.topics[0])
+            store = self.stores[name] = open_store(spec, self._folder / "rocksdb")
             self._by_topic[source.topics[0]] = GlobalStore(
                 store,
                 source,

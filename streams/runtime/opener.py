@@ -177,7 +177,8 @@ class TaskOpener:
         RocksDB reads and writes files to open. rocksdict keeps the GIL meanwhile (0.3.29), so the event loop
         has its turn between two stores.
         """
-        stores[name] = open_store(self._topology.stores[name], self._folder.task(id))
+        spec = self._topology.stores[name]
+        stores[name] = open_store(spec.of_topic(self._names.changelog(spec)), self._folder.task(id))
 
     async def _task(
         self,
@@ -197,6 +198,7 @@ class TaskOpener:
             max_idle_ms=self._config.max_task_idle_ms,
             handlers=self._handlers,
             partition_count=self._sink_topics.count,
+            topic_name=self._names.topic,
             times=cut.times,
             buffer=self._buffer,
             windowed_emit_interval_ms=self._config.emit_interval_ms_kstreams_windowed_aggregation,

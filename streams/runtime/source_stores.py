@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from logd.client import TopicPartition
+from streams.errors import RegistryUnavailable
 from streams.graph import SourceNode
 from streams.runtime.restore import Convert, Source
 from streams.state import StoreSpec
@@ -25,7 +26,7 @@ def sources_of(
     for name, tp in changelogs.items():
         spec = topology.stores[name]
         if spec.source_topic is not None:
-            convert = converter(spec, topology.source_of(spec.source_topic))
+            convert = converter(spec.of_topic(spec.source_topic), topology.source_of(spec.source_topic))
             found[name] = Source(positions.get(tp, 0), convert)
     return found
 
@@ -45,6 +46,8 @@ def converter(spec: StoreSpec, source: SourceNode) -> Convert:
                 return {}
             stored = None if decoded is None else join(write_value(decoded), timestamp)
             return {write_key(decoded_key): stored}
+        except RegistryUnavailable:
+            raise
         except Exception:
             return {}  # It was processed: what raised then was let pass, else nothing behind it is committed.
 

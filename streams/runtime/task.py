@@ -93,6 +93,7 @@ class Task:
         global_stores: Mapping[str, CachedStore] | None = None,
         outer_join_emit_interval_ms: int = 1000,
         written: type[Written] = Written,
+        topic_name: Callable[[str], str] = lambda topic: topic,
     ) -> None:
         self.id = id
         self.subtopology = subtopology
@@ -109,6 +110,7 @@ class Task:
             windowed_emit_interval_ms=windowed_emit_interval_ms,
             global_stores=global_stores or {},
             partition_count=partition_count,
+            topic_name=topic_name,
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
         )
         for store in self.stores.values():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from streams.serdes import serde_for
@@ -42,6 +42,14 @@ class StoreSpec:
     def __post_init__(self) -> None:
         for name in ("key_serde", "value_serde"):  # a type stands for its serde here too
             object.__setattr__(self, name, serde_for(getattr(self, name)))
+
+    def of_topic(self, topic: str) -> StoreSpec:
+        """The store whose bytes go to this topic, where serdes write them for it."""
+        key, value = self.key_serde, self.value_serde
+        key_of, value_of = key.of_topic(topic, is_key=True), value.of_topic(topic, is_key=False)
+        if key_of is key and value_of is value:
+            return self
+        return replace(self, key_serde=key_of, value_serde=value_of)
 
     @property
     def is_restored(self) -> bool:
