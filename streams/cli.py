@@ -1,6 +1,7 @@
 """``millstream streams``: print a topology, or run it; `tools.commands` has the others.
 
-A topology is named ``module:name``: a Topology, a StreamsBuilder, or a function that returns one. ``run``
+A topology is named ``module:name``: a Topology, a StreamsBuilder, or a function that returns one and may
+take the settings, a StreamsConfig. Builders are built with them. ``run``
 writes one JSON object a line to stdout when its state changes, and every ``--status-interval`` seconds:
 
     {"event": "status", "state": "RUNNING", "tasks": ["0_0", ...], "records_in": ..., "records_out": ...,
@@ -20,13 +21,16 @@ import json
 import logging
 import signal
 import sys
+from collections.abc import Callable
 from enum import StrEnum
+from inspect import Parameter, signature
 from typing import Annotated, Any
 
 import typer
 
 from logd.config.log_level import LogLevel
 from logd.errors import MillstreamError
+from streams.config import StreamsConfig
 from streams.dsl import StreamsBuilder
 from streams.runtime.app import KafkaStreams
 from streams.runtime.event_loop import run_in_new_loop
@@ -69,10 +73,16 @@ def describe(
     form: Annotated[
         Form, typer.Option("--format", help="text as Kafka's Topology.describe(), or a picture")
     ] = Form.TEXT,
+    config: ConfigFile = None,
+    override: Override = None,
 ) -> None:
     """Print a topology: as Kafka's Topology.describe() does, as JSON, or as a picture."""
     try:
-        loaded = _load(topology)
+        settings = None
+        if config is not None or override:
+            given = None if config is not None else "unknown"
+            settings, _ = settings_of(config, None, override, given, given)
+        loaded = _load(topology, settings)
         match form:
             case Form.TEXT:
                 text = loaded.describe()
@@ -116,7 +126,7 @@ def run(
     try:
         settings, threads = settings_of(config, command_config, override, bootstrap_server, application_id)
         count = workers or threads
-        loaded = _load(topology)
+        loaded = _load(topology, settings)
 
         def work(worker: int, pipe: int) -> int:
             streams = KafkaStreams(loaded, config_of(settings, worker))
@@ -146,7 +156,7 @@ for command in (commands.reset, commands.lag, commands.state):
     app.command()(command)
 
 
-def _load(name: str) -> Topology:
+def _load(name: str, settings: StreamsConfig | None) -> Topology:
     module, colon, attribute = name.partition(":")
     if not colon:
         raise typer.BadParameter(f"{name!r} is not module:name")
@@ -157,12 +167,21 @@ def _load(name: str) -> Topology:
     except (ImportError, AttributeError) as error:
         raise typer.BadParameter(f"{name}: {error}") from error
     if not isinstance(found, Topology | StreamsBuilder) and callable(found):
-        found = found()
+        found = found(settings) if _takes_settings(found) else found()
     if isinstance(found, StreamsBuilder):
-        found = found.build()
+        found = found.build(settings)
     if not isinstance(found, Topology):
         raise typer.BadParameter(f"{name} is no topology but {type(found).__name__}")
     return found
+
+
+def _takes_settings(function: Callable[..., Any]) -> bool:
+    """Whether it has a parameter that it cannot be called without."""
+    kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return any(
+        each.kind in kinds and each.default is Parameter.empty
+        for each in signature(function).parameters.values()
+    )
 
 
 async def _run(

@@ -17,6 +17,7 @@ from logd.client.properties import CLIENT, OF_JAVA, one_client
 from logd.client.security.keys import is_security_key
 from logd.errors import ConfigError
 from streams.handlers import ExceptionHandler, log_and_continue, log_and_fail
+from streams.optimization import NO_OPTIMIZATION, optimization_rules
 
 _log = logging.getLogger(__name__)
 
@@ -119,6 +120,11 @@ class StreamsConfig:
     emit_interval_ms_kstreams_outer_join_spurious_results_fix: int = 1000
     """How often, by wall clock, left and outer joins of streams look for records that met nothing until their
     windows were over. The key is Kafka's, with two underscores before and behind it."""
+    topology_optimization: str = NO_OPTIMIZATION
+    """``none``, ``all``, or of ``reuse.ktable.source.topics``, ``merge.repartition.topics`` and
+    ``single.store.self.join`` some, divided by commas. `StreamsBuilder.build` takes it from here."""
+    ensure_explicit_internal_resource_naming: bool = False
+    """Whether stores and internal topics that nobody gave a name are refused (KIP-1111)."""
     client: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the application's `Client`: `security`, backoffs. Not a key: `from_properties`
     gathers it from `security.protocol`, `ssl.*`, `sasl.*` and the other keys of Kafka's clients."""
@@ -156,6 +162,7 @@ class StreamsConfig:
             raise ConfigError("bootstrap.servers", self.bootstrap_servers, "host:port[,host:port]")
         for name, hint in get_type_hints(type(self)).items():
             self._check(name, hint)
+        optimization_rules(self.topology_optimization)
         if self.exactly_once and self.isolation_level != "read_committed":
             raise ConfigError(
                 "isolation.level", self.isolation_level, "read_committed, which exactly_once_v2 needs"
@@ -210,10 +217,10 @@ _IDLE = """
     default.client.supplier default.dsl.store default.key.serde default.list.key.serde.inner
     default.list.key.serde.type default.list.value.serde.inner default.list.value.serde.type
     default.timestamp.extractor default.value.serde dsl.store.suppliers.class
-    ensure.explicit.internal.resource.naming log.summary.interval.ms num.stream.threads
+    log.summary.interval.ms num.stream.threads
     processor.wrapper.class rack.aware.assignment.non_overlap_cost rack.aware.assignment.strategy
     rack.aware.assignment.tags rack.aware.assignment.traffic_cost rocksdb.config.setter
-    task.assignor.class task.timeout.ms topology.optimization upgrade.from window.size.ms
+    task.assignor.class task.timeout.ms upgrade.from window.size.ms
     windowed.inner.class.serde windowstore.changelog.additional.retention.ms
 """
 _OF_KAFKA_STREAMS = frozenset(_IDLE.split())
@@ -316,6 +323,10 @@ def _converted(key: str, value: Any, hint: Any) -> Any:
             return int(value)
         except ValueError:
             raise ConfigError(key, value, "a whole number") from None
+    if hint is bool and isinstance(value, str):
+        if value.lower() not in ("true", "false"):
+            raise ConfigError(key, value, "true or false")
+        return value.lower() == "true"
     if hint == ExceptionHandler and isinstance(value, str):
         return HANDLERS[value] if value in HANDLERS else _named_handler(key, value)
     return value

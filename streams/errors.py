@@ -5,6 +5,8 @@
     ├── SerializationError      bytes and values do not match: names topic, partition and offset
     ├── ProcessingError         the user's function raised: names node, topic, partition and offset
     ├── SuppressBufferFull      what is held back of a table outgrew its bound: raise it, or emit early
+    ├── RegistryFailed          a schema registry refuses, or has no such schema: names subject or id, and URL
+    │   └── RegistryUnavailable it cannot be asked: no handler leaves a record out for that
     ├── StateError              local state or a changelog cannot be used: the text says what to do
     │   ├── StateFolderLocked   another process works in the same state folder
     │   └── StateCorrupted      a store's files are damaged: close it, then open and restore it again
@@ -102,6 +104,14 @@ class SuppressBufferFull(StreamsError):
             f"{told(self.max_bytes)} bytes: raise max_records or max_bytes, or use until_time_limit with "
             "when_full='emit_early'"
         )
+
+
+class RegistryFailed(StreamsError):
+    """The schema registry does not have the schema, or refuses it."""
+
+
+class RegistryUnavailable(RegistryFailed):
+    """The schema registry cannot be asked: what was to be written or read may be as it should."""
 
 
 class StateError(StreamsError):

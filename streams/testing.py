@@ -18,15 +18,16 @@ from logd.client import TopicPartition
 from streams.dsl import StreamsBuilder
 from streams.errors import StreamsError
 from streams.graph import SinkNode
-from streams.handlers import log_and_fail
+from streams.handlers import ExceptionHandler, log_and_fail
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Headers, Record
 from streams.processors.windows import Duration, milliseconds
+from streams.runtime.global_processor import GlobalProcessor
 from streams.runtime.global_stores import GlobalStore
 from streams.runtime.task import Task, TaskId
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore, open_store
-from streams.topology import Handlers, Row, Subtopology, Topology
+from streams.topology import Handlers, Row, Subtopology, Topology, WrittenInOrder
 from streams.topology.java_order import PriorityQueue
 
 Time = datetime | int
@@ -59,11 +60,16 @@ class TopologyTestDriver:
         self._output: dict[str, deque[Row]] = {}
         self._waiting: dict[str, deque[Row]] = {}
         self._heads = PriorityQueue[str](lambda topic: self._waiting[topic][0][0])
-        stores = {name: open_store(spec, None) for name, spec in self.topology.stores.items()}
+        kept_in = {name: source.topics[0] for name, source in self.topology.global_stores.items()}
+        stores = {
+            name: open_store(spec.of_topic(kept_in.get(name) or spec.source_topic or spec.changelog), None)
+            for name, spec in self.topology.stores.items()
+        }
         on_bad_record = log_and_fail if handlers is None else handlers.deserialization
         self._globals = {
-            source.topics[0]: GlobalStore(stores.pop(name), source, on_bad_record)
-            for name, source in self.topology.global_stores.items()
+            part.topics[0]: self._global_store(part, stores, on_bad_record)
+            for part in self.topology.subtopologies
+            if part.is_global
         }
         nodes = (node for subtopology in self.topology.with_tasks for node in subtopology.nodes)
         everything = Subtopology(0, tuple(nodes))
@@ -77,11 +83,20 @@ class TopologyTestDriver:
             handlers=handlers,
             global_stores={each.store.name: each.store for each in self._globals.values()},
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
+            written=WrittenInOrder,
         )
         for source in everything.sources:
             for topic in source.topics:
                 self._task.add_input(TopicPartition(topic, 0), source, position=0, end=0)
                 self._waiting[topic] = deque()
+
+    def _global_store(
+        self, part: Subtopology, stores: dict[str, CachedStore], on_bad_record: ExceptionHandler
+    ) -> GlobalStore:
+        (source,), (name,) = part.sources, part.stores
+        store = stores.pop(name)
+        processor = GlobalProcessor(part, store, lambda: self._now) if source.by_processor else None
+        return GlobalStore(store, source, on_bad_record, processor=processor)
 
     # -- topics
 
@@ -93,8 +108,8 @@ class TopologyTestDriver:
         return TestInputTopic(
             self,
             topic,
-            serde_for(key_serde) or source.key_serde,
-            serde_for(value_serde) or source.value_serde,
+            (serde_for(key_serde) or source.key_serde).of_topic(topic, is_key=True),
+            (serde_for(value_serde) or source.value_serde).of_topic(topic, is_key=False),
         )
 
     def output_topic(
@@ -154,12 +169,10 @@ class TopologyTestDriver:
         self._task.written(flush, {})
 
     def _pass_on(self) -> None:
-        placed = ((topic, rows) for (topic, _), rows in self._task.take_placed_output().items())
-        for topic, rows in [*self._task.take_output().items(), *placed]:
-            self._output.setdefault(topic, deque()).extend(rows)
+        for topic, row in self._task.take_output_in_order():
+            self._output.setdefault(topic, deque()).append(row)
             if topic in self._waiting or topic in self._globals:
-                for row in rows:
-                    self._accept(topic, row)
+                self._accept(topic, row)
 
     def take(self, topic: str) -> deque[Row]:
         """Rows written to a topic and not read yet; what is taken off here counts as read.
@@ -216,6 +229,8 @@ class TopologyTestDriver:
     def close(self) -> None:
         """Close processors and stores."""
         self._task.close()
+        for each in self._globals.values():
+            each.close()
 
     def __enter__(self) -> Self:
         return self

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, overload
 
+from streams.config import StreamsConfig
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.internal_builder import InternalStreamsBuilder
 from streams.dsl.nouns import GlobalKTable, KStream, KTable
@@ -12,10 +13,12 @@ from streams.dsl.options import Consumed, Materialized, as_materialized, options
 from streams.dsl.stream import Stream
 from streams.dsl.table import table_of_updates
 from streams.errors import TopologyError
-from streams.graph import Graph, OffsetReset, SourceNode, TimestampExtractor
+from streams.graph import Graph, OffsetReset, SourceNode, TimestampExtractor, optimized
+from streams.optimization import NO_OPTIMIZATION, optimization_rules
+from streams.processors.custom import Processor
 from streams.serdes import SerdeLike, SerdeOf, serde_for
 from streams.state import StoreSpec
-from streams.topology import Topology
+from streams.topology import Topology, add_global_store
 
 if TYPE_CHECKING:
     # What is not said is Any (PEP 696), which only type checkers have before Python 3.13.
@@ -173,6 +176,7 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
             node=source.node,
         )
         node = self._internal.names.node("KTABLE-SOURCE-", options.name)
+        self._internal.graph.table_topics[store_name] = topic
         return KTable(table_of_updates(source, node, spec, materialized))
 
     def global_table(
@@ -207,9 +211,68 @@ class StreamsBuilder(Generic[DefaultK, DefaultV]):
             raise TopologyError(f"store {spec.name}: say how long its windows are kept, in retention_ms=")
         self._internal.graph.add_store(spec)
 
-    def build(self) -> Topology:
-        """The finished topology; raises TopologyError for what cannot work."""
-        return Topology(self._internal.graph).finished()
+    def add_global_store(
+        self,
+        spec: StoreSpec,
+        topic: str,
+        supplier: Callable[[], Processor[Any, Any]],
+        consumed: Consumed | None = None,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Add a store that every instance keeps whole: a processor makes it of all of the topic's records.
+
+        ``supplier()`` makes the processor, one per instance, which is given every record again when the store
+        is restored. It forwards nothing. Any processor may read the store, without naming it in ``stores=``.
+        """
+        options = options_with(
+            consumed,
+            Consumed,
+            key_serde=key_serde,
+            value_serde=value_serde,
+            timestamp_extractor=timestamp_extractor,
+            name=name,
+        )
+        names = self._internal.names
+        source = SourceNode(
+            name=names.node("KSTREAM-SOURCE-", options.name, "-source"),
+            topics=(topic,),
+            key_serde=self._internal.key_serde(topic, options.key_serde, spec.key_serde),
+            value_serde=self._internal.value_serde(topic, options.value_serde),
+            timestamp_extractor=options.timestamp_extractor,
+            is_global=True,
+            by_processor=True,
+        )
+        node = names.node("KTABLE-SOURCE-", options.name)
+        add_global_store(self._internal.graph, spec, source, node, supplier)
+
+    def build(
+        self,
+        config: StreamsConfig | None = None,
+        *,
+        topology_optimization: str | None = None,
+        ensure_explicit_internal_resource_naming: bool | None = None,
+    ) -> Topology:
+        """The finished topology; raises TopologyError for what cannot work.
+
+        ``topology_optimization``: ``none``, ``all`` or rules divided by commas, as Kafka's setting of that
+        name. ``ensure_explicit_internal_resource_naming``: refuse stores and internal topics that were given
+        no name (KIP-1111). Both are taken from ``config`` unless they are given here.
+        """
+        setting = topology_optimization or (
+            NO_OPTIMIZATION if config is None else config.topology_optimization
+        )
+        rules = optimization_rules(setting)
+        topology = Topology(optimized(self._internal.graph, rules), optimization=rules).finished()
+        strict = ensure_explicit_internal_resource_naming
+        if config is not None and strict is None:
+            strict = config.ensure_explicit_internal_resource_naming
+        if strict:
+            topology.generated_names.refuse()
+        return topology
 
     def _source(self, topics: tuple[str, ...], options: Consumed, suffix: str = "") -> Stream:
         name = self._internal.names.node("KSTREAM-SOURCE-", options.name, suffix)

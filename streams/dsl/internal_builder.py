@@ -13,6 +13,7 @@ from streams.graph import (
     Graph,
     Names,
     ProcessorNode,
+    Repartition,
     RepartitionNames,
     SinkNode,
     SourceNode,
@@ -108,12 +109,16 @@ class InternalStreamsBuilder:
         value_serde: Serde[Any],
         partitions: int | None = None,
         partitioner: StreamPartitioner | None = None,
+        asked_for: bool = False,
     ) -> str:
         """Send a stream through a topic by its new key; returns the source it comes back from.
 
-        Null keys go with it if a node behind it takes them (KIP-962).
+        Null keys go with it if a node behind it takes them (KIP-962). ``asked_for``: by the user, who has
+        a topic of their own, whatever is optimized.
         """
         graph = self.graph
+        if not asked_for:
+            graph.repartitions[names.topic] = Repartition(names)
         keep = drop_null_keys(unless=lambda: graph.takes_null_keys(names.source))
         self.add_processor(names.filter, (parent,), keep)
         serdes: dict[str, Any] = {"key_serde": key_serde, "value_serde": value_serde}

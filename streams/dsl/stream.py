@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from streams.dsl.internal_builder import InternalStreamsBuilder
 from streams.dsl.options import Printed, Produced, Repartitioned
-from streams.graph import RepartitionNames, SinkNode, StreamPartitioner, TopicChooser
+from streams.graph import ProcessorNode, RepartitionNames, SinkNode, StreamPartitioner, TopicChooser
 from streams.processors import stateless
 from streams.processors.printer import Printer
 from streams.processors.wiring import Operator
@@ -63,21 +63,32 @@ class Stream:
     ) -> Stream:
         """Add a node that runs a user's processor; as in Kafka, a name that is given costs no number."""
         node = self.builder.names.node(prefix) if name is None else name
-        return self.then_named(node, operator, tuple(self.builder.graph.connect(stores)))
+        return self.then_named(node, operator, tuple(self.builder.graph.connect(stores)))._that_changes(
+            "values"
+        )
 
     def with_new_keys(self) -> Stream:
         """The same stream, marked as having other keys than its sources."""
-        return replace(self, key_serde=None, rekeyed=True)
+        return replace(self._that_changes("keys"), key_serde=None, rekeyed=True)
 
     def with_new_values(self) -> Stream:
         """The same stream, whose values have another type."""
-        return replace(self, value_serde=None)
+        return replace(self._that_changes("values"), value_serde=None)
+
+    def _that_changes(self, what: Literal["keys", "values"]) -> Stream:
+        """Have the node say so; what it has said first stays."""
+        node = self.builder.graph.nodes[self.node]
+        if isinstance(node, ProcessorNode) and node.changes == "nothing":
+            node.changes = what
+        return self
 
     def merged(self, other: Stream, name: str | None) -> Stream:
         """Add a node that passes on the records of both."""
         node = self.builder.names.node("KSTREAM-MERGE-", name)
         parents = tuple(dict.fromkeys((self.node, other.node)))  # merged with itself it is read once
-        self.builder.add_processor(node, parents, stateless.pass_through())
+        self.builder.graph.add(
+            ProcessorNode(name=node, parents=parents, operator=stateless.pass_through(), is_merge=True)
+        )
         sources, rekeyed = self.sources | other.sources, self.rekeyed or other.rekeyed
         return replace(self, node=node, sources=sources, rekeyed=rekeyed)
 
@@ -111,11 +122,17 @@ class Stream:
         *,
         partitions: int | None = None,
         partitioner: StreamPartitioner | None = None,
+        asked_for: bool = False,
     ) -> Stream:
         """The stream, read back from a topic of these names."""
         serdes: dict[str, Any] = {"key_serde": key_serde, "value_serde": value_serde}
         source = self.builder.repartition(
-            self.node, names, partitions=partitions, partitioner=partitioner, **serdes
+            self.node,
+            names,
+            partitions=partitions,
+            partitioner=partitioner,
+            asked_for=asked_for,
+            **serdes,
         )
         return Stream(builder=self.builder, node=source, sources=frozenset({source}), **serdes)
 
@@ -129,6 +146,7 @@ class Stream:
             self.builder.value_serde(name, options.value_serde, self.value_serde),
             partitions=options.partitions,
             partitioner=options.partitioner,
+            asked_for=True,
         )
 
     def end_in(self, topic: str | TopicChooser, options: Produced) -> None:

@@ -11,9 +11,10 @@ from streams.dsl.internal_builder import InternalStreamsBuilder
 from streams.dsl.options import StreamJoined
 from streams.dsl.stream import Stream
 from streams.errors import TopologyError
-from streams.graph import Names
+from streams.graph import Names, StreamJoin
 from streams.processors import stateless
 from streams.processors.join_windows import JoinWindows
+from streams.processors.self_join import join_self
 from streams.processors.stream_join import JoinSide, join_inner, join_outer, keep_records
 from streams.serdes import Serde
 from streams.state import StoreSpec
@@ -118,6 +119,19 @@ def _add_nodes(
         operator = join_outer(side) if is_outer else join_inner(side)
         builder.add_processor(node, (parent,), operator, side.stores)
     builder.add_processor(names.merge, (names.join_left, names.join_right), stateless.pass_through())
+    for node in (names.join_left, names.join_right, names.merge):
+        builder.graph.nodes[node].reads_of = (left, right)
+    builder.graph.stream_joins.append(
+        StreamJoin(
+            keep_left=names.keep_left,
+            keep_right=names.keep_right,
+            join_left=names.join_left,
+            join_right=names.join_right,
+            merge=names.merge,
+            left_store=names.left_store,
+            self_join=join_self(this, names.left_store),
+        )
+    )
 
 
 def _serdes(left: Stream, right: Stream, options: StreamJoined) -> _Serdes:

@@ -132,7 +132,7 @@ class Table:
         keeps_values: bool = False,
     ) -> Table:
         """Add a node of a derived table; ``read``: how that is read without a store."""
-        stream = self.stream if keeps_values else self.stream.with_new_values()
+        stream = self.stream if keeps_values else replace(self.stream, value_serde=None)
         builder = stream.builder
         if materialized is None or materialized.name is None:
             builder.add_processor(node, (stream.node,), operator, stores)

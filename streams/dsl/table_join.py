@@ -55,6 +55,8 @@ def join_tables(
     )
     builder.add_processor(this, (left.stream.node,), from_left, views[1].stores)
     builder.add_processor(other, (right.stream.node,), from_right, views[0].stores)
+    for side in (this, other):
+        builder.graph.nodes[side].reads_of = (left.stream.node, right.stream.node)
     sources = left.stream.sources | right.stream.sources
     builder.graph.copartitions.append(sources)
     stream = replace(left.stream, node=merge, sources=sources, value_serde=None)

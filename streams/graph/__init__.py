@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams.graph.graph import Graph
+from streams.graph.graph import Graph, Repartition, StreamJoin
 from streams.graph.names import Names, RepartitionNames, checked
 from streams.graph.node import (
     Node,
@@ -14,6 +14,7 @@ from streams.graph.node import (
     TimestampExtractor,
     TopicChooser,
 )
+from streams.graph.optimized import optimized
 
 __all__ = [
     "Graph",
@@ -21,11 +22,14 @@ __all__ = [
     "Node",
     "OffsetReset",
     "ProcessorNode",
+    "Repartition",
     "RepartitionNames",
     "SinkNode",
     "SourceNode",
+    "StreamJoin",
     "StreamPartitioner",
     "TimestampExtractor",
     "TopicChooser",
     "checked",
+    "optimized",
 ]

@@ -4,13 +4,37 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import get_args
 
 from streams.errors import TopologyError
-from streams.graph.names import Names, checked
+from streams.graph.names import Names, RepartitionNames, checked
 from streams.graph.node import Node, OffsetReset, ProcessorNode, SinkNode, SourceNode
+from streams.processors.wiring import Operator
 from streams.state import StoreSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Repartition:
+    """A repartition topic that a join or aggregation needs, and so may share with others."""
+
+    names: RepartitionNames
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamJoin:
+    """The nodes of a join of two streams; `self_join` takes the place of the two that look up, where both
+    streams turn out to be one.
+    """
+
+    keep_left: str
+    keep_right: str
+    join_left: str
+    join_right: str
+    merge: str
+    left_store: str
+    self_join: Operator
 
 
 class Graph:
@@ -22,6 +46,24 @@ class Graph:
         self.stores: dict[str, StoreSpec] = {}
         self.copartitions: list[frozenset[str]] = []
         """Sets of source nodes whose topics must have the same number of partitions."""
+        self.repartitions: dict[str, Repartition] = {}
+        """By topic."""
+        self.stream_joins: list[StreamJoin] = []
+        self.table_topics: dict[str, str] = {}
+        """Stores of tables that are read from a topic, and that; also of stores that are not asked for."""
+
+    def copy(self) -> Graph:
+        """A graph to be changed while this one stays as it is."""
+        graph = Graph()
+        graph.names = self.names
+        for name, node in self.nodes.items():
+            copied = graph.nodes[name] = replace(node, children=list(node.children))
+            if isinstance(copied, ProcessorNode):
+                copied.stores = list(copied.stores)
+        graph.stores, graph.copartitions = dict(self.stores), list(self.copartitions)
+        graph.repartitions, graph.stream_joins = dict(self.repartitions), list(self.stream_joins)
+        graph.table_topics = dict(self.table_topics)
+        return graph
 
     def add(self, node: Node) -> Node:
         """Add a node below its parents, which must be there already."""
@@ -67,6 +109,37 @@ class Graph:
         for name in names:
             self.nodes[name] = self.nodes.pop(name)
 
+    def replace_parent(self, parent: str, by: str, *, of: str | None = None) -> None:
+        """Put what is below a node below another one: all of it, or one node. `relink` comes next."""
+        for node in self.nodes.values() if of is None else [self.nodes[of]]:
+            node.parents = tuple(by if name == parent else name for name in node.parents)
+            node.reads_of = tuple(by if name == parent else name for name in node.reads_of)
+
+    def insert_behind(self, name: str, *nodes: Node) -> None:
+        """Add nodes to be built right behind this one. `relink` comes next."""
+        ordered: dict[str, Node] = {}
+        for each in self.nodes.values():
+            ordered[each.name] = each
+            if each.name == name:
+                ordered.update({node.name: node for node in nodes})
+        self.nodes = ordered
+
+    def relink(self) -> None:
+        """Have every node's children be those that it is a parent of."""
+        for node in self.nodes.values():
+            node.children = []
+        for node in self.nodes.values():
+            for parent in node.parents:
+                self.nodes[parent].children.append(node.name)
+
+    def parents_of(self, name: str) -> list[str]:
+        """What is above a node, also behind a repartition topic; of a join both that are joined."""
+        node = self.nodes[name]
+        if isinstance(node, SourceNode) and node.internal:
+            sinks = (each for each in self.nodes.values() if isinstance(each, SinkNode) and each.internal)
+            return [sink.name for sink in sinks if sink.topic in node.topics]
+        return list(node.reads_of or node.parents)
+
     def in_build_order(self) -> dict[str, Node]:
         """The nodes as Kafka builds them, which numbers sub-topologies and orders children (sorted here too):
         the first that was added of those whose parents are built.
@@ -75,6 +148,9 @@ class Graph:
         """
         rank = {name: number for number, name in enumerate(self.nodes)}
         below = {name: [*node.children, *self._read_back(node)] for name, node in self.nodes.items()}
+        for name, node in self.nodes.items():
+            for above in node.reads_of:
+                below[above].append(name)
         missing = Counter(child for children in below.values() for child in children)
         ready = [(rank[name], name) for name in self.nodes if not missing[name]]
         ordered: dict[str, Node] = {}

@@ -27,6 +27,8 @@ class Names:
 
     def __init__(self) -> None:
         self._next = 0
+        self.generated: set[str] = set()
+        """Names of nodes and stores that have a number."""
 
     def node(self, prefix: str, given: str | None = None, suffix: str = "") -> str:
         """``<prefix>0000000007``, or what the user gave, with ``suffix`` behind it.
@@ -34,11 +36,11 @@ class Names:
         A given name costs a number too, so that naming a node later renames nothing else.
         """
         number = self.take()
-        return f"{prefix}{number:010d}" if given is None else given + suffix
+        return self._numbered(prefix, number) if given is None else given + suffix
 
     def store(self, prefix: str) -> str:
         """``<prefix>STATE-STORE-0000000007``."""
-        return f"{prefix}STATE-STORE-{self.take():010d}"
+        return self._numbered(f"{prefix}STATE-STORE-", self.take())
 
     def repartition(self, prefix: str) -> RepartitionNames:
         """Names of the topic ``<prefix>-repartition`` and the nodes around it.
@@ -50,6 +52,11 @@ class Names:
         if not _GENERATED.fullmatch(prefix):
             sink, keep, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
         return RepartitionNames(checked(topic), sink, keep, source)
+
+    def _numbered(self, prefix: str, number: int) -> str:
+        name = f"{prefix}{number:010d}"
+        self.generated.add(name)
+        return name
 
     def take(self) -> int:
         """The next number. Kafka also spends numbers on names it then does not use; so do we."""

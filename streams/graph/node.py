@@ -27,6 +27,8 @@ class Node:
 
     name: str
     parents: tuple[str, ...] = ()
+    reads_of: tuple[str, ...] = ()
+    """Of a join's nodes, both nodes that are joined: all of a join is built behind them."""
     children: list[str] = field(default_factory=list)
 
 
@@ -34,7 +36,8 @@ class Node:
 class SourceNode(Node):
     """Reads topics. ``internal`` topics get the application id in front, and are created.
 
-    `is_global`: every instance reads all of it into the store below it, and no task does.
+    `is_global`: every instance reads all of it into the store below it, and no task does. `by_processor`: a
+    processor of the user's does, and not the records themselves.
     """
 
     topics: tuple[str, ...]
@@ -44,6 +47,7 @@ class SourceNode(Node):
     reset: OffsetReset | None = None
     internal: bool = False
     is_global: bool = False
+    by_processor: bool = False
     partitions: int | None = None
     """Of an internal topic, where the user says how many."""
 
@@ -54,13 +58,16 @@ class ProcessorNode(Node):
 
     `takes_null_keys`: it does something with records that have no key, as left joins do, so that repartition
     topics above it carry them (KIP-962). `grace_ms`: of an aggregation by windows, how long after its end a
-    window may still change.
+    window may still change. `changes`: what a record may have anew, where it matters to
+    `streams.graph.merged_topics`: keys, or values and perhaps keys. `is_merge`: of `KStream.merge`.
     """
 
     operator: Operator
     stores: list[str] = field(default_factory=list)
     takes_null_keys: bool = False
     grace_ms: int | None = None
+    changes: Literal["nothing", "keys", "values"] = "nothing"
+    is_merge: bool = False
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -71,7 +71,7 @@ def keep_records(store_name: str) -> Operator:
     """Pass each record on, and keep it for the other side."""
 
     def build(wiring: Wiring) -> Process:
-        store = _window_store(wiring, store_name)
+        store = window_store(wiring, store_name)
         forward, add, serialize = wiring.forward, store.add, store.spec.key_serde.serialize
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
@@ -89,7 +89,7 @@ def join_inner(side: JoinSide) -> Operator:
     (before, after), joined = side.span_ms, side.joined()
 
     def build(wiring: Wiring) -> Process:
-        store = _window_store(wiring, side.other_store)
+        store = window_store(wiring, side.other_store)
         forward, dropped = wiring.forward, wiring.metrics.dropped
         find, serialize = store.find, store.spec.key_serde.serialize
 
@@ -111,7 +111,7 @@ def join_outer(side: JoinSide) -> Operator:
     (before, after), joined, outer, is_left = side.span_ms, side.joined(), side.outer, side.is_left
 
     def build(wiring: Wiring) -> Process:
-        store, unmatched = _window_store(wiring, side.other_store), _unmatched_store(wiring, side)
+        store, unmatched = window_store(wiring, side.other_store), _unmatched_store(wiring, side)
         forward, dropped, find = wiring.forward, wiring.metrics.dropped, store.find
         serialize, keep, forget = store.spec.key_serde.serialize, unmatched.keep, unmatched.forget
         send_closed = _closing(wiring, side, unmatched, store.spec.key_serde.deserialize)
@@ -167,7 +167,8 @@ def _closing(
     return send_closed
 
 
-def _window_store(wiring: Wiring, name: str) -> JoinWindowStore[Any, Any]:
+def window_store(wiring: Wiring, name: str) -> JoinWindowStore[Any, Any]:
+    """A join's store by name."""
     store = wiring.store(name)
     assert isinstance(store, JoinWindowStore), f"{name} is not a join's window store"
     return store

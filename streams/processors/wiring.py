@@ -47,6 +47,8 @@ class TaskState:
     """The input's record at an offset, if it is still at hand: for those over which a task fails."""
     partition_count: Callable[[str], int] = lambda topic: 1
     """How many partitions a topic has that is written; raises StreamsError for one that does not exist."""
+    topic_name: Callable[[str], str] = lambda topic: topic
+    """What the cluster calls a topic that is written."""
     outer_join_emit_interval_ms: int = 1000
     """How often, by wall clock, left and outer joins look for records whose windows are closed."""
 

@@ -21,6 +21,7 @@ from streams.graph import SinkNode, SourceNode
 from streams.processors.metrics import NodeMetrics
 from streams.runtime.app_metrics import AppMetrics
 from streams.runtime.assignment import Rules
+from streams.runtime.built import Buildable, built_for
 from streams.runtime.changes import ChangelogWriter
 from streams.runtime.cleaner import clean_state
 from streams.runtime.commit import Committer
@@ -61,7 +62,7 @@ def wall_clock() -> int:
 
 
 class KafkaStreams:
-    """Runs a topology against a cluster.
+    """Runs a topology, or what a builder builds with the settings, against a cluster.
 
     Settings are a `StreamsConfig`, keywords, or both (keywords win):
     ``KafkaStreams(topology, application_id="delays", bootstrap_servers="localhost:9092")``.
@@ -71,16 +72,14 @@ class KafkaStreams:
 
     def __init__(
         self,
-        topology: Topology,
+        topology: Topology | Buildable,
         config: StreamsConfig | None = None,
         *,
         registry: Metrics | None = None,
         **settings: Any,
     ) -> None:
-        if not isinstance(topology, Topology):
-            raise TopologyError(f"what runs is a Topology, of build(), not a {type(topology).__name__}")
-        self.topology = topology
         self.config = StreamsConfig(**settings) if config is None else dataclasses.replace(config, **settings)
+        self.topology = topology = built_for(self.config, topology)
         self.registry = registry or Metrics()
         self._told = ExitStack()
         """Ends what the registry tells of this instance."""

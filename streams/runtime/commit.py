@@ -133,7 +133,7 @@ class Committer:
         await asyncio.wait([self.outcome])
         self.outcome.result()
         for running, flush in self._commit.flushes:
-            await self._worker.run(running.task.written, flush, running.ends)
+            await self._worker.run(running.task.written, flush, running.checkpoints(flush.positions))
             running.cuts.update(running.ends)
         committed = [running for running, _ in self._commit.flushes]
         self._commit = self.outcome = None

@@ -41,12 +41,16 @@ def read_checkpoint(path: Path) -> Checkpoint:
     return Checkpoint({}, 0)
 
 
-def write_checkpoint(path: Path, offsets: Mapping[TopicPartition, int]) -> None:
-    """Write the file whole, in the place of an earlier one."""
+def write_checkpoint(
+    path: Path, offsets: Mapping[TopicPartition, int], written_at: int | None = None
+) -> None:
+    """Write the file whole, in the place of an earlier one. ``written_at``: ms, the time now unless given."""
     lines = [f"{tp.topic} {tp.partition} {offset}\n" for tp, offset in sorted(offsets.items())]
     aside = path.with_name(path.name + ".tmp")
     with open(aside, "w") as file:
         file.write(f"{VERSION}\n{len(lines)}\n{''.join(lines)}")
         file.flush()
         os.fsync(file.fileno())
+    if written_at is not None:
+        os.utime(aside, ns=(written_at * 1_000_000, written_at * 1_000_000))
     os.replace(aside, path)

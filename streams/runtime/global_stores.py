@@ -14,10 +14,11 @@ from logd.client import Admin, BatchFetcher, Client, TopicPartition
 from logd.errors import KafkaError, OffsetOutOfRange
 from logd.records import Record
 from streams.config import StreamsConfig
-from streams.errors import SerializationError, StateError, TopologyError
+from streams.errors import RegistryUnavailable, SerializationError, StateError, TopologyError
 from streams.graph import SourceNode
 from streams.handlers import ErrorContext, ExceptionHandler, answering, log_and_fail
 from streams.runtime.global_checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from streams.runtime.global_processor import GlobalProcessor
 from streams.runtime.restore import DELETE_RETENTION, FETCHED_AHEAD_BYTES, MAX_FETCH_BYTES, USABLE_SHARE
 from streams.runtime.task import Clock
 from streams.runtime.worker import Worker
@@ -30,7 +31,7 @@ CHECKPOINT = ".checkpoint"
 
 
 class GlobalStore:
-    """One global table's store, and the partitions of its topic that it reads."""
+    """A global table's store, or one that a processor keeps, and the topic that it is read from."""
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class GlobalStore:
         on_bad_record: ExceptionHandler = log_and_fail,
         *,
         cache_max_bytes: int = 0,
+        processor: GlobalProcessor | None = None,
     ) -> None:
         self.store = store
         self.topic = source.topics[0]
@@ -47,31 +49,51 @@ class GlobalStore:
         self._source = source
         self._answer = answering(on_bad_record)
         self._cache_max_bytes = cache_max_bytes
+        self._processor = processor
 
     def apply(self, partition: int, records: Sequence[Record]) -> None:
         """Put records of a partition into the store, and into its backend."""
         update, deserialize = self.store.update, self._source.value_serde.deserialize
+        deserialize_key, processor = self._source.key_serde.deserialize, self._processor
         timestamp_of = self._source.timestamp_extractor
+        wants_key = timestamp_of is not None or processor is not None
         for record in records:
-            _, timestamp, key, value, _ = record
+            offset, timestamp, key, value, headers = record
             if key is None:
                 self.dropped += 1
                 continue
             try:
                 decoded = None if value is None else deserialize(value)
+                decoded_key = deserialize_key(key) if wants_key else None
                 if timestamp_of is not None:
-                    timestamp = timestamp_of(self._source.key_serde.deserialize(key), decoded, timestamp)
+                    timestamp = timestamp_of(decoded_key, decoded, timestamp)
             except Exception as error:
                 self._leave_out(partition, record, error)
                 continue
-            update(key, decoded, timestamp)
+            if processor is None:
+                update(key, decoded, timestamp)
+            else:
+                processor.process(partition, offset, decoded_key, decoded, timestamp, headers)
         self.store.drain()
         self.store.written(None)
         if self.store.cache_bytes > self._cache_max_bytes:
             self.store.shrink()
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether records may be applied twice; a processor may count them."""
+        return self._processor is None
+
+    def close(self) -> None:
+        """Close the processor and the store."""
+        if self._processor is not None:
+            self._processor.close()
+        self.store.close()
+
     def _leave_out(self, partition: int, record: Record, error: Exception) -> None:
         """Raise if the handler says so. Nothing is committed here, so there are no dead letters."""
+        if isinstance(error, RegistryUnavailable):
+            raise error
         offset, timestamp, key, value, headers = record
         problem = SerializationError(
             f"{self._source.name} cannot read the record: {error}", self.topic, partition, offset
@@ -138,6 +160,7 @@ class GlobalStores:
         for topic, each in self._by_topic.items():
             spans = {tp: (starts[tp].offset, ends[tp].offset) for tp in partitions if tp.topic == topic}
             self._positions.update(await self._begin(admin, each, spans, topic_ids[topic], kept))
+        await self._worker.run(self._forget_unrepeatable, kept)
         self._fetcher = BatchFetcher(
             self._client,
             isolation_level=level,
@@ -149,6 +172,16 @@ class GlobalStores:
         while any(self._positions[tp] < ends[tp].offset for tp in partitions):
             await self._step()
         log.info("global stores %s: read to the end", " ".join(self.stores))
+
+    def _forget_unrepeatable(self, kept: Checkpoint) -> None:
+        """Have a kill cost the stores whose records may not be applied twice: they are read anew then."""
+        left = {tp: at for tp, at in kept.offsets.items() if self._is_repeatable(tp)}
+        if left.keys() != kept.offsets.keys():
+            write_checkpoint(self._folder / CHECKPOINT, left, kept.written_at)
+
+    def _is_repeatable(self, tp: TopicPartition) -> bool:
+        each = self._by_topic.get(tp.topic)
+        return each is None or each.is_repeatable
 
     async def _begin(
         self,
@@ -189,14 +222,16 @@ class GlobalStores:
             self._positions[fetched.tp] = fetched.next_offset
 
     def _open(self) -> None:
-        for name, source in self._topology.global_stores.items():
-            spec, folder = self._topology.stores[name], self._folder / "rocksdb"
+        for part in (part for part in self._topology.subtopologies if part.is_global):
+            (source,), (name,) = part.sources, part.stores
+            spec, folder = self._topology.stores[name].of_topic(source.topics[0]), self._folder / "rocksdb"
             store = self.stores[name] = open_store(spec, folder, self._memory, on_damage="restart")
             self._by_topic[source.topics[0]] = GlobalStore(
                 store,
                 source,
                 self._config.deserialization_exception_handler,
                 cache_max_bytes=self._config.statestore_cache_max_bytes,
+                processor=GlobalProcessor(part, store, self._clock) if source.by_processor else None,
             )
 
     async def _partitions(self) -> tuple[list[TopicPartition], dict[str, bytes]]:
@@ -238,8 +273,8 @@ class GlobalStores:
         await self._worker.run(self._close_stores)
 
     def _close_stores(self) -> None:
-        for store in self.stores.values():
-            store.close()
+        for name in [*self._by_topic]:
+            self._by_topic.pop(name).close()
         if self._positions:
             write_checkpoint(self._folder / CHECKPOINT, self._positions)
 

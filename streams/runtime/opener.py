@@ -23,10 +23,11 @@ from streams.runtime.folder import StateFolder
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.positions import Cut, read_cut
 from streams.runtime.protocol import changelogs_of, count_partitions
-from streams.runtime.restore import StoreRestore, restore_stores
+from streams.runtime.restore import Source, StoreRestore, restore_stores
 from streams.runtime.restore_listener import RestoreListeners
 from streams.runtime.running import RunningTask
 from streams.runtime.sink_topics import SinkTopics
+from streams.runtime.source_stores import sources_of
 from streams.runtime.task import Clock, Task, TaskId
 from streams.runtime.topics import TopicNames
 from streams.runtime.worker import Worker
@@ -108,7 +109,7 @@ class TaskOpener:
         }
 
     async def _open(self, id: TaskId, inputs: Inputs, stores: dict[str, CachedStore]) -> RunningTask:
-        changelogs = self.changelogs(id)
+        changelogs = await self.changelogs(id)
         committed = await self._member.committed([*inputs, *changelogs.values()])
         cut = read_cut(committed, inputs)
         self._check_kinds(cut, changelogs)
@@ -116,6 +117,7 @@ class TaskOpener:
         self.restoring[id] = restores
         try:
             await self.open_stores(id, stores)
+            sources = self.sources(changelogs, await self._reached(changelogs, committed))
             cuts, ends = await restore_stores(
                 self._client,
                 {changelogs[name]: stores[name] for name in changelogs},
@@ -126,13 +128,22 @@ class TaskOpener:
                 restores=restores,
                 told=self.listeners,
                 room=self._room,
+                sources=sources,
             )
             task = await self._task(id, stores, inputs, cut, committed)
         finally:
             del self.restoring[id]
         restored = sum(each.restored for each in restores.values())
-        released = partial(self._folder.released, id)
-        return RunningTask(task, changelogs, cuts, ends, released=released, restored=restored)
+        written = {name: tp for name, tp in changelogs.items() if name not in sources}
+        return RunningTask(
+            task,
+            written,
+            {name: cuts[name] for name in written},
+            {name: ends[name] for name in written},
+            released=partial(self._folder.released, id),
+            restored=restored,
+            source_stores={name: changelogs[name] for name in sources},
+        )
 
     def _check_kinds(self, cut: Cut, changelogs: Mapping[str, TopicPartition]) -> None:
         """StateError if an earlier topology kept another kind of store under one of these names: its keys may
@@ -146,9 +157,27 @@ class TaskOpener:
                     f"topology's of kind {before}: give the store another name, or reset the application"
                 )
 
-    def changelogs(self, id: TaskId) -> dict[str, TopicPartition]:
-        """The changelog partition of each logged store of a task."""
-        return changelogs_of(id, self._topology, self._names)
+    async def _reached(
+        self, changelogs: Mapping[str, TopicPartition], committed: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> dict[TopicPartition, int]:
+        """Of inputs that stores are restored from, the committed positions that are gone on from."""
+        stores = self._topology.stores
+        tps = [tp for name, tp in changelogs.items() if stores[name].source_topic and tp in committed]
+        if not tps:
+            return {}
+        ends = await Admin(self._client).list_offsets(dict.fromkeys(tps, "latest"))
+        return {tp: committed[tp].offset for tp in tps if _may_be_there(committed[tp], ends[tp])}
+
+    async def changelogs(self, id: TaskId) -> dict[str, TopicPartition]:
+        """The partition that each store of a task is restored from."""
+        counts = await count_partitions(self._client, self._topology)
+        return changelogs_of(id, self._topology, self._names, counts)
+
+    def sources(
+        self, changelogs: Mapping[str, TopicPartition], positions: Mapping[TopicPartition, int]
+    ) -> dict[str, Source]:
+        """As `sources_of`, of this application's stores."""
+        return sources_of(self._topology, changelogs, positions)
 
     async def open_stores(self, id: TaskId, stores: dict[str, CachedStore]) -> None:
         """Put the task's stores into ``stores``, but for those that are there."""
@@ -163,7 +192,9 @@ class TaskOpener:
         RocksDB reads and writes files to open. rocksdict keeps the GIL meanwhile (0.3.29), so the event loop
         has its turn between two stores.
         """
-        stores[name] = open_store(self._topology.stores[name], self._folder.task(id), self._memory)
+        spec = self._topology.stores[name]
+        spec = spec.of_topic(self._names.changelog(spec))
+        stores[name] = open_store(spec, self._folder.task(id), self._memory)
 
     async def _task(
         self,
@@ -183,6 +214,7 @@ class TaskOpener:
             max_idle_ms=self._config.max_task_idle_ms,
             handlers=self._handlers,
             partition_count=self._sink_topics.count,
+            topic_name=self._names.topic,
             times=cut.times,
             buffer=self._buffer,
             windowed_emit_interval_ms=self._config.emit_interval_ms_kstreams_windowed_aggregation,

@@ -150,7 +150,7 @@ class StreamsProtocol:
             for subtopology in self.topology.with_tasks
             for partition in range(max(counts[topic] for topic in subtopology.topics))
         ]
-        sizes = await self._sizes(admin, tasks)
+        sizes = await self._sizes(admin, tasks, counts)
         known = {
             name: Member(each.active, each.standby, _lags(each, sizes)) for name, each in members.items()
         }
@@ -158,15 +158,25 @@ class StreamsProtocol:
         probe_ms = self._probing_interval_ms if plan.probing else None
         return {name: self._assignment(each, counts, probe_ms) for name, each in plan.shares.items()}
 
-    async def _sizes(self, admin: Admin, tasks: Iterable[TaskId]) -> dict[TaskId, int]:
-        """Of tasks with state: the ends of their changelogs, added up."""
+    async def _sizes(
+        self, admin: Admin, tasks: Iterable[TaskId], counts: Mapping[str, int]
+    ) -> dict[TaskId, int]:
+        """Of tasks with state: the ends of changelogs, or what is committed of tables, added up."""
         changelogs = {
-            task: found for task in tasks if (found := changelogs_of(task, self.topology, self._names))
+            task: found
+            for task in tasks
+            if (found := changelogs_of(task, self.topology, self._names, counts))
         }
-        ends = await admin.list_offsets(
+        listed = await admin.list_offsets(
             {tp: "latest" for found in changelogs.values() for tp in found.values()}
         )
-        return {task: sum(ends[tp].offset for tp in found.values()) for task, found in changelogs.items()}
+        ends = {tp: each.offset for tp, each in listed.items()}
+        if topics := {spec.source_topic for spec in self.topology.stores.values()} - {None}:
+            committed = await admin.list_group_offsets(self._names.application_id)
+            for tp in ends:
+                if tp.topic in topics:
+                    ends[tp] = committed[tp].offset if tp in committed else 0
+        return {task: sum(ends[tp] for tp in found.values()) for task, found in changelogs.items()}
 
     def _assignment(self, share: Share, counts: Mapping[str, int], probe_ms: int | None) -> bytes:
         partitions: dict[str, list[int]] = {}
@@ -244,11 +254,18 @@ class StreamsProtocol:
         return found
 
 
-def changelogs_of(task: TaskId, topology: Topology, names: TopicNames) -> dict[str, TopicPartition]:
-    """The changelog partition of each logged store of a task, by store."""
+def changelogs_of(
+    task: TaskId, topology: Topology, names: TopicNames, counts: Mapping[str, int]
+) -> dict[str, TopicPartition]:
+    """The partition that each store of a task is restored from, by store: of its changelog or its table.
+
+    ``counts``: of the source topics; a table's topic may have fewer partitions than there are tasks.
+    """
     stores = (topology.stores[name] for name in topology.subtopologies[task.subtopology].stores)
     return {
-        spec.name: TopicPartition(names.changelog(spec), task.partition) for spec in stores if spec.logged
+        spec.name: TopicPartition(names.changelog(spec), task.partition)
+        for spec in stores
+        if spec.logged or (spec.source_topic is not None and task.partition < counts[spec.source_topic])
     }
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from logd.client import Fetched, TopicPartition
 from logd.errors import CorruptRecordBatch
 from logd.records import BatchHeader, Headers, Record, check_crc, decode_body, read_body
-from streams.errors import ProcessingError, SerializationError, StreamsError
+from streams.errors import ProcessingError, RegistryUnavailable, SerializationError, StreamsError
 from streams.graph import SourceNode, TimestampExtractor
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Process
@@ -335,6 +335,8 @@ class InputQueue:
     ) -> Sequence[object]:
         try:
             return serde.deserialize_many(data)
+        except RegistryUnavailable:
+            raise  # No record is bad for that.
         except Exception:
             # One of them is bad: find out which, the others are processed.
             return [

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Protocol
@@ -51,6 +51,9 @@ FETCHED_AHEAD_BYTES = 2 * MAX_FETCH_BYTES
 USABLE_SHARE = 0.9
 """The share of ``delete.retention.ms`` up to which local state is used: clocks differ, restores take time."""
 
+Convert = Callable[[int, bytes, bytes | None], Mapping[bytes, bytes | None]]
+"""From timestamp (ms), key and value to the entry to be written, or to none."""
+
 
 @dataclass(slots=True)
 class StoreRestore:
@@ -65,6 +68,8 @@ class StoreRestore:
 
     as_of: int | None = None
     """Wall clock, ms, before the log end was asked for."""
+    converted: Convert | None = None
+    """Of a store that is restored from an input: what the input's records are in the store."""
 
     def begin_anew(self, start: int, topic_id: bytes) -> None:
         """Forget the local state and restore everything from the log start."""
@@ -90,7 +95,10 @@ class StoreRestore:
             if key is None or offset >= self.end:
                 continue
             if offset < self.cut:
-                updates[key] = None if value is None else join(value, timestamp)
+                if self.converted is None:
+                    updates[key] = None if value is None else join(value, timestamp)
+                else:
+                    updates.update(self.converted(timestamp, key, value))
                 self.restored += 1
             else:
                 self._undo(key, headers, updates)
@@ -111,6 +119,14 @@ class StoreRestore:
             log.info("store %s: %d keys of a broken off commit undone", self.store.name, len(self.undone))
             self.store.repair(self.undone)
         self.store.backend.write(self.undone.items(), self.cut, self.as_of)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An input that a store is restored from: to ``position``, where processing goes on."""
+
+    position: int
+    converted: Convert
 
 
 class Told(Protocol):
@@ -140,14 +156,18 @@ async def restore_stores(
     restores: dict[TopicPartition, StoreRestore] | None = None,
     told: Told | None = None,
     room: asyncio.Semaphore | None = None,
+    sources: Mapping[str, Source] | None = None,
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Restore each store from its changelog partition; returns the cut and the log end of each, by store.
 
     ``cut``: as `Cut.changelogs`. ``exactly_once``: an open transaction behind the cut is not waited for.
     ``restores``: where to put how far each one is. ``room``: what has to read waits for its place there; what
-    has nothing to read does not. Raises StateError when a changelog ends before its cut.
+    has nothing to read does not. ``sources``: of the stores that are restored from an input. Raises
+    StateError when a changelog ends before its cut.
     """
-    begun = await begin_restores(client, stores, cut, worker=worker, clock=clock, exactly_once=exactly_once)
+    begun = await begin_restores(
+        client, stores, cut, worker=worker, clock=clock, exactly_once=exactly_once, sources=sources
+    )
     if restores is not None:
         restores.update(begun)
     if told is not None:
@@ -177,11 +197,12 @@ async def begin_restores(
     clock: Clock,
     exactly_once: bool = False,
     with_tail: bool = True,
+    sources: Mapping[str, Source] | None = None,
 ) -> dict[TopicPartition, StoreRestore]:
     """Find out from where to where each store is to be restored; what its disk has of no use is deleted.
 
-    ``cut``, ``exactly_once``: as for `restore_stores`. ``with_tail`` False: to the cut only, what lies behind
-    it is left unread. Raises StateError when a changelog ends before its cut.
+    ``cut``, ``exactly_once``, ``sources``: as for `restore_stores`. ``with_tail`` False: to the cut only,
+    what lies behind it is left unread. Raises StateError when a changelog ends before its cut.
     """
     if not stores:
         return {}
@@ -193,14 +214,19 @@ async def begin_restores(
     restores: dict[TopicPartition, StoreRestore] = {}
     for tp, store in stores.items():
         start, end = starts[tp].offset, ends[tp].offset
-        upto = end if cut is None else cut.get(store.name, start)
-        _check_end(tp, upto, end)
-        if exactly_once and cut is not None:
-            end = max(stable[tp].offset, upto)
+        source = None if sources is None else sources.get(store.name)
+        if source is not None:
+            end = upto = min(source.position, end)  # What lies behind it is to be processed.
+        else:
+            upto = end if cut is None else cut.get(store.name, start)
+            _check_end(tp, upto, end)
+            if exactly_once and cut is not None:
+                end = max(stable[tp].offset, upto)
         checkpoint, topic_id = store.backend.checkpoint, topics[tp.topic].topic_id
         upto = max(upto, start)
-        stop = end if with_tail else upto
+        stop = max(end, upto) if with_tail else upto
         restores[tp] = each = StoreRestore(store, checkpoint or 0, upto, stop, {}, as_of=now)
+        each.converted = None if source is None else source.converted
         void = _why_void(store.backend, topic_id, start, upto)
         if not void and checkpoint is not None and checkpoint < upto:
             void = await _why_too_old(admin, tp.topic, store.backend, now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from logd.client import TopicPartition
 from streams.runtime.task import Task
@@ -26,6 +26,8 @@ class RunningTask:
     """Called once the task is closed, with the changelog offset that each store on the disk is as of."""
     restored: int = 0
     """Records of changelogs that its stores were restored from."""
+    source_stores: Mapping[str, TopicPartition] = field(default_factory=dict)
+    """Stores that are restored from an input, by name: what is committed of it says how far they are."""
     has_sent: bool = False
     """Whether something was sent for it since its last commit was begun, be it by a schedule."""
 
@@ -39,9 +41,13 @@ class RunningTask:
         """Whether anything happened since its last commit."""
         return self.has_sent or self.task.needs_commit
 
+    def checkpoints(self, positions: Mapping[TopicPartition, int]) -> dict[str, int]:
+        """How far each store is with a commit of these positions."""
+        return {**self.ends, **{name: positions[tp] for name, tp in self.source_stores.items()}}
+
     def close(self, *, clean: bool) -> None:
         """Close the task (see there), which is to run here no longer."""
-        backends = {name: self.task.stores[name].backend for name in self.changelogs}
+        backends = {name: self.task.stores[name].backend for name in (*self.changelogs, *self.source_stores)}
         try:
             self.task.close(clean=clean)
         finally:

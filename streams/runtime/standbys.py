@@ -241,10 +241,11 @@ class Standbys:
                 self._fetcher.resume([tp])
 
     async def _open(self, task: StandbyTask) -> None:
-        changelogs = self._opener.changelogs(task.id)
+        changelogs = await self._opener.changelogs(task.id)
         await self._opener.open_stores(task.id, task.stores)
         committed = await self._committed(changelogs.values())
         cut = {name: committed[tp].offset for name, tp in changelogs.items() if tp in committed}
+        sources = self._opener.sources(changelogs, {tp: each.offset for tp, each in committed.items()})
         task.restores = await begin_restores(
             self._client,
             {tp: task.stores[name] for name, tp in changelogs.items()},
@@ -252,6 +253,7 @@ class Standbys:
             worker=self._restorer,
             clock=self._clock,
             with_tail=False,
+            sources=sources,
         )
         for tp, each in task.restores.items():
             self._fetcher.add(tp, each.position)

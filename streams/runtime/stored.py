@@ -36,7 +36,7 @@ def _look(id: TaskId, folder: StateFolder, topology: Topology) -> None:
     offsets: dict[str, int] = {}
     for name in topology.subtopologies[id.subtopology].stores:
         spec = topology.stores[name]
-        if spec.persistent and spec.logged and (folder.task(id) / name).exists():
+        if spec.persistent and spec.is_restored and (folder.task(id) / name).exists():
             try:
                 store = open_store(spec, folder.task(id))
             except StateError as error:

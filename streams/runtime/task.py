@@ -22,7 +22,7 @@ from streams.processors.wiring import TaskState
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.queue import InputQueue
 from streams.state import CachedStore, Pending, TimedStore
-from streams.topology import Handlers, Rows, Subtopology, wire
+from streams.topology import Handlers, Row, Rows, Subtopology, Written, WrittenInOrder, wire
 
 RUN_LIMIT = 200
 """Records of one input processed before the choice between inputs is made again, and the clock looked at."""
@@ -92,6 +92,8 @@ class Task:
         windowed_emit_interval_ms: int = 0,
         global_stores: Mapping[str, CachedStore] | None = None,
         outer_join_emit_interval_ms: int = 1000,
+        written: type[Written] = Written,
+        topic_name: Callable[[str], str] = lambda topic: topic,
     ) -> None:
         self.id = id
         self.subtopology = subtopology
@@ -108,12 +110,15 @@ class Task:
             windowed_emit_interval_ms=windowed_emit_interval_ms,
             global_stores=global_stores or {},
             partition_count=partition_count,
+            topic_name=topic_name,
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
         )
         for store in self.stores.values():
             if isinstance(store, TimedStore):
                 store.set_clocks(times.stores)
-        self._program = wire(subtopology, self.stores, state=self._state, handlers=handlers or Handlers())
+        self._program = wire(
+            subtopology, self.stores, state=self._state, handlers=handlers or Handlers(), written=written
+        )
         self._committed: dict[TopicPartition, int] = {}
         self._run_limit = FIRST_RUN_LIMIT
 
@@ -288,6 +293,12 @@ class Task:
     def take_placed_output(self) -> dict[tuple[str, int], Rows]:
         """As `take_output`, of rows whose partition was chosen: by topic and partition."""
         return self._program.written.take_placed()
+
+    def take_output_in_order(self) -> list[tuple[str, Row]]:
+        """All of `take_output` and `take_placed_output` as it was written; of a task `WrittenInOrder`."""
+        written = self._program.written
+        assert isinstance(written, WrittenInOrder), "the task was made to tell rows by topic"
+        return written.take_in_order()
 
     @property
     def cache_bytes(self) -> int:

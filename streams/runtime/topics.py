@@ -42,8 +42,8 @@ class TopicNames:
         return f"{self.application_id}-{name}" if name in self._internal else name
 
     def changelog(self, store: StoreSpec) -> str:
-        """The cluster's name of a store's changelog."""
-        return f"{self.application_id}-{store.changelog}"
+        """The cluster's name of a store's changelog, which may be the topic of the store's table."""
+        return store.source_topic or f"{self.application_id}-{store.changelog}"
 
 
 def internal_topics(

@@ -19,6 +19,8 @@ from streams.serdes.lists import ListOf
 from streams.serdes.primitive import Boolean, Bytes, Double, Float, Integer, Long, Short, String, Uuid
 from streams.serdes.protobuf import Protobuf, is_message
 from streams.serdes.pydantic import PydanticJson, is_pydantic_model
+from streams.serdes.registered import RegisteredAvro, RegisteredJson, RegisteredProtobuf, record_name
+from streams.serdes.registry import Registry, RegistryClient, Schema
 from streams.serdes.windowed import SessionWindowed, TimeWindowed, Window, Windowed
 
 SerdeLike: TypeAlias = Serde[Any] | type[Any] | Any
@@ -64,6 +66,12 @@ __all__ = [
     "MessagePack",
     "Protobuf",
     "PydanticJson",
+    "RegisteredAvro",
+    "RegisteredJson",
+    "RegisteredProtobuf",
+    "Registry",
+    "RegistryClient",
+    "Schema",
     "Serde",
     "SerdeLike",
     "SerdeOf",
@@ -75,5 +83,6 @@ __all__ = [
     "Window",
     "Windowed",
     "is_immutable",
+    "record_name",
     "serde_for",
 ]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from streams.serdes.base import Serde
+
+AvroSchema: TypeAlias = str | Mapping[str, Any] | list[Any]
+"""JSON text, or the same as Python objects."""
 
 
 class Avro(Serde[Any]):
@@ -19,8 +22,8 @@ class Avro(Serde[Any]):
 
     def __init__(
         self,
-        schema: str | Mapping[str, Any] | list[Any],
-        reader_schema: str | Mapping[str, Any] | list[Any] | None = None,
+        schema: AvroSchema,
+        reader_schema: AvroSchema | None = None,
     ) -> None:
         try:
             import fastavro
@@ -30,7 +33,7 @@ class Avro(Serde[Any]):
         self._schema = self._parsed(schema)
         self._reader_schema = None if reader_schema is None else self._parsed(reader_schema)
 
-    def _parsed(self, schema: str | Mapping[str, Any] | list[Any]) -> Any:
+    def _parsed(self, schema: AvroSchema) -> Any:
         try:
             return self._fastavro.parse_schema(json.loads(schema) if isinstance(schema, str) else schema)
         except (self._fastavro.schema.SchemaParseException, self._fastavro.schema.UnknownType) as error:

@@ -26,6 +26,10 @@ class Serde(ABC, Generic[T]):
     def deserialize(self, data: bytes) -> T:
         """Return the value of ``data``; raises ValueError for bytes that are no such value."""
 
+    def of_topic(self, topic: str, *, is_key: bool) -> Serde[T]:
+        """The serde as it writes keys or values of a topic: itself, unless the bytes depend on that."""
+        return self
+
     def deserialize_many(self, data: Sequence[bytes | None]) -> list[T | None]:
         """Deserialize a batch; ``None`` stays ``None``. Override where a batch is cheaper than its parts."""
         deserialize = self.deserialize

@@ -44,6 +44,10 @@ class TimeWindowed(Serde[Windowed[K]]):
         self.inner = inner
         self.size_ms = size_ms
 
+    def of_topic(self, topic: str, *, is_key: bool) -> TimeWindowed[K]:
+        """The serde of the inner one as it writes the topic."""
+        return TimeWindowed(self.inner.of_topic(topic, is_key=is_key), self.size_ms)
+
     def serialize(self, value: Windowed[K]) -> bytes:
         return self.inner.serialize(value.key) + _START.pack(value.window.start)
 
@@ -60,6 +64,10 @@ class SessionWindowed(Serde[Windowed[K]]):
 
     def __init__(self, inner: Serde[K]) -> None:
         self.inner = inner
+
+    def of_topic(self, topic: str, *, is_key: bool) -> SessionWindowed[K]:
+        """The serde of the inner one as it writes the topic."""
+        return SessionWindowed(self.inner.of_topic(topic, is_key=is_key))
 
     def serialize(self, value: Windowed[K]) -> bytes:
         return self.inner.serialize(value.key) + _BOUNDS.pack(value.window.end, value.window.start)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from streams.serdes import serde_for
@@ -22,7 +22,7 @@ class StoreSpec:
     window is forgotten once one is put that starts `retention_ms` later, a session once one is put that ends
     so much later. `lookback_ms`: a cached store goes on to find so much of what is past its retention.
     `by_time`: what there is can be looked up by time alone, as aggregations need that tell of windows when
-    they close.
+    they close. `source_topic`: of a table's store without a changelog, the topic that it is restored from.
     """
 
     name: str
@@ -37,10 +37,24 @@ class StoreSpec:
     lookback_ms: int = 0
     by_time: bool = False
     changelog_config: Mapping[str, str] = field(default_factory=dict)
+    source_topic: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("key_serde", "value_serde"):  # a type stands for its serde here too
             object.__setattr__(self, name, serde_for(getattr(self, name)))
+
+    def of_topic(self, topic: str) -> StoreSpec:
+        """The store whose bytes go to this topic, where serdes write them for it."""
+        key, value = self.key_serde, self.value_serde
+        key_of, value_of = key.of_topic(topic, is_key=True), value.of_topic(topic, is_key=False)
+        if key_of is key and value_of is value:
+            return self
+        return replace(self, key_serde=key_of, value_serde=value_of)
+
+    @property
+    def is_restored(self) -> bool:
+        """Whether a restart has its content again: of its changelog, or of the table's own topic."""
+        return self.logged or self.source_topic is not None
 
     @property
     def changelog(self) -> str:

@@ -6,8 +6,8 @@ from streams.topology.failures import Handlers
 from streams.topology.partitions import partition_counts
 from streams.topology.program import Program, source_nodes, wire
 from streams.topology.subtopology import Subtopology
-from streams.topology.topology import Topology
-from streams.topology.written import Row, Rows
+from streams.topology.topology import Topology, add_global_store
+from streams.topology.written import Row, Rows, Written, WrittenInOrder
 
 __all__ = [
     "Handlers",
@@ -16,6 +16,9 @@ __all__ = [
     "Rows",
     "Subtopology",
     "Topology",
+    "Written",
+    "WrittenInOrder",
+    "add_global_store",
     "partition_counts",
     "source_nodes",
     "wire",

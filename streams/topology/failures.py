@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
-from streams.errors import ProcessingError, SerializationError, StreamsError
+from streams.errors import ProcessingError, RegistryUnavailable, SerializationError, StreamsError
 from streams.handlers import (
     Answering,
     ErrorContext,
@@ -108,6 +108,8 @@ class Failures:
     def _decide(
         self, handler: Answering, context: ErrorContext, problem: StreamsError, error: Exception
     ) -> None:
+        if isinstance(error, RegistryUnavailable):
+            raise problem from error  # The record may be as it should.
         response = handler(context)
         if response.answer == "fail":
             raise problem from error

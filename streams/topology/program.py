@@ -58,17 +58,18 @@ def wire(
     *,
     state: TaskState,
     handlers: Handlers,
+    written: type[Written] = Written,
 ) -> Program:
     """Build the closures of a task. Nodes come in the order they were made, so children follow parents."""
-    written = Written(sink.topic for sink in subtopology.sinks if sink.topic is not None)
-    failures = Failures(handlers, state, written)
+    rows = written(sink.topic for sink in subtopology.sinks if sink.topic is not None)
+    failures = Failures(handlers, state, rows)
     metrics = {node.name: NodeMetrics() for node in subtopology.nodes}
     built: dict[str, Process] = {}
     for node in reversed(subtopology.nodes):
         children = {name: built[name] for name in node.children}
         forward = fan_out([built[name] for name in node.children])
         if isinstance(node, SinkNode):
-            built[node.name] = sink(node, written, metrics[node.name], state, failures)
+            built[node.name] = sink(node, rows, metrics[node.name], state, failures)
         elif isinstance(node, ProcessorNode):
             own = {name: stores[name] for name in node.stores}
             process = node.operator(Wiring(node.name, forward, children, own, metrics[node.name], state))
@@ -81,7 +82,7 @@ def wire(
             built[node.name] = forward
     _start(state, stores)
     heads = {source.name: built[source.name] for source in subtopology.sources}
-    return Program(heads, written, metrics, dict(stores), state, failures)
+    return Program(heads, rows, metrics, dict(stores), state, failures)
 
 
 def _start(state: TaskState, stores: Mapping[str, CachedStore]) -> None:

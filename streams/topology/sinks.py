@@ -13,6 +13,7 @@ from streams.graph import SinkNode, StreamPartitioner
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Headers, Process, Record, RecordContext
 from streams.processors.wiring import TaskState
+from streams.serdes import Serde
 from streams.topology.failures import Failures
 from streams.topology.written import Row, Written
 
@@ -23,9 +24,10 @@ def sink(
     """What takes a sink's records."""
     if node.topic is None or node.partitioner is not None:
         return _choosing_sink(node, written, metrics, state, failures)
-    topic, append = node.topic, written.by_topic[node.topic].append
-    key_of: Callable[[Any], bytes] = node.key_serde.serialize
-    value_of: Callable[[Any], bytes] = node.value_serde.serialize
+    topic, append = node.topic, written.rows_of(node.topic).append
+    written_to = state.topic_name(topic)
+    key_of: Callable[[Any], bytes] = node.key_serde.of_topic(written_to, is_key=True).serialize
+    value_of: Callable[[Any], bytes] = node.value_serde.of_topic(written_to, is_key=False).serialize
 
     def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         try:
@@ -48,8 +50,14 @@ def _choosing_sink(
     node: SinkNode, written: Written, metrics: NodeMetrics, state: TaskState, failures: Failures
 ) -> Process:
     """A sink that chooses topic, partition or both for each record."""
-    key_of, value_of = node.key_serde.serialize, node.value_serde.serialize
+    serdes: dict[str, tuple[Serde[Any], Serde[Any]]] = {}
     place = _placing(node, written, metrics)
+
+    def serdes_of(topic: str) -> tuple[Serde[Any], Serde[Any]]:
+        name = state.topic_name(topic)
+        key, value = node.key_serde.of_topic(name, is_key=True), node.value_serde.of_topic(name, is_key=False)
+        serdes[topic] = key, value
+        return key, value
 
     def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         topic = node.topic
@@ -58,11 +66,12 @@ def _choosing_sink(
             topic = _checked_topic(node, node.choose_topic(key, value, context))
         assert topic is not None, "a sink has a topic, or chooses one"
         partitions = state.partition_count(topic)
+        key_serde, value_serde = serdes.get(topic) or serdes_of(topic)
         try:
             row = (
                 timestamp,
-                None if key is None else key_of(key),
-                None if value is None else value_of(value),
+                None if key is None else key_serde.serialize(key),
+                None if value is None else value_serde.serialize(value),
                 headers,
             )
         except Exception as error:
@@ -76,18 +85,18 @@ def _choosing_sink(
 def _placing(
     node: SinkNode, written: Written, metrics: NodeMetrics
 ) -> Callable[[str, int, Any, Any, Row], None]:
-    by_topic, placed, partitioner = written.by_topic, written.placed, node.partitioner
+    rows_of, rows_at, partitioner = written.rows_of, written.rows_at, node.partitioner
 
     def place(topic: str, partitions: int, key: Any, value: Any, row: Row) -> None:
         chosen = None if partitioner is None else _chosen(node, partitioner, topic, key, value, partitions)
         if chosen is None:
-            by_topic.setdefault(topic, []).append(row)
+            rows_of(topic).append(row)
         elif not chosen:
             metrics.dropped()
             return
         else:
             for partition in chosen:
-                placed.setdefault((topic, partition), []).append(row)
+                rows_at(topic, partition).append(row)
         metrics.process_total += 1
 
     return place

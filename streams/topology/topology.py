@@ -6,7 +6,7 @@ It can also be put together node by node, as with Kafka's class of that name.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from streams.errors import TopologyError
@@ -25,6 +25,7 @@ from streams.processors.custom import Processor, run_processor
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import StoreSpec
 from streams.topology.describe import describe
+from streams.topology.generated_names import GeneratedNames
 from streams.topology.mermaid import mermaid
 from streams.topology.outline import Outline, outline
 from streams.topology.subtopology import Subtopology, subtopologies_of
@@ -37,6 +38,7 @@ class _Parts:
     copartitions: tuple[frozenset[str], ...]
     subtopologies: tuple[Subtopology, ...]
     stores: Mapping[str, StoreSpec]
+    generated_names: GeneratedNames
 
 
 class Topology:
@@ -51,7 +53,10 @@ class Topology:
         *,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
+        optimization: frozenset[str] = frozenset(),
     ) -> None:
+        self.optimization = optimization
+        """The rules of ``topology.optimization`` that it was built by."""
         self._graph = Graph() if graph is None else graph
         self._key_serde = serde_for(key_serde)
         self._value_serde = serde_for(value_serde)
@@ -119,6 +124,35 @@ class Topology:
         )
         return self._add(node)
 
+    def add_global_store(
+        self,
+        spec: StoreSpec,
+        source: str,
+        topic: str,
+        processor: str,
+        supplier: Callable[[], Processor[Any, Any]],
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+    ) -> Self:
+        """Add a store that every instance keeps whole: a processor makes it of all of the topic's records.
+
+        Any processor may read it, without naming it.
+        """
+        self._check_open()
+        node = SourceNode(
+            name=source,
+            topics=(topic,),
+            key_serde=_known(source, "key", key_serde, self._key_serde),
+            value_serde=_known(source, "value", value_serde, self._value_serde),
+            timestamp_extractor=timestamp_extractor,
+            is_global=True,
+            by_processor=True,
+        )
+        add_global_store(self._graph, spec, node, processor, supplier)
+        return self
+
     def add_state_store(self, spec: StoreSpec, processors: str | Sequence[str] = ()) -> Self:
         """Add a store, and give these processors the use of it."""
         self._check_open()
@@ -167,6 +201,11 @@ class Topology:
         """The stores that are used, by name."""
         return self.finished()._all.stores
 
+    @property
+    def generated_names(self) -> GeneratedNames:
+        """What is named by numbers on disk or at the brokers."""
+        return self.finished()._all.generated_names
+
     def finished(self) -> Self:
         """The topology itself, to which nothing is added any more; TopologyError if it cannot work."""
         if self._parts is None:
@@ -176,7 +215,11 @@ class Topology:
             used = {name for subtopology in parts for name in subtopology.stores}
             stores = {name: spec for name, spec in graph.stores.items() if name in used}
             _check(graph, parts)
-            self._parts = _Parts(nodes, tuple(graph.copartitions), parts, stores)
+            internal = [
+                t for n in nodes.values() if isinstance(n, SourceNode) and n.internal for t in n.topics
+            ]
+            generated = GeneratedNames.of(stores.values(), internal, graph.names.generated)
+            self._parts = _Parts(nodes, tuple(graph.copartitions), parts, stores, generated)
         return self
 
     @property
@@ -243,7 +286,29 @@ class Topology:
         return [node for node in self.nodes.values() if isinstance(node, SourceNode)]
 
 
+def add_global_store(
+    graph: Graph, spec: StoreSpec, source: SourceNode, processor: str, supplier: Callable[[], Any]
+) -> None:
+    """Add a global store that a processor keeps, and the nodes of both; its topic is its changelog."""
+    if not callable(supplier):
+        raise TopologyError(
+            f"{processor}: every instance makes a processor: give its class or a function, not {supplier!r}"
+        )
+    graph.add(source)
+    graph.add_store(replace(spec, cached=False, logged=False))
+    operator = run_processor(supplier)
+    graph.add(ProcessorNode(name=processor, parents=(source.name,), operator=operator, stores=[spec.name]))
+
+
 def _check(graph: Graph, subtopologies: tuple[Subtopology, ...]) -> None:
+    for part in (part for part in subtopologies if part.is_global):
+        own = {name for node in part.sources if node.is_global for name in (node.name, *node.children)}
+        users = (node for node in part.nodes if isinstance(node, ProcessorNode) and node.name not in own)
+        for other in (node for node in users if part.stores[0] in node.stores):
+            raise TopologyError(
+                f"{other.name} cannot be given the store {part.stores[0]!r}, which is global: leave it out "
+                "of stores=, and read it by context.store(), as any processor may"
+            )
     if all(subtopology.is_global for subtopology in subtopologies):
         raise TopologyError("the topology reads no topic: begin with builder.stream() or builder.table()")
     for node in graph.nodes.values():

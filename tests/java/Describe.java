@@ -8,12 +8,14 @@
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.TreeMap;
 import java.util.function.Consumer;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.Consumed;
@@ -91,19 +93,109 @@ public class Describe {
         PROGRAMS.put("stream-outer-join", Describe::streamOuterJoin);
         PROGRAMS.put("stream-join-repartition", Describe::streamJoinRepartition);
         PROGRAMS.put("stream-join-named", Describe::streamJoinNamed);
+        PROGRAMS.put("global-stores", Describe::globalStores);
         PROGRAMS.put("stream-self-join", Describe::streamSelfJoin);
+        PROGRAMS.put("self-joins-named", Describe::selfJoinsNamed);
+        PROGRAMS.put("one-key-changer", Describe::oneKeyChanger);
+        PROGRAMS.put("merged-key-changers", Describe::mergedKeyChangers);
+        PROGRAMS.put("values-changed-between", Describe::valuesChangedBetween);
+        PROGRAMS.put("copartitioned-behind-one-topic", Describe::copartitionedBehindOneTopic);
     }
 
-    /** All programs, each behind a line with its name. */
+    /** All programs, each behind a line with its name, and once more optimized where that is another topology. */
     public static void main(String[] arguments) {
         PROGRAMS.forEach((name, program) -> {
             StreamsBuilder builder = new StreamsBuilder();
             program.accept(builder);
             System.out.println("== " + name);
-            System.out.print(builder.build().describe());
+            String plain = builder.build().describe().toString();
+            System.out.print(plain);
+            StreamsBuilder again = new StreamsBuilder();
+            program.accept(again);
+            Properties settings = new Properties();
+            settings.put(StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG, StreamsConfig.OPTIMIZE);
+            String optimized = again.build(settings).describe().toString();
+            if (!optimized.equals(plain)) {
+                System.out.println("== " + name + "-optimized");
+                System.out.print(optimized);
+            }
         });
         System.out.println("== node-by-node");
         System.out.print(nodeByNode().describe());
+    }
+
+    private static void globalStores(StreamsBuilder b) {
+        KStream<String, String> first = b.stream("in");
+        b.addGlobalStore(
+            Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore("kept"), Serdes.String(), Serdes.String()),
+            "g",
+            Consumed.with(Serdes.String(), Serdes.String()),
+            Describe::<Void, Void>nothing);
+        b.addGlobalStore(
+            Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore("named"), Serdes.String(), Serdes.String()),
+            "h",
+            Consumed.<String, String>as("by-hand").withKeySerde(Serdes.String()).withValueSerde(Serdes.String()),
+            Describe::<Void, Void>nothing);
+        first.process(Describe::<String, String>nothing).to("out");
+    }
+
+    private static <K, V> Processor<String, String, K, V> nothing() {
+        return new Processor<>() {
+            @Override
+            public void process(Record<String, String> record) {
+            }
+        };
+    }
+
+    private static void selfJoinsNamed(StreamsBuilder b) {
+        KStream<String, String> stream = b.stream("in");
+        JoinWindows windows = JoinWindows.ofTimeDifferenceWithNoGrace(Duration.ofMillis(5));
+        stream.leftJoin(stream, (x, y) -> x + y, windows, StreamJoined.<String, String, String>with(null, null, null).withName("left")).to("left");
+        stream.outerJoin(stream, (x, y) -> x + y, windows).to("outer");
+        KStream<String, String> rekeyed = stream.selectKey((k, v) -> v, Named.as("by-value"));
+        rekeyed.join(rekeyed, (x, y) -> x + y, windows, StreamJoined.<String, String, String>as("kept").withName("own"))
+            .to("own");
+        rekeyed.join(rekeyed.filter((k, v) -> true), (x, y) -> x + y, windows).to("not-itself");
+    }
+
+    private static void oneKeyChanger(StreamsBuilder b) {
+        KStream<String, String> rekeyed = b.<String, String>stream("in").selectKey((k, v) -> v);
+        rekeyed.filter((k, v) -> true).groupByKey().count().toStream().to("counts", Produced.with(null, null));
+        rekeyed.groupByKey(Grouped.as("named")).reduce((x, y) -> x).toStream().to("reductions");
+        rekeyed.toTable(Named.as("table")).toStream().to("table");
+        rekeyed.repartition(Repartitioned.as("asked-for")).groupByKey().count(Named.as("apart"));
+        rekeyed.peek((k, v) -> { }).to("as-they-are");
+        KStream<String, String> onceMore = rekeyed.filterNot((k, v) -> true).map((k, v) -> KeyValue.pair(v, k));
+        onceMore.groupByKey().count(Materialized.as("kept"));
+        onceMore.join(b.<String, String>table("t"), (x, y) -> x + y, Joined.as("joined")).to("joined");
+        b.<String, String>stream("other").groupBy((k, v) -> v, Grouped.as("grouped")).count(Named.as("counted"));
+    }
+
+    private static void mergedKeyChangers(StreamsBuilder b) {
+        KStream<String, String> one = b.<String, String>stream("a").selectKey((k, v) -> v, Named.as("one"));
+        KStream<String, String> other = b.<String, String>stream("b").selectKey((k, v) -> v, Named.as("other"));
+        KStream<String, String> both = one.merge(other);
+        both.filter((k, v) -> true).groupByKey().count().toStream().to("counts", Produced.with(null, null));
+        both.groupByKey().reduce((x, y) -> x, Materialized.as("reduced")).toStream().to("reductions");
+    }
+
+    private static void valuesChangedBetween(StreamsBuilder b) {
+        KStream<String, String> rekeyed = b.<String, String>stream("in").map((k, v) -> KeyValue.pair(v, k));
+        rekeyed.mapValues(v -> v).groupByKey().count();
+        rekeyed.flatMapValues(v -> List.of(v)).filter((k, v) -> true).groupByKey().reduce((x, y) -> x);
+        KGroupedStream<String, String> group = rekeyed.groupByKey();
+        group.count(Named.as("counted"));
+        group.windowedBy(TimeWindows.ofSizeWithNoGrace(Duration.ofMillis(5))).count(Named.as("by-window"));
+    }
+
+    private static void copartitionedBehindOneTopic(StreamsBuilder b) {
+        KStream<String, String> rekeyed = b.<String, String>stream("in").selectKey((k, v) -> v);
+        KStream<String, String> plain = b.stream("plain");
+        JoinWindows windows = JoinWindows.ofTimeDifferenceWithNoGrace(Duration.ofMillis(5));
+        KTable<String, String> counts = rekeyed.groupByKey().reduce((x, y) -> x);
+        plain.join(counts, (x, y) -> x + y).join(rekeyed, (x, y) -> x + y, windows).to("out");
+        rekeyed.leftJoin(counts, (x, y) -> x + y).to("joined");
+        plain.groupByKey().cogroup((k, v, a) -> a).cogroup(rekeyed.groupByKey(), (k, v, a) -> a).aggregate(() -> "");
     }
 
     private static void tablesGrouped(StreamsBuilder b) {

@@ -499,7 +499,7 @@ public class Differential {
             StoreBuilder<TimestampedKeyValueStore<String, String>> store = Stores.timestampedKeyValueStoreBuilder(
                 Stores.inMemoryKeyValueStore(stores[0]), Serdes.String(), Serdes.String());
             store = told.get("caching").asBoolean() ? store.withCachingEnabled() : store.withCachingDisabled();
-            store = told.get("logging").asBoolean() ? store.withLoggingEnabled(Map.of()) : store.withLoggingDisabled();
+            store = told.get("logging").asBoolean() ? store.withLoggingEnabled(new HashMap<>()) : store.withLoggingDisabled();
             b.builder.addStateStore(store);
         }
         return s.unnamed()
@@ -589,11 +589,13 @@ public class Differential {
             this.steps = steps;
         }
 
-        Topology topology() {
+        Topology topology(String optimization) {
             for (JsonNode step : steps) {
                 made.add(OPERATORS.get(step.get("op").asText()).make(this, new Step(this, step)));
             }
-            return builder.build();
+            Properties settings = new Properties();
+            settings.put(StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG, optimization);
+            return builder.build(settings);
         }
     }
 
@@ -712,7 +714,7 @@ public class Differential {
             if (!told.isNull()) {
                 store = told.get("name").isNull() ? store : Materialized.as(told.get("name").asText());
                 store = told.get("caching").asBoolean() ? store.withCachingEnabled() : store.withCachingDisabled();
-                store = told.get("logging").asBoolean() ? store.withLoggingEnabled(Map.of()) : store.withLoggingDisabled();
+                store = told.get("logging").asBoolean() ? store.withLoggingEnabled(new HashMap<>()) : store.withLoggingDisabled();
                 if (node.has("windowed") && told.get("retained").asBoolean()) {
                     store = store.withRetention(RETENTION);
                 }
@@ -745,7 +747,7 @@ public class Differential {
     private static void run(JsonNode plan, String folder) {
         Topology topology;
         try {
-            topology = new Building(plan.get("steps")).topology();
+            topology = new Building(plan.get("steps")).topology(plan.path("optimization").asText(StreamsConfig.NO_OPTIMIZATION));
         } catch (RuntimeException error) {
             OUT.println("refused");
             OUT.println(String.valueOf(error.getMessage()).lines().findFirst().orElse(""));

@@ -34,7 +34,9 @@ def asked_registry(answers: Mapping[str, object]) -> Iterator[Asked]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            found.posted.append((self.path, json.loads(body["schema"])))
+            text = body["schema"]
+            schema = text if body.get("schemaType") == "PROTOBUF" else json.loads(text)
+            found.posted.append((self.path, schema))
             self.answer({"id": NEW} if "refused" not in self.path else None, "Schema being registered is bad")
 
         def answer(self, body: object, message: str = "not found") -> None:

@@ -28,17 +28,21 @@ class Plan:
 
     steps: Sequence[Step]
     events: Sequence[Event]
+    optimization: str = "none"
 
     @property
     def line(self) -> str:
         """As one line of JSON."""
-        return json.dumps({"steps": self.steps, "events": self.events})
+        plan: dict[str, Any] = {"steps": self.steps, "events": self.events}
+        if self.optimization != "none":
+            plan["optimization"] = self.optimization
+        return json.dumps(plan)
 
     @classmethod
     def of(cls, line: str) -> Plan:
         """The inverse of `line`."""
         data = json.loads(line)
-        return cls(data["steps"], data["events"])
+        return cls(data["steps"], data["events"], data.get("optimization", "none"))
 
     def __repr__(self) -> str:
         told = [f"  {number}: {_told(step)}" for number, step in enumerate(self.steps)]

@@ -41,7 +41,7 @@ def built(plan: Plan) -> Topology:
     for step in plan.steps:
         above, steps = [made[n] for n in step["of"]], [plan.steps[n] for n in step["of"]]
         made.append(OPERATORS[step["op"]].build(builder, step, above, steps))
-    return builder.build()
+    return builder.build(topology_optimization=plan.optimization)
 
 
 def _run(plan: Plan, topology: Topology) -> Iterator[str]:

@@ -46,6 +46,12 @@ stores = st.fixed_dictionaries(
     }
 )
 
+PLAIN_STORE = {"name": None, "caching": True, "logging": True}
+
+KEY_CHANGERS = ("select_key", "map", "flat_map", "group_by", "to_stream_by", "process")
+MISPLACED = (OPERATORS["merge"], OPERATORS["process"])
+"""Below what changes keys Kafka moves repartition topics over these although records then miss the topic."""
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -57,15 +63,12 @@ class Made:
     cached: bool = False
 
 
-APART = ("stream_join", "stream_left_join", "stream_outer_join", "foreign_join", "foreign_left_join")
-"""Joins of what may go through repartition topics on both sides."""
-
-
 class Topologies:
     """Draws steps, one by one."""
 
-    def __init__(self, draw: Any) -> None:
+    def __init__(self, draw: Any, *, optimized: bool = False) -> None:
         self.draw = draw
+        self.optimized = optimized
         self.steps: list[Step] = []
         self.made: list[Made] = []
         self.inputs = list(INPUTS)
@@ -83,24 +86,32 @@ class Topologies:
 
     def _candidates(self, operator: Operator, n: int) -> list[Made]:
         return [
-            made for made in self.made if made.kind == operator.takes[n] and self._takes(operator, made.step)
+            made
+            for made in self.made
+            if made.kind == operator.takes[n]
+            and self._takes(operator, made.step)
+            and not (self.optimized and operator in MISPLACED and self._is_rekeyed(made.step))
         ]
 
-    def _are_apart(self, above: list[Made]) -> bool:
-        """Whether no record gets to both: behind repartition topics its two would be ties between inputs."""
-        one, other = (self._topics_above(each.number) for each in above)
-        return one.isdisjoint(other)
-
-    def _topics_above(self, number: int) -> set[str]:
-        step = self.steps[number]
-        if not step["of"]:
-            return set(step["topics"])
-        return set().union(*map(self._topics_above, step["of"]))
+    def _is_rekeyed(self, step: Step) -> bool:
+        return step["op"] in KEY_CHANGERS or any(self._is_rekeyed(self.steps[n]) for n in step["of"])
 
     @staticmethod
     def _takes(operator: Operator, step: Step) -> bool:
         wanted = operator.of_text
         return ("k" not in wanted or step["key"] == "s") and ("v" not in wanted or step["value"] == "s")
+
+    def add_key_changer(self) -> None:
+        """Draw a step that changes keys, and several below it: their repartition topics are to be one."""
+        draw = self.draw
+        self.add_of(draw(st.sampled_from(["select_key", "map", "flat_map"])), [self.made[-1]])
+        changer = self.made[-1]
+        for _ in range(draw(st.integers(1, 3))):
+            self.add_of(
+                draw(st.sampled_from(["group_by_key", "group_by_key", "to_table", "filter"])), [changer]
+            )
+            if self.made[-1].kind == "group":
+                self.add_of(draw(st.sampled_from(["count", "aggregate", "windowed_by"])), [self.made[-1]])
 
     def add_of(self, name: str, above: list[Made] | None = None) -> None:
         """Draw the rest of a step of this operator."""
@@ -109,8 +120,6 @@ class Topologies:
             above = [draw(st.sampled_from(self._candidates(operator, n))) for n in range(len(operator.takes))]
         if name == "merge" and types(above[0].step) != types(above[1].step):
             above[1] = above[0]
-        if name in APART and not self._are_apart(above):
-            return
         number = len(self.steps)
         step: dict[str, Any] = {"op": name, "of": [each.number for each in above]}
         step["f"] = draw(st.sampled_from(sorted(operator.functions))) if operator.functions else None
@@ -124,9 +133,9 @@ class Topologies:
         step["store"] = None
         if operator.stored and (step["key"] == "s" or "windowed" in step):
             step["store"] = self._store(number, optional=True)
-            if step["store"] is not None and above and above[0].step.get("final"):
+            if above and above[0].step.get("final"):
                 # Which windows past retention are emitted depends on the kind of Java's store.
-                step["store"]["retained"] = True
+                step["store"] = {**(step["store"] or PLAIN_STORE), "retained": True}
         self._more(step, above)
         self.steps.append(step)
         if operator.gives:
@@ -193,10 +202,12 @@ def _caches(step: Step, operator: Operator) -> bool:
 
 
 @st.composite
-def plans(draw: Any) -> Plan:
-    """A topology, and events for the topics that it reads."""
-    topologies = Topologies(draw)
+def plans(draw: Any, optimization: str = "none") -> Plan:
+    """A topology, built with this ``topology.optimization``, and events for the topics that it reads."""
+    topologies = Topologies(draw, optimized=optimization != "none")
     topologies.add_of("stream", [])
+    if topologies.optimized:
+        topologies.add_key_changer()
     for _ in range(draw(st.integers(1, STEPS_MAX))):
         topologies.add()
     topologies.end()
@@ -206,4 +217,4 @@ def plans(draw: Any) -> Plan:
     pipes = st.tuples(st.just("pipe"), st.sampled_from(sorted(read)), keys, values, timestamps, headers)
     count = draw(st.integers(1, EVENTS_MAX))
     events = st.lists(st.one_of(pipes, pipes, pipes, clocks), min_size=count, max_size=count)
-    return Plan(topologies.steps, draw(events))
+    return Plan(topologies.steps, draw(events), optimization)

@@ -1,0 +1,45 @@
+"""The join of a stream with itself, over the one store that has its records (KIP-862).
+
+A record meets what came before as the left side, then as the right one, and then itself; so results come in
+the order in which the join with two stores tells them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streams.processors.record import Headers, Process
+from streams.processors.stream_join import JoinSide, window_store
+from streams.processors.wiring import Operator, Wiring
+
+
+def join_self(side: JoinSide, store_name: str) -> Operator:
+    """``side``: the left one, of which windows and joiner are taken. The store has what came before."""
+    before, after = side.span_ms
+    joined, retention = side.joined(), side.windows.size_ms + side.windows.grace_ms
+
+    def build(wiring: Wiring) -> Process:
+        store = window_store(wiring, store_name)
+        forward, dropped = wiring.forward, wiring.metrics.dropped
+        find, serialize = store.find, store.spec.key_serde.serialize
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            if key is None or value is None:
+                dropped()
+                return
+            raw = serialize(key)
+            for time, other in find(raw, max(timestamp - before, 0), max(timestamp + after, 0)):
+                forward(key, joined(key, value, other), max(timestamp, time), headers)
+            # Too late to be met by another record, it does not meet itself either.
+            waits = timestamp > max(store.stream_time, timestamp) - retention + 1
+            for time, other in find(raw, max(timestamp - after, 0), max(timestamp + before, 0)):
+                if waits and time > timestamp:
+                    waits = False
+                    forward(key, joined(key, value, value), timestamp, headers)
+                forward(key, joined(key, other, value), max(timestamp, time), headers)
+            if waits:
+                forward(key, joined(key, value, value), timestamp, headers)
+
+        return process
+
+    return build
