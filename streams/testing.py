@@ -22,6 +22,7 @@ from streams.handlers import log_and_fail
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Headers, Record
 from streams.processors.windows import Duration, milliseconds
+from streams.runtime.coroutine_thread import CoroutineThread
 from streams.runtime.global_stores import GlobalStore
 from streams.runtime.task import Task, TaskId
 from streams.serdes import Serde, SerdeLike, serde_for
@@ -55,6 +56,7 @@ class TopologyTestDriver:
     ) -> None:
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
         self._now = _ms(start)
+        self._coroutines = CoroutineThread()
         self._offsets: dict[str, itertools.count[int]] = {}
         self._output: dict[str, deque[Row]] = {}
         self._waiting: dict[str, deque[Row]] = {}
@@ -77,6 +79,7 @@ class TopologyTestDriver:
             handlers=handlers,
             global_stores={each.store.name: each.store for each in self._globals.values()},
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
+            coroutines=self._coroutines,
         )
         for source in everything.sources:
             for topic in source.topics:
@@ -214,8 +217,11 @@ class TopologyTestDriver:
         return self._task.metrics
 
     def close(self) -> None:
-        """Close processors and stores."""
-        self._task.close()
+        """Close processors, stores, and what coroutines share."""
+        try:
+            self._task.close()
+        finally:
+            self._coroutines.close()
 
     def __enter__(self) -> Self:
         return self

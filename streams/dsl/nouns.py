@@ -7,11 +7,12 @@ stream), so they stand in one module, and are signatures only. How nodes are put
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from streams.dsl.arity import takes_key
+from streams.dsl.asynchronous import mapped, mapped_values
 from streams.dsl.branches import Branches
 from streams.dsl.cogrouping import Cogrouping
 from streams.dsl.foreign_key import join_foreign
@@ -40,15 +41,18 @@ from streams.errors import TopologyError
 from streams.graph import StreamPartitioner, TopicChooser
 from streams.processors import aggregate as aggregations
 from streams.processors import grouped_table, stateless
+from streams.processors.coroutines import Context
 from streams.processors.custom import (
     FixedKeyProcessor,
     Processor,
     run_fixed_key_processor,
     run_processor,
 )
+from streams.processors.in_flight import Ordered
 from streams.processors.join_windows import JoinWindows
 from streams.processors.transform_values import ValueTransformer
 from streams.processors.windows import (
+    Duration,
     EmitStrategy,
     SessionWindows,
     SlidingWindows,
@@ -205,6 +209,58 @@ class KStream(Generic[K, V]):
             name=name,
         )
         return KStream(self._stream.sent_through(options))
+
+    # -- asynchronous
+
+    def map_values_async(
+        self,
+        mapper: Callable[..., Awaitable[NewV]],
+        *,
+        max_in_flight: int = 100,
+        ordered: Ordered = "key",
+        timeout: Duration | None = None,
+        retries: int = 0,
+        retry_backoff: Duration = 100,
+        context: Context | None = None,
+        name: str | None = None,
+    ) -> KStream[K, NewV]:
+        """Replace the value by what ``await mapper(value)``, or ``mapper(key, value)``, gives.
+
+        The coroutines run in the application's event loop, at most ``max_in_flight`` of a task at one time;
+        then its input waits. ``ordered``: what keeps its order, records of a key ("key": their calls follow
+        each other; those without a key have no order), all of a task ("partition"), or nothing ("none").
+
+        A call that takes longer than ``timeout`` is cancelled, and fails. One that fails is tried ``retries``
+        times more, after ``retry_backoff``, which doubles; then the processing exception handler decides.
+        Durations are timedeltas, or ms. A commit waits until no record is in flight.
+
+        ``context()`` makes an async context manager, which is entered before the first call and left when the
+        application ends; what it gives is the mapper's last argument: ``mapper(value, session)``.
+        """
+        how = {"max_in_flight": max_in_flight, "ordered": ordered, "timeout": timeout, "retries": retries}
+        return KStream(
+            mapped_values(self._stream, mapper, name, retry_backoff=retry_backoff, context=context, **how)
+        )
+
+    def map_async(
+        self,
+        mapper: Callable[..., Awaitable[tuple[NewK, NewV]]],
+        *,
+        max_in_flight: int = 100,
+        ordered: Ordered = "key",
+        timeout: Duration | None = None,
+        retries: int = 0,
+        retry_backoff: Duration = 100,
+        context: Context | None = None,
+        name: str | None = None,
+    ) -> KStream[NewK, NewV]:
+        """Replace key and value by what ``await mapper(key, value)`` gives, a tuple of both; for the rest as
+        `map_values_async`.
+        """
+        how = {"max_in_flight": max_in_flight, "ordered": ordered, "timeout": timeout, "retries": retries}
+        return KStream(
+            mapped(self._stream, mapper, name, retry_backoff=retry_backoff, context=context, **how)
+        )
 
     # -- out
 

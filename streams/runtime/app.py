@@ -24,6 +24,7 @@ from streams.runtime.assignment import Rules
 from streams.runtime.changes import ChangelogWriter
 from streams.runtime.cleaner import clean_state
 from streams.runtime.commit import Committer
+from streams.runtime.coroutines import LoopCoroutines
 from streams.runtime.folder import StateFolder
 from streams.runtime.global_stores import GlobalStores
 from streams.runtime.guarantees import AtLeastOnce, ExactlyOnce, Guarantee
@@ -108,6 +109,7 @@ class KafkaStreams:
         self._client = Client(
             config.bootstrap_servers, metrics=self.registry, **{"client_id": client_id, **config.client}
         )
+        self._coroutines = LoopCoroutines(self._worker.interrupted)
         self._globals = GlobalStores(
             self._client, self.topology, config, self._folder.global_stores, self._worker, wall_clock
         )
@@ -143,7 +145,11 @@ class KafkaStreams:
             "global": self._globals.run(),
             "standbys": self._standbys.run(),
             "hang": watch_worker(
-                self._worker, member, limit_ms=config.max_poll_interval_ms, nodes=self.topology.nodes
+                self._worker,
+                self._coroutines,
+                member,
+                limit_ms=config.max_poll_interval_ms,
+                nodes=self.topology.nodes,
             ),
         }
 
@@ -203,6 +209,7 @@ class KafkaStreams:
             global_stores=self._globals.stores,
             sink_topics=sink_topics,
             listeners=self._restores,
+            coroutines=self._coroutines,
         )
         self._standbys = Standbys(
             self._client,
@@ -237,6 +244,7 @@ class KafkaStreams:
                 clock=wall_clock,
             ),
             worker=self._worker,
+            coroutines=self._coroutines,
             buffer=buffer,
             config=config,
             clock=wall_clock,
@@ -315,6 +323,7 @@ class KafkaStreams:
     async def _close_all(self) -> None:
         try:
             await self._loop.close()
+            await self._coroutines.close()
         finally:
             await self._producer.close(timeout_ms=self.config.poll_ms if self._failure else None)
             await self._globals.close()
