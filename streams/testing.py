@@ -121,6 +121,23 @@ class TopologyTestDriver:
         self._accept(topic, (timestamp, key, value, headers))
         self._run_until_idle()
 
+    def pipe_many(self, topic: str, rows: Iterable[Row]) -> None:
+        """Pipe rows in (timestamp, key, value, headers) that are processed in one turn, with one commit
+        behind them: a batch node is given them together.
+        """
+        if topic in self._globals:
+            for row in rows:
+                self._accept(topic, row)
+            return
+        offsets = self._offsets.setdefault(topic, itertools.count())
+        records = [(next(offsets), *row) for row in rows]
+        if records:
+            end = records[-1][0] + 1
+            self._task.add(TopicPartition(topic, 0), records, end, end)
+            self._task.process()
+            self._commit()
+        self._run_until_idle()
+
     def _accept(self, topic: str, row: Row) -> None:
         if topic in self._globals:
             timestamp, key, value, headers = row
@@ -247,13 +264,23 @@ class TestInputTopic:
 
     def pipe_input(self, key: Any, value: Any, timestamp: Time | None = None, headers: Headers = ()) -> None:
         """Pipe one record in, at the driver's time unless ``timestamp`` is given."""
-        self._driver.pipe(
-            self._topic,
+        time, *row = self._row(key, value, self._driver.now if timestamp is None else _ms(timestamp))
+        self._driver.pipe(self._topic, row[0], row[1], time, headers)
+
+    def _row(self, key: Any, value: Any, timestamp: int) -> tuple[int, bytes | None, bytes | None]:
+        return (
+            timestamp,
             None if key is None else self._key_serde.serialize(key),
             None if value is None else self._value_serde.serialize(value),
-            self._driver.now if timestamp is None else _ms(timestamp),
-            headers,
         )
+
+    def pipe_many(
+        self, records: Iterable[tuple[Any, Any]], *, start: Time | None = None, step: Duration = 0
+    ) -> None:
+        """As `pipe_all`, with one commit behind all of them: batch nodes are given them together."""
+        first, step_ms = self._driver.now if start is None else _ms(start), milliseconds(step)
+        rows = [(*self._row(key, value, first + n * step_ms), ()) for n, (key, value) in enumerate(records)]
+        self._driver.pipe_many(self._topic, rows)
 
     def pipe_all(
         self, records: Iterable[tuple[Any, Any]], *, start: Time | None = None, step: Duration = 0

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from streams.dsl.arity import takes_key
 from streams.dsl.asynchronous import mapped, mapped_values
+from streams.dsl.batching import BatchForm, mapped_in_batches, mapped_values_in_batches
 from streams.dsl.branches import Branches
 from streams.dsl.cogrouping import Cogrouping
 from streams.dsl.foreign_key import join_foreign
@@ -261,6 +262,44 @@ class KStream(Generic[K, V]):
         return KStream(
             mapped(self._stream, mapper, name, retry_backoff=retry_backoff, context=context, **how)
         )
+
+    # -- in batches
+
+    def map_values_batch(
+        self,
+        function: Callable[..., Iterable[NewV]],
+        *,
+        max_records: int = 1000,
+        as_: BatchForm = "list",
+        name: str | None = None,
+    ) -> KStream[K, NewV]:
+        """Replace the values of many records of a task by those of ``function(values)``, or ``function(keys,
+        values)``: lists of up to ``max_records``. It returns as many, in their order; a NumPy array will do.
+
+        With ``as_="arrow"``, ``function(batch)`` takes a `pyarrow.RecordBatch` with columns key, value and
+        timestamp, and returns an array, or a batch with a column value. Needs the extra ``arrow``.
+
+        A batch ends at the latest when no more records are at hand, or a commit is made. If the function
+        raises, it is called again for each record, and the processing exception handler decides about those
+        over which it raises again.
+        """
+        return KStream(mapped_values_in_batches(self._stream, function, max_records, as_, name))
+
+    def map_batch(
+        self,
+        function: Callable[..., Any],
+        *,
+        max_records: int = 1000,
+        as_: BatchForm = "list",
+        name: str | None = None,
+    ) -> KStream[Any, Any]:
+        """Replace many records by those of ``function(records)``: lists of `Record`, one for each, in their
+        order. What is no `Record` in what it returns is the record's new value.
+
+        With ``as_="arrow"`` it takes and returns batches with columns key, value and timestamp; a column that
+        it leaves out stays. For the rest as `map_values_batch`.
+        """
+        return KStream(mapped_in_batches(self._stream, function, max_records, as_, name))
 
     # -- out
 

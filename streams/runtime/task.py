@@ -195,10 +195,7 @@ class Task:
             self._fit_runs(state.wall_clock - begun_at)
             if deadline is not None and state.wall_clock >= deadline:
                 break
-        if self._holding:
-            with self._during(""):
-                for each in self._holding:
-                    each.end_turn()
+        self.end_turn()
         return done
 
     def _limit(self) -> int:
@@ -206,20 +203,22 @@ class Task:
         limit = 1 if self._state.by_stream_time else self._run_limit
         if not self._holding:
             return limit
-        self.collect()
+        with self._during(""):
+            for each in self._holding:
+                each.collect()
         return min(limit, *(each.room for each in self._holding)) if self.takes_input else 0
 
     @property
     def held(self) -> int:
-        """How many records nodes keep, whose coroutines are not over."""
+        """How many records nodes keep: their coroutines are not over, or their batch is not."""
         return sum(each.held for each in self._holding)
 
-    def collect(self) -> None:
-        """Forward what coroutines have given."""
+    def end_turn(self) -> None:
+        """Forward what coroutines have given, and batches: there are no more records at hand for now."""
         if self._holding:
             with self._during(""):
                 for each in self._holding:
-                    each.collect()
+                    each.end_turn()
 
     def _fit_runs(self, took_ms: int) -> None:
         """Slow functions have the clock looked at more often: it says when tasks may change hands."""

@@ -36,7 +36,7 @@ class Turns:
         """
         if self.paused:
             for running in tasks:
-                running.task.collect()
+                running.task.end_turn()
             return 0
         share = max(1, self._turn_ms // max(1, len(tasks)))
         done = 0
@@ -49,7 +49,7 @@ class Turns:
                 next_ = task.id
                 break
             task.punctuate()
-            task.collect()
+            task.end_turn()  # What schedules have sent, and coroutines.
             if task.holds_decoded or self._buffer.may_decode:
                 done += task.process(self._clock() + share)
             elif task.has_input:
