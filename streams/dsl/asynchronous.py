@@ -8,7 +8,13 @@ from typing import Any, get_args
 from streams.dsl.arity import coroutine_takes_key
 from streams.dsl.stream import Stream
 from streams.errors import TopologyError
-from streams.processors.asynchronous import Arguments, Calling, call_for_records, call_for_values
+from streams.processors.asynchronous import (
+    Arguments,
+    Calling,
+    call_for_many_values,
+    call_for_records,
+    call_for_values,
+)
 from streams.processors.coroutines import Context
 from streams.processors.in_flight import Ordered
 from streams.processors.windows import Duration, milliseconds
@@ -20,9 +26,16 @@ def mapped_values(
     stream: Stream, mapper: Callable[..., Awaitable[Any]], name: str | None, **how: Any
 ) -> Stream:
     """Add a node that replaces values by what coroutines give."""
-    with_key = coroutine_takes_key(mapper, "map_values_async", has_context=how["context"] is not None)
-    calling = _calling(mapper, _key_and_value if with_key else _value, **how)
+    calling = _calling(mapper, _of_value(mapper, "map_values_async", **how), **how)
     return stream.then(PREFIX, name, call_for_values(calling)).with_new_values()
+
+
+def flat_mapped_values(
+    stream: Stream, mapper: Callable[..., Awaitable[Any]], name: str | None, **how: Any
+) -> Stream:
+    """Add a node that replaces a value by those that a coroutine gives."""
+    calling = _calling(mapper, _of_value(mapper, "flat_map_values_async", **how), **how)
+    return stream.then(PREFIX, name, call_for_many_values(calling)).with_new_values()
 
 
 def mapped(stream: Stream, mapper: Callable[..., Awaitable[Any]], name: str | None, **how: Any) -> Stream:
@@ -68,6 +81,11 @@ def _calling(
         retry_backoff_ms=milliseconds(retry_backoff),
         context=context,
     )
+
+
+def _of_value(mapper: Callable[..., Any], operator: str, *, context: Context | None, **how: Any) -> Arguments:
+    with_key = coroutine_takes_key(mapper, operator, has_context=context is not None)
+    return _key_and_value if with_key else _value
 
 
 def _value(key: Any, value: Any) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from streams.dsl.arity import takes_key
-from streams.dsl.asynchronous import mapped, mapped_values
+from streams.dsl.asynchronous import flat_mapped_values, mapped, mapped_values
 from streams.dsl.batching import BatchForm, mapped_in_batches, mapped_values_in_batches
 from streams.dsl.branches import Branches
 from streams.dsl.cogrouping import Cogrouping
@@ -241,6 +241,28 @@ class KStream(Generic[K, V]):
         how = {"max_in_flight": max_in_flight, "ordered": ordered, "timeout": timeout, "retries": retries}
         return KStream(
             mapped_values(self._stream, mapper, name, retry_backoff=retry_backoff, context=context, **how)
+        )
+
+    def flat_map_values_async(
+        self,
+        mapper: Callable[..., Awaitable[Iterable[NewV]]],
+        *,
+        max_in_flight: int = 100,
+        ordered: Ordered = "key",
+        timeout: Duration | None = None,
+        retries: int = 0,
+        retry_backoff: Duration = 100,
+        context: Context | None = None,
+        name: str | None = None,
+    ) -> KStream[K, NewV]:
+        """Replace a value by those that ``await mapper(value)``, or ``mapper(key, value)``, gives, under the
+        same key; for the rest as `map_values_async`.
+        """
+        how = {"max_in_flight": max_in_flight, "ordered": ordered, "timeout": timeout, "retries": retries}
+        return KStream(
+            flat_mapped_values(
+                self._stream, mapper, name, retry_backoff=retry_backoff, context=context, **how
+            )
         )
 
     def map_async(

@@ -83,6 +83,21 @@ def call_for_values(calling: Calling) -> Operator:
     return _calling(calling, deliver)
 
 
+def call_for_many_values(calling: Calling) -> Operator:
+    """Replace a value by any number of them, under the same key."""
+
+    def deliver(forward: Process, record: Record[Any, Any], values: list[Any]) -> None:
+        for value in values:
+            forward(record.key, value, record.timestamp, record.headers)
+
+    def checked(values: Any) -> list[Any]:
+        if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+            raise TypeError(f"{_name(calling.function)} gave {values!r}, not a list of values")
+        return list(values)
+
+    return _calling(calling, deliver, checked)
+
+
 def call_for_records(calling: Calling) -> Operator:
     """Replace key and value by what a coroutine makes of them."""
 

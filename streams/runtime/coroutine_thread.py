@@ -53,6 +53,7 @@ class CoroutineThread:
         try:
             if self._contexts is not None:
                 asyncio.run_coroutine_threadsafe(self._contexts.close(), loop).result()
+            asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop).result()
         finally:
             loop.call_soon_threadsafe(loop.stop)
             thread.join()

@@ -365,3 +365,14 @@ def test_settings_are_checked(wrong: dict[str, Any], told: str) -> None:
 def test_describe_shows_a_node_with_a_number() -> None:
     described = builder_of(doubled).build().describe()
     assert "    Processor: KSTREAM-ASYNC-0000000001 (stores: [])" in described
+
+
+def test_many_values_of_one() -> None:
+    async def down(key: str, value: int) -> range:
+        return range(value, 0, -1)
+
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    builder.stream("in").flat_map_values_async(down).to("out", value_serde=int)
+    with TopologyTestDriver(builder) as driver:
+        driver.input_topic("in").pipe_all([("a", 2), ("b", 0), ("c", 1)])
+        assert driver.output_topic("out").read_key_values() == [("a", 2), ("a", 1), ("c", 1)]
