@@ -119,7 +119,8 @@ def add_topology(
 
 def through_agent(stream: KStream[K, Any], agent: Any, **how: Any) -> KStream[K, Any]:
     """Have a Faust agent process a stream's records in this process, without a topic: what it yields for a
-    record goes on, under its key. ``how``: `KStream.map_values_async`'s keywords.
+    record goes on, under its key. ``how``: `KStream.map_values_async`'s keywords; ``max_in_flight``
+    is the agent's ``concurrency`` unless given.
 
     It runs in as many actors as its ``concurrency`` says, each with a record at a time; an actor that raises
     is begun anew. It may iterate over the stream, its ``events()`` or ``items()``. Faust's tables need events
@@ -147,6 +148,7 @@ def through_agent(stream: KStream[K, Any], agent: Any, **how: Any) -> KStream[K,
         finally:
             idle.put_nowait(actor)
 
+    how.setdefault("max_in_flight", agent.concurrency)
     return stream.flat_map_values_async(ask, context=actors, **how)
 
 

@@ -322,8 +322,10 @@ class KafkaStreams:
 
     async def _close_all(self) -> None:
         try:
-            await self._loop.close()
-            await self._coroutines.close()
+            try:
+                await self._loop.close()
+            finally:
+                await self._coroutines.close()
         finally:
             await self._producer.close(timeout_ms=self.config.poll_ms if self._failure else None)
             await self._globals.close()

@@ -122,11 +122,15 @@ class LoopCoroutines:
         """Since the oldest call that is not over was started; 0 if there is none."""
         return time.monotonic() - min(self._begun_at.values()) if self._begun_at else 0.0
 
+    def oldest_told(self) -> str:
+        """The oldest call in words, "" if there is none."""
+        if not self._begun_at:
+            return ""
+        return f"{self.where_it_hangs()}, under way for {self.oldest_call_seconds:.1f} s"
+
     def where_it_hangs(self) -> str:
-        """The node, and the line of the program, at which the oldest call waits."""
-        call = min(self._begun_at, key=self._begun_at.__getitem__, default=None)
-        if call is None:
-            return "no coroutine"
+        """The node, and the line of the program, at which the oldest call waits; there is one."""
+        call = min(self._begun_at, key=self._begun_at.__getitem__)
         frames = _frames(self._running[call].get_coro())
         # The first that is the user's: above it there are only ours.
         frame = next((each for each in frames if not _is_ours(each)), None)

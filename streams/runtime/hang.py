@@ -52,6 +52,7 @@ async def watch_worker(
             limit_ms,
         )
         await member.step_out(f"{where} exceeded max.poll.interval.ms")
+        worker.interrupted.set()  # It may wait for that coroutine.
 
 
 def where_it_hangs(thread_id: int, nodes: Collection[str]) -> str:

@@ -178,6 +178,7 @@ class TaskLoop:
             polling.cancel()
             arrival.cancel()
             await asyncio.wait([polling, arrival])
+            self._coroutines.arrived.clear()  # also if there is no turn now: the tasks may be gone
         return _Polled([], None, self._epoch) if polling.cancelled() else polling.result()
 
     def _idle_ms(self) -> int:
@@ -257,7 +258,7 @@ class TaskLoop:
             self._clock() >= self._commit_at and not self._committer.under_way and not self._is_draining()
         )
         if is_due or self._must_commit():
-            await self._begin_commit()
+            await self._begin_commit_in_time()
             if not self._committer.under_way:
                 self._shrink_full_caches()  # of what was only looked up
 
@@ -299,6 +300,18 @@ class TaskLoop:
         if changed or self._committer.has_open:
             await self._committer.begin(changed, self._fetcher.leader_epoch)
 
+    async def _begin_commit_in_time(self) -> None:
+        """As `_begin_commit`; coroutines that are not over when an open transaction is about to end are
+        given up: RequestTimedOut.
+        """
+        waits_for_calls = any(running.task.held for running in self.tasks.values())
+        limit_ms = self._config.revoke_timeout_ms // 2  # It has been open for the other half.
+        try:
+            async with asyncio.timeout(limit_ms / 1000 if waits_for_calls else None):
+                await self._begin_commit()
+        except TimeoutError:
+            raise late(limit_ms) from None
+
     async def _finish_commit(self) -> None:
         """Wait for the commit under way, if there is one, and write it down."""
         if not self._committer.under_way:
@@ -324,8 +337,6 @@ class TaskLoop:
                 await self._begin_commit()
                 await self._finish_commit()
         except TimeoutError:
-            if any(running.task.held for running in self.tasks.values()):
-                log.warning("%s is not over, and is given up", self._coroutines.where_it_hangs())
             raise late(limit_ms) from None
 
     @asynccontextmanager
@@ -337,10 +348,15 @@ class TaskLoop:
         try:
             yield
         except Exception as error:
+            given_up = self._coroutines.oldest_told()
             await self.drop()
             if not _is_retriable(error):
                 raise
-            log.warning("tasks are restored: %s", error)
+            log.warning(
+                "tasks are restored: %s%s",
+                error,
+                f"; given up: {given_up} (see timeout=)" if given_up else "",
+            )
             self._member.request_rejoin()
 
     # -- changes of hands

@@ -19,6 +19,7 @@ from tests.faults.streams.audit import audit, read
 from tests.faults.streams.instance import Instance
 from tests.streams.running import NewName, make_topics, produce, run, start, until
 from tests.streams.test_exactly_once import PARTITIONS, PLACE, SECONDS, feed
+from tests.support import depth
 from tests.support.logd_process import LogdProcess
 from tests.support.waiting import wait_for
 
@@ -47,13 +48,28 @@ async def audited(bootstrap: str, prefix: str) -> None:
         await audit(client, prefix, PARTITIONS)
 
 
-def test_killed_while_records_are_in_flight(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
+@pytest.mark.parametrize(
+    "point",
+    depth.first(
+        1,
+        [
+            "records processed:60",
+            "output sent:20",
+            "stores drained:4",
+            "offsets sent:3",
+            "transaction ended:3",
+        ],
+    ),
+)
+def test_killed_while_records_are_in_flight(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, point: str
+) -> None:
     """What was in flight is processed again by the next process, and nothing of it is seen twice."""
     prefix = new_name("async-killed")
     asyncio.run(feed(logd.bootstrap, prefix, range(600)))
     settings = {"commit.interval.ms": 10, "poll.ms": 2, **PLACE}
     # Tasks process in three partitions: by then some results have come, and others are in flight.
-    environment = {summing.KILL_AT: "records processed:60", summing.LATENCY_MS: str(LATENCY_MS)}
+    environment = {summing.KILL_AT: point, summing.LATENCY_MS: str(LATENCY_MS)}
     killed = Instance(
         logd.bootstrap, tmp_path / "killed", prefix=prefix, settings=settings, environment=environment
     )
@@ -129,7 +145,7 @@ async def written(bootstrap: str, name: str, partitions: int = 1) -> list[tuple[
         return [each for rows in await read(client, f"{name}-out", partitions) for each in rows]
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+@pytest.mark.parametrize("guarantee", depth.first(1, ["exactly_once_v2", "at_least_once"]))
 def test_what_is_not_over_at_the_end_of_a_revoke_is_given_up(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture, guarantee: str
 ) -> None:
@@ -161,29 +177,60 @@ def test_what_is_not_over_at_the_end_of_a_revoke_is_given_up(
     assert f"node {NODE} ({__file__}, line " in caplog.text, caplog.text
 
 
+@pytest.mark.parametrize("blocks", [False, True], ids=["beside others", "with the worker waiting"])
 def test_a_coroutine_that_hangs_costs_the_membership_and_is_named(
-    logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture, blocks: bool
 ) -> None:
+    """One record that makes more calls than there may be has the worker wait within it."""
     name = new_name("async-hangs")
 
     async def case() -> None:
         gate = Gate()
         await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
         await produce(logd.bootstrap, f"{name}-in", row("held", 1), row("free", 2))
+        builder = StreamsBuilder(key_serde=str, value_serde=int)
+        twice = builder.stream(f"{name}-in").flat_map_values(lambda value: [value, 10 * value])
+        twice.map_values_async(gate, name="gate", max_in_flight=1 if blocks else 10).to(f"{name}-out")
         settings: Any = {"processing_guarantee": "exactly_once_v2", "max_poll_interval_ms": 300}
-        async with start(gated(name, gate), logd.bootstrap, name, tmp_path, **settings) as app:
+        async with start(builder.build(), logd.bootstrap, name, tmp_path, **settings) as app:
             await until(lambda: gate.cancelled > 0)
             gate.opened.set()
             await app.wait_until_caught_up()
-        assert sorted(await written(logd.bootstrap, name)) == [("free", 2), ("held", 1)]
+        assert sorted(await written(logd.bootstrap, name)) == [
+            ("free", 2),
+            ("free", 20),
+            ("held", 1),
+            ("held", 10),
+        ]
 
     with caplog.at_level(logging.WARNING):
         run(case)
-    wanted = f"node {NODE} ({__file__}, line "
+    wanted = f"node gate ({__file__}, line "
     assert any(
         wanted in record.getMessage() and "max.poll.interval.ms (300 ms)" in record.getMessage()
         for record in caplog.records
     ), caplog.text
+
+
+def test_a_call_that_outlasts_a_transaction_is_given_up_and_named(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = new_name("async-outlasts")
+
+    async def case() -> None:
+        gate = Gate()
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
+        await produce(logd.bootstrap, f"{name}-in", row("free", 1), row("held", 2), row("free", 3))
+        settings: Any = {"processing_guarantee": "exactly_once_v2", "transaction_timeout_ms": 1000}
+        async with start(gated(name, gate), logd.bootstrap, name, tmp_path, **settings) as app:
+            await until(lambda: gate.cancelled > 0)
+            gate.opened.set()
+            await app.wait_until_caught_up()
+        assert sorted(await written(logd.bootstrap, name)) == [("free", 1), ("free", 3), ("held", 2)]
+
+    with caplog.at_level(logging.WARNING):
+        run(case)
+    assert f"given up: node {NODE} ({__file__}, line " in caplog.text, caplog.text
 
 
 def test_a_partition_that_is_full_waits_while_others_go_on(

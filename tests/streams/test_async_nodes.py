@@ -210,6 +210,20 @@ def test_a_task_that_drains_takes_no_input() -> None:
     assert task.process() == 1
 
 
+def test_keys_that_cannot_be_hashed_keep_their_order_too() -> None:
+    seen: list[Any] = []
+    coroutines = ByHand()
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    lists = builder.stream("a").map(lambda key, value: ([value % 2], value))
+    lists.map_values_async(doubled).foreach(lambda key, value: seen.append((key, value)))
+    task, _ = make(builder, coroutines=coroutines)
+    give(task, A, 1, 2, 3)
+    task.process()
+    assert len(coroutines.running) == 2
+    task.flush()
+    assert seen.index(([1], 2)) < seen.index(([1], 6))
+
+
 # -- in the test driver
 
 
