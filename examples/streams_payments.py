@@ -9,7 +9,7 @@ session or a pool of database connections in the place of `Rates`, a real model 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -36,7 +36,7 @@ class Rates:
 
 
 @asynccontextmanager
-async def connected() -> AsyncIterator[Rates]:
+async def connected() -> AsyncGenerator[Rates, None]:
     """One connection for all the calls of an instance; what is behind the yield ends it."""
     yield Rates()
 
