@@ -24,6 +24,10 @@ class Contexts:
             self._holders[holder] = future
         return await asyncio.shield(self._entered[node])
 
+    def is_entering(self, node: str) -> bool:
+        """Whether the node's context is waited for."""
+        return node in self._entered and not self._entered[node].done()
+
     async def _hold(self, node: str, context: Context, entered: asyncio.Future[Any]) -> None:
         try:
             async with context() as given:

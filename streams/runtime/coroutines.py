@@ -135,7 +135,8 @@ class LoopCoroutines:
         # The first that is the user's: above it there are only ours.
         frame = next((each for each in frames if not _is_ours(each)), None)
         if frame is None:
-            return f"node {call.node}"
+            entering = self._contexts.is_entering(call.node)
+            return f"node {call.node}" + (", whose context is not entered yet" if entering else "")
         code = frame.f_code
         return f"node {call.node} ({code.co_filename}, line {frame.f_lineno}, in {code.co_name})"
 

@@ -296,6 +296,8 @@ class TaskLoop:
             return
         self._commit_at = self._clock() + self._config.commit_every_ms
         self._draining = False
+        for running in self.tasks.values():
+            running.task.takes_input = True
         changed = [running for running in self.tasks.values() if running.needs_commit]
         if changed or self._committer.has_open:
             await self._committer.begin(changed, self._fetcher.leader_epoch)

@@ -121,7 +121,7 @@ class Task:
         self._run_limit = FIRST_RUN_LIMIT
         self._holding = self._state.holding
         self.takes_input = True
-        """Whether records are processed, else only let go by nodes that keep some; until the next flush."""
+        """Whether records are processed, else only let go by nodes that keep some, for a commit."""
 
     @property
     def stream_time(self) -> int:
@@ -342,7 +342,6 @@ class Task:
         """Drain the stores and say what to send; what they forward is in `take_output`, to be called next."""
         with self._during("changes of tables, forwarded at a commit"):
             self._program.drain()
-        self.takes_input = True
         window_times: dict[str, int] = {}
         for store in self.stores.values():
             if isinstance(store, TimedStore):

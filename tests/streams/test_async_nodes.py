@@ -206,7 +206,7 @@ def test_a_task_that_drains_takes_no_input() -> None:
     task.takes_input = False
     give(task, A, 2, first=1)
     assert task.process() == 0
-    task.flush()
+    task.takes_input = True
     assert task.process() == 1
 
 
