@@ -25,7 +25,7 @@ KILL_AT = "SUMMING_KILL_AT"
 """Environment: ``POINT:N`` of `kill_points`, at whose N-th time the process kills itself."""
 NUMBERS, COPIED, KEYS, COUNTED, SUMS = "numbers", "copied", "keys", "counted", "sums"
 LATENCY_MS = "SUMMING_LATENCY_MS"
-"""Environment: the numbers pass through a coroutine that takes up to so long."""
+"""Environment: the numbers pass in batches, and through a coroutine that takes up to so long."""
 KEY_COUNT = 60
 GROUP_COUNT = 40
 
@@ -42,7 +42,7 @@ def topology(prefix: str = PREFIX, latency_ms: int = int(os.environ.get(LATENCY_
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     numbers = builder.stream(f"{prefix}-{NUMBERS}")
     if latency_ms:
-        numbers = numbers.map_values_async(
+        numbers = numbers.map_values_batch(list, max_records=50).map_values_async(
             lambda number: late(number, latency_ms), ordered="partition", max_in_flight=20
         )
     numbers.to(f"{prefix}-{COPIED}")
