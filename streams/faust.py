@@ -5,16 +5,23 @@
     ...
     add_topology(app, builder.build())
 
+    reviewed = through_agent(orders, review)  # an agent of the app's, as a node
+
 ``faust -A shop worker`` then runs Faust's agents and the topology side by side, in one event loop; the
 topology starts with the app and ends with it. Needs the extra ``faust``, imported when a function is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from streams.config import StreamsConfig
+from streams.dsl import KStream
+from streams.errors import TopologyError
 from streams.runtime.app import KafkaStreams
 from streams.serdes import Serde
 from streams.topology import Topology
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
     from mode import Service
 
 R = TypeVar("R")
+K = TypeVar("K")
 
 
 class CodecSerde(Serde[Any]):
@@ -107,3 +115,133 @@ def add_topology(
     streams = KafkaStreams(topology, config, **settings)
     app.service(topology_service(streams))
     return streams
+
+
+def through_agent(stream: KStream[K, Any], agent: Any, **how: Any) -> KStream[K, Any]:
+    """Have a Faust agent process a stream's records in this process, without a topic: what it yields for a
+    record goes on, under its key. ``how``: `KStream.map_values_async`'s keywords; ``max_in_flight``
+    is the agent's ``concurrency`` unless given.
+
+    It runs in as many actors as its ``concurrency`` says, each with a record at a time; an actor that raises
+    is begun anew. It may iterate over the stream, its ``events()`` or ``items()``. Faust's tables need events
+    of a topic: keep state in the topology. Raises TopologyError for an agent that yields nothing.
+    """
+    if not inspect.isasyncgenfunction(getattr(agent, "fun", None)):
+        raise TopologyError(f"{agent!r} is no Faust agent that yields: what would become of the records?")
+
+    @asynccontextmanager
+    async def actors() -> AsyncIterator[asyncio.Queue[_Actor]]:
+        everyone = [_Actor(agent) for _ in range(agent.concurrency)]
+        idle: asyncio.Queue[_Actor] = asyncio.Queue(len(everyone))
+        for each in everyone:
+            idle.put_nowait(each)
+        try:
+            yield idle
+        finally:
+            for each in everyone:
+                await each.end()
+
+    async def ask(key: Any, value: Any, idle: asyncio.Queue[_Actor]) -> list[Any]:
+        actor = await idle.get()
+        try:
+            return await actor.replies(key, value)
+        finally:
+            idle.put_nowait(actor)
+
+    how.setdefault("max_in_flight", agent.concurrency)
+    return stream.flat_map_values_async(ask, context=actors, **how)
+
+
+class _Actor:
+    """One run of an agent's function, which is given one record after the other."""
+
+    def __init__(self, agent: Any) -> None:
+        self._agent = agent
+        self._yields: Any = None
+        self._step: asyncio.Task[Any] | None = None
+        """On the way to the agent's next reply, or to its next record."""
+
+    async def replies(self, key: Any, value: Any) -> list[Any]:
+        """What the agent yields between this record and its asking for the next one."""
+        found: list[Any] = []
+        if self._yields is None:
+            self._begin()
+        self._asks.clear()
+        self._inbox.put_nowait(_event(self._agent.app, key, value))
+        try:
+            while True:
+                if self._step is None:
+                    self._step = asyncio.ensure_future(anext(self._yields))
+                asks = asyncio.ensure_future(self._asks.wait())
+                try:
+                    await asyncio.wait([self._step, asks], return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    asks.cancel()
+                if not self._step.done():
+                    return found
+                step, self._step = self._step, None
+                found.append(step.result())
+        except StopAsyncIteration:
+            await self.end()
+            if found:
+                return found  # It ended behind a reply: the next record begins another run.
+            raise RuntimeError(f"{self._agent.name} ended without a reply") from None
+        except BaseException:
+            await self.end()
+            raise
+
+    def _begin(self) -> None:
+        self._inbox: asyncio.Queue[Any] = asyncio.Queue(1)
+        self._asks = asyncio.Event()
+        self._yields = self._agent.fun(_AgentStream(self._events))
+
+    async def _events(self) -> AsyncIterator[Any]:
+        while True:
+            if self._inbox.empty():
+                self._asks.set()
+            yield await self._inbox.get()
+
+    async def end(self) -> None:
+        """Break the agent's function off."""
+        step, yields, self._step, self._yields = self._step, self._yields, None, None
+        if step is not None:
+            step.cancel()
+            await asyncio.wait([step])
+        if yields is not None:
+            await yields.aclose()
+
+
+class _AgentStream:
+    """What an agent's function iterates over: values, or events, or keys and values."""
+
+    def __init__(self, events: Callable[[], AsyncIterator[Any]]) -> None:
+        self._events = events
+        self.current_event: Any = None
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        async for event in self._events():
+            self.current_event = event
+            yield event.value
+
+    async def events(self) -> AsyncIterator[Any]:
+        async for event in self._events():
+            self.current_event = event
+            yield event
+
+    async def items(self) -> AsyncIterator[tuple[Any, Any]]:
+        async for event in self._events():
+            self.current_event = event
+            yield event.key, event.value
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"an agent in a topology iterates over its stream, .events() or .items(); .{name} needs a topic "
+            "and Faust's own worker"
+        )
+
+
+def _event(app: Any, key: Any, value: Any) -> Any:
+    import faust
+
+    message: Any = None  # There is no topic that it came from.
+    return faust.Event(app, key, value, {}, message)

@@ -22,6 +22,7 @@ from streams.handlers import ExceptionHandler, log_and_fail
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Headers, Record
 from streams.processors.windows import Duration, milliseconds
+from streams.runtime.coroutine_thread import CoroutineThread
 from streams.runtime.global_processor import GlobalProcessor
 from streams.runtime.global_stores import GlobalStore
 from streams.runtime.task import Task, TaskId
@@ -56,6 +57,7 @@ class TopologyTestDriver:
     ) -> None:
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
         self._now = _ms(start)
+        self._coroutines = CoroutineThread()
         self._offsets: dict[str, itertools.count[int]] = {}
         self._output: dict[str, deque[Row]] = {}
         self._waiting: dict[str, deque[Row]] = {}
@@ -84,6 +86,7 @@ class TopologyTestDriver:
             global_stores={each.store.name: each.store for each in self._globals.values()},
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
             written=WrittenInOrder,
+            coroutines=self._coroutines,
         )
         for source in everything.sources:
             for topic in source.topics:
@@ -131,6 +134,23 @@ class TopologyTestDriver:
     ) -> None:
         """Pipe raw bytes in and run everything that follows from them."""
         self._accept(topic, (timestamp, key, value, headers))
+        self._run_until_idle()
+
+    def pipe_many(self, topic: str, rows: Iterable[Row]) -> None:
+        """Pipe rows in (timestamp, key, value, headers) that are processed in one turn, with one commit
+        behind them: a batch node is given them together.
+        """
+        if topic in self._globals:
+            for row in rows:
+                self._accept(topic, row)
+            return
+        offsets = self._offsets.setdefault(topic, itertools.count())
+        records = [(next(offsets), *row) for row in rows]
+        if records:
+            end = records[-1][0] + 1
+            self._task.add(TopicPartition(topic, 0), records, end, end)
+            self._task.process()
+            self._commit()
         self._run_until_idle()
 
     def _accept(self, topic: str, row: Row) -> None:
@@ -227,10 +247,13 @@ class TopologyTestDriver:
         return self._task.metrics
 
     def close(self) -> None:
-        """Close processors and stores."""
-        self._task.close()
-        for each in self._globals.values():
-            each.close()
+        """Close processors, stores, and what coroutines share."""
+        try:
+            self._task.close()
+            for each in self._globals.values():
+                each.close()
+        finally:
+            self._coroutines.close()
 
     def __enter__(self) -> Self:
         return self
@@ -256,13 +279,23 @@ class TestInputTopic:
 
     def pipe_input(self, key: Any, value: Any, timestamp: Time | None = None, headers: Headers = ()) -> None:
         """Pipe one record in, at the driver's time unless ``timestamp`` is given."""
-        self._driver.pipe(
-            self._topic,
+        time, *row = self._row(key, value, self._driver.now if timestamp is None else _ms(timestamp))
+        self._driver.pipe(self._topic, row[0], row[1], time, headers)
+
+    def _row(self, key: Any, value: Any, timestamp: int) -> tuple[int, bytes | None, bytes | None]:
+        return (
+            timestamp,
             None if key is None else self._key_serde.serialize(key),
             None if value is None else self._value_serde.serialize(value),
-            self._driver.now if timestamp is None else _ms(timestamp),
-            headers,
         )
+
+    def pipe_many(
+        self, records: Iterable[tuple[Any, Any]], *, start: Time | None = None, step: Duration = 0
+    ) -> None:
+        """As `pipe_all`, with one commit behind all of them: batch nodes are given them together."""
+        first, step_ms = self._driver.now if start is None else _ms(start), milliseconds(step)
+        rows = [(*self._row(key, value, first + n * step_ms), ()) for n, (key, value) in enumerate(records)]
+        self._driver.pipe_many(self._topic, rows)
 
     def pipe_all(
         self, records: Iterable[tuple[Any, Any]], *, start: Time | None = None, step: Duration = 0

@@ -22,6 +22,11 @@ def takes_key(function: Callable[..., Any], operator: str) -> bool:
     return _takes_key(function, f"{operator}()", "value")
 
 
+def coroutine_takes_key(function: Callable[..., Any], operator: str, *, has_context: bool) -> bool:
+    """As `takes_key`, of a function that is given a context behind the value if there is one."""
+    return _takes_key(function, f"{operator}()", "value", *(("context",) if has_context else ()))
+
+
 def joiner_takes_key(joiner: Callable[..., Any]) -> bool:
     """Whether to call ``joiner(key, value, other)``, else ``joiner(value, other)``; as `takes_key`."""
     return _takes_key(joiner, "a join", "value", "other")

@@ -7,11 +7,13 @@ stream), so they stand in one module, and are signatures only. How nodes are put
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from streams.dsl.arity import takes_key
+from streams.dsl.asynchronous import flat_mapped_values, mapped, mapped_values
+from streams.dsl.batching import BatchForm, mapped_in_batches, mapped_values_in_batches
 from streams.dsl.branches import Branches
 from streams.dsl.cogrouping import Cogrouping
 from streams.dsl.foreign_key import join_foreign
@@ -40,15 +42,18 @@ from streams.errors import TopologyError
 from streams.graph import StreamPartitioner, TopicChooser
 from streams.processors import aggregate as aggregations
 from streams.processors import grouped_table, stateless
+from streams.processors.coroutines import Context
 from streams.processors.custom import (
     FixedKeyProcessor,
     Processor,
     run_fixed_key_processor,
     run_processor,
 )
+from streams.processors.in_flight import Ordered
 from streams.processors.join_windows import JoinWindows
 from streams.processors.transform_values import ValueTransformer
 from streams.processors.windows import (
+    Duration,
     EmitStrategy,
     SessionWindows,
     SlidingWindows,
@@ -205,6 +210,118 @@ class KStream(Generic[K, V]):
             name=name,
         )
         return KStream(self._stream.sent_through(options))
+
+    # -- asynchronous
+
+    def map_values_async(
+        self,
+        mapper: Callable[..., Awaitable[NewV]],
+        *,
+        max_in_flight: int = 100,
+        ordered: Ordered = "key",
+        timeout: Duration | None = None,
+        retries: int = 0,
+        retry_backoff: Duration = 100,
+        context: Context | None = None,
+        name: str | None = None,
+    ) -> KStream[K, NewV]:
+        """Replace the value by what ``await mapper(value)``, or ``mapper(key, value)``, gives.
+
+        The coroutines run in the application's event loop, at most ``max_in_flight`` of a task at one time;
+        then its input waits. ``ordered``: what keeps its order, records of a key ("key": their calls follow
+        each other; those without a key have no order), all of a task ("partition"), or nothing ("none").
+
+        A call that takes longer than ``timeout`` is cancelled, and fails. One that fails is tried ``retries``
+        times more, after ``retry_backoff``, which doubles; then the processing exception handler decides.
+        Durations are timedeltas, or ms. A commit waits until no record is in flight.
+
+        ``context()`` makes an async context manager, which is entered before the first call and left when the
+        application ends; what it gives is the mapper's last argument: ``mapper(value, session)``.
+        """
+        how = {"max_in_flight": max_in_flight, "ordered": ordered, "timeout": timeout, "retries": retries}
+        return KStream(
+            mapped_values(self._stream, mapper, name, retry_backoff=retry_backoff, context=context, **how)
+        )
+
+    def flat_map_values_async(
+        self,
+        mapper: Callable[..., Awaitable[Iterable[NewV]]],
+        *,
+        max_in_flight: int = 100,
+        ordered: Ordered = "key",
+        timeout: Duration | None = None,
+        retries: int = 0,
+        retry_backoff: Duration = 100,
+        context: Context | None = None,
+        name: str | None = None,
+    ) -> KStream[K, NewV]:
+        """Replace a value by those that ``await mapper(value)``, or ``mapper(key, value)``, gives, under the
+        same key; for the rest as `map_values_async`.
+        """
+        how = {"max_in_flight": max_in_flight, "ordered": ordered, "timeout": timeout, "retries": retries}
+        return KStream(
+            flat_mapped_values(
+                self._stream, mapper, name, retry_backoff=retry_backoff, context=context, **how
+            )
+        )
+
+    def map_async(
+        self,
+        mapper: Callable[..., Awaitable[tuple[NewK, NewV]]],
+        *,
+        max_in_flight: int = 100,
+        ordered: Ordered = "key",
+        timeout: Duration | None = None,
+        retries: int = 0,
+        retry_backoff: Duration = 100,
+        context: Context | None = None,
+        name: str | None = None,
+    ) -> KStream[NewK, NewV]:
+        """Replace key and value by what ``await mapper(key, value)`` gives, a tuple of both; for the rest as
+        `map_values_async`.
+        """
+        how = {"max_in_flight": max_in_flight, "ordered": ordered, "timeout": timeout, "retries": retries}
+        return KStream(
+            mapped(self._stream, mapper, name, retry_backoff=retry_backoff, context=context, **how)
+        )
+
+    # -- in batches
+
+    def map_values_batch(
+        self,
+        function: Callable[..., Iterable[NewV]],
+        *,
+        max_records: int = 1000,
+        as_: BatchForm = "list",
+        name: str | None = None,
+    ) -> KStream[K, NewV]:
+        """Replace the values of many records of a task by those of ``function(values)``, or ``function(keys,
+        values)``: lists of up to ``max_records``. It returns as many, in their order; a NumPy array will do.
+
+        With ``as_="arrow"``, ``function(batch)`` takes a `pyarrow.RecordBatch` with columns key, value and
+        timestamp, and returns an array, or a batch with a column value. Needs the extra ``arrow``.
+
+        A batch ends at the latest when no more records are at hand, or a commit is made. If the function
+        raises, it is called again for each record, and the processing exception handler decides about those
+        over which it raises again.
+        """
+        return KStream(mapped_values_in_batches(self._stream, function, max_records, as_, name))
+
+    def map_batch(
+        self,
+        function: Callable[..., Any],
+        *,
+        max_records: int = 1000,
+        as_: BatchForm = "list",
+        name: str | None = None,
+    ) -> KStream[Any, Any]:
+        """Replace many records by those of ``function(records)``: lists of `Record`, one for each, in their
+        order. What is no `Record` in what it returns is the record's new value.
+
+        With ``as_="arrow"`` it takes and returns batches with columns key, value and timestamp; a column that
+        it leaves out stays. For the rest as `map_values_batch`.
+        """
+        return KStream(mapped_in_batches(self._stream, function, max_records, as_, name))
 
     # -- out
 

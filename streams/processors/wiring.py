@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from streams.errors import TopologyError
+from streams.processors.coroutines import Coroutines
 from streams.processors.metrics import NodeMetrics
 from streams.processors.punctuation import Punctuation, PunctuationQueue, PunctuationType
 from streams.processors.record import Headers, Process
@@ -18,6 +19,51 @@ from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore
 
 RawRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
 """Timestamp (ms), key, value and headers of an input's record, as they were read."""
+
+
+def no_raw_record(offset: int) -> RawRecord | None:
+    """There is no batch at work."""
+    return None
+
+
+class Holding(Protocol):
+    """A node that keeps records for a while, outside of any store: a commit waits until it lets them go."""
+
+    @property
+    def held(self) -> int:
+        """How many records it keeps."""
+
+    @property
+    def room(self) -> int:
+        """How many more it takes before the task's inputs have to wait."""
+
+    def collect(self) -> None:
+        """Forward what is ready."""
+
+    def end_turn(self) -> None:
+        """As `collect`; there are no more records at hand."""
+
+    def drain(self) -> None:
+        """Forward all there is; blocks until it is ready."""
+
+    def give_up(self) -> None:
+        """Forget all there is: the task is closed."""
+
+
+class Place(NamedTuple):
+    """The record a task is at: what a node notes that goes on with it later."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    stream_time: int
+    during: str
+    raw_record: Callable[[int], RawRecord | None]
+
+
+def _fail(node: str, error: Exception, record: object) -> None:
+    raise error
 
 
 @dataclass(slots=True)
@@ -43,7 +89,7 @@ class TaskState:
     """The stores of global tables, which any node may read."""
     during: str = ""
     """What is done that is no record: a schedule, or a commit."""
-    raw_record: Callable[[int], RawRecord | None] = lambda offset: None
+    raw_record: Callable[[int], RawRecord | None] = no_raw_record
     """The input's record at an offset, if it is still at hand: for those over which a task fails."""
     partition_count: Callable[[str], int] = lambda topic: 1
     """How many partitions a topic has that is written; raises StreamsError for one that does not exist."""
@@ -51,6 +97,30 @@ class TaskState:
     """What the cluster calls a topic that is written."""
     outer_join_emit_interval_ms: int = 1000
     """How often, by wall clock, left and outer joins look for records whose windows are closed."""
+    coroutines: Coroutines | None = None
+    """Where coroutines run; a task without asynchronous nodes needs none."""
+    holding: list[Holding] = field(default_factory=list)
+    """The nodes that keep records, parents first."""
+    fail: Callable[[str, Exception, object], None] = _fail
+    """Has the processing handler decide about the error of a node over a record; returns to leave it out."""
+
+    @property
+    def place(self) -> Place:
+        """Where the task is; set it to go on with a record from there."""
+        return Place(
+            self.topic,
+            self.partition,
+            self.offset,
+            self.timestamp,
+            self.stream_time,
+            self.during,
+            self.raw_record,
+        )
+
+    @place.setter
+    def place(self, place: Place) -> None:
+        self.topic, self.partition, self.offset, self.timestamp = place[:4]
+        self.stream_time, self.during, self.raw_record = place[4:]
 
     def schedule(self, interval_ms: int, callback: Callable[[int], None], on: PunctuationType) -> Punctuation:
         """Call ``callback(now)`` at whole intervals of stream time, or of the wall clock from now on."""

@@ -25,6 +25,7 @@ from streams.runtime.built import Buildable, built_for
 from streams.runtime.changes import ChangelogWriter
 from streams.runtime.cleaner import clean_state
 from streams.runtime.commit import Committer
+from streams.runtime.coroutines import LoopCoroutines
 from streams.runtime.event_loop import run_in_new_loop
 from streams.runtime.folder import StateFolder
 from streams.runtime.global_stores import GlobalStores
@@ -112,6 +113,7 @@ class KafkaStreams:
             block_cache_bytes=config.rocksdb_block_cache_bytes,
             write_buffer_bytes=config.rocksdb_write_buffer_bytes,
         )
+        self._coroutines = LoopCoroutines(self._worker.interrupted)
         self._globals = GlobalStores(
             self._client,
             self.topology,
@@ -153,7 +155,11 @@ class KafkaStreams:
             "global": self._globals.run(),
             "standbys": self._standbys.run(),
             "hang": watch_worker(
-                self._worker, member, limit_ms=config.max_poll_interval_ms, nodes=self.topology.nodes
+                self._worker,
+                self._coroutines,
+                member,
+                limit_ms=config.max_poll_interval_ms,
+                nodes=self.topology.nodes,
             ),
         }
 
@@ -214,6 +220,7 @@ class KafkaStreams:
             global_stores=self._globals.stores,
             sink_topics=sink_topics,
             listeners=self._restores,
+            coroutines=self._coroutines,
         )
         self._standbys = Standbys(
             self._client,
@@ -248,6 +255,7 @@ class KafkaStreams:
                 clock=wall_clock,
             ),
             worker=self._worker,
+            coroutines=self._coroutines,
             buffer=buffer,
             config=config,
             clock=wall_clock,
@@ -325,7 +333,10 @@ class KafkaStreams:
 
     async def _close_all(self) -> None:
         try:
-            await self._loop.close()
+            try:
+                await self._loop.close()
+            finally:
+                await self._coroutines.close()
         finally:
             await self._producer.close(timeout_ms=self.config.poll_ms if self._failure else None)
             await self._globals.close()

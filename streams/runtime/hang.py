@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Collection
 
 from logd.client import GroupMember
+from streams.runtime.coroutines import LoopCoroutines
 from streams.runtime.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -22,13 +23,28 @@ LOOKS = 10
 """So often within the limit the worker is looked at."""
 
 
-async def watch_worker(worker: Worker, member: GroupMember, *, limit_ms: int, nodes: Collection[str]) -> None:
-    """Until cancelled. ``nodes``: names of the topology's, one of which is to be blamed."""
+async def watch_worker(
+    worker: Worker,
+    coroutines: LoopCoroutines,
+    member: GroupMember,
+    *,
+    limit_ms: int,
+    nodes: Collection[str],
+) -> None:
+    """Until cancelled. ``nodes``: names of the topology's, one of which is to be blamed.
+
+    A coroutine that takes longer than the limit hangs as well: no commit can be made before it is over.
+    """
     while True:
         await asyncio.sleep(limit_ms / LOOKS / 1000)
-        if worker.oldest_job_seconds * 1000 < limit_ms or not member.member_id:
+        if not member.member_id:
             continue
-        where = where_it_hangs(worker.thread_id, nodes)
+        if coroutines.oldest_call_seconds * 1000 >= limit_ms:
+            where = coroutines.where_it_hangs()
+        elif worker.oldest_job_seconds * 1000 >= limit_ms:
+            where = where_it_hangs(worker.thread_id, nodes)
+        else:
+            continue
         log.error(
             "%s has not come back within max.poll.interval.ms (%d ms): leaving the group, others take the "
             "tasks over. Make it faster, or the limit longer",
@@ -36,6 +52,7 @@ async def watch_worker(worker: Worker, member: GroupMember, *, limit_ms: int, no
             limit_ms,
         )
         await member.step_out(f"{where} exceeded max.poll.interval.ms")
+        worker.interrupted.set()  # It may wait for that coroutine.
 
 
 def where_it_hangs(thread_id: int, nodes: Collection[str]) -> str:

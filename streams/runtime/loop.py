@@ -34,6 +34,7 @@ from streams.config import StreamsConfig
 from streams.errors import StateCorrupted, TaskLost
 from streams.processors.metrics import NodeMetrics
 from streams.runtime.commit import COMMITS_UNDER_WAY_MAX, Committer, late
+from streams.runtime.coroutines import LoopCoroutines
 from streams.runtime.folder import StateFolder
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.opener import TaskOpener
@@ -80,6 +81,7 @@ class TaskLoop:
         output: Output,
         purge: RepartitionPurge,
         worker: Worker,
+        coroutines: LoopCoroutines,
         buffer: InputBuffer,
         config: StreamsConfig,
         clock: Clock,
@@ -105,6 +107,7 @@ class TaskLoop:
         self._output = output
         self._purge = purge
         self._worker = worker
+        self._coroutines = coroutines
         self._config = config
         self._clock = clock
         self._buffer = buffer
@@ -119,6 +122,7 @@ class TaskLoop:
         self._epoch = 0
         self._working = False
         self._stopping = False
+        self._draining = False
         self._commit_at = clock() + config.commit_every_ms
         self._wanted: frozenset[TaskId] = frozenset()
         self._pending = False
@@ -153,27 +157,34 @@ class TaskLoop:
         return _Polled(fetched, None, self._epoch)
 
     async def _poll_beside_commit(self) -> _Polled:
-        """Wait for records; a commit that is over by then is finished meanwhile, not when they come."""
+        """Wait for records; a commit that is over by then is finished meanwhile, not when they come. What a
+        coroutine gives ends the wait.
+        """
         timeout_ms = self._idle_ms()
         outcome = self._committer.outcome
-        if outcome is None:
+        if outcome is None and not self._coroutines.is_busy:
             return await self._poll(timeout_ms)
         polling = asyncio.create_task(self._poll(timeout_ms))
+        arrival = asyncio.create_task(self._coroutines.arrived.wait())
         try:
-            futures: set[asyncio.Future[Any]] = {polling, outcome}
+            futures: set[asyncio.Future[Any]] = (
+                {polling, arrival} if outcome is None else {polling, outcome, arrival}
+            )
             await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
-            if not polling.done():
+            if not polling.done() and outcome is not None and outcome.done():
                 async with self._lock, self._dropped_on_error():
                     await self._finish_commit()
         finally:
             polling.cancel()
-            await asyncio.wait([polling])
+            arrival.cancel()
+            await asyncio.wait([polling, arrival])
+            self._coroutines.arrived.clear()  # also if there is no turn now: the tasks may be gone
         return _Polled([], None, self._epoch) if polling.cancelled() else polling.result()
 
     def _idle_ms(self) -> int:
         """How long to wait for records: not beyond the next commit, if there is something to commit."""
         left = self._commit_at - self._clock()
-        waits = self._committer.under_way or self._member.is_joining
+        waits = self._committer.under_way or self._member.is_joining or self._draining
         if waits or left >= self._config.poll_ms or not self._needs_commit():
             return self._config.poll_ms
         return max(left, 1)
@@ -211,6 +222,7 @@ class TaskLoop:
 
     async def _turn(self) -> int:
         tasks = list(self.tasks.values())
+        self._coroutines.arrived.clear()
         with self.told.process.timed():
             done = await self._worker.run(self._turns.work, tasks)
         self.told.process_records.record(done)
@@ -242,10 +254,24 @@ class TaskLoop:
         """
         if self._committer.outcome is not None and (self._committer.outcome.done() or self._must_commit()):
             await self._finish_commit()
-        if self._must_commit() or (self._clock() >= self._commit_at and not self._committer.under_way):
-            await self._begin_commit()
+        is_due = (
+            self._clock() >= self._commit_at and not self._committer.under_way and not self._is_draining()
+        )
+        if is_due or self._must_commit():
+            await self._begin_commit_in_time()
             if not self._committer.under_way:
                 self._shrink_full_caches()  # of what was only looked up
+
+    def _is_draining(self) -> bool:
+        """Whether coroutines are waited for before a commit. Their tasks take no input meanwhile, others do;
+        and a commit that has to be made at once waits for them in the tasks' thread.
+        """
+        tasks = [running.task for running in self.tasks.values()]
+        # During a rebalance no commit is begun: it may take long.
+        self._draining = not self._member.is_joining and any(task.held for task in tasks)
+        for task in tasks:
+            task.takes_input = not self._draining
+        return self._draining
 
     def _must_commit(self) -> bool:
         """Whether what waits for a commit has reached a bound: of memory, of sends, or of time."""
@@ -269,9 +295,24 @@ class TaskLoop:
         if self._member.is_joining and not self._committer.is_overdue:
             return
         self._commit_at = self._clock() + self._config.commit_every_ms
+        self._draining = False
+        for running in self.tasks.values():
+            running.task.takes_input = True
         changed = [running for running in self.tasks.values() if running.needs_commit]
         if changed or self._committer.has_open:
             await self._committer.begin(changed, self._fetcher.leader_epoch)
+
+    async def _begin_commit_in_time(self) -> None:
+        """As `_begin_commit`; coroutines that are not over when an open transaction is about to end are
+        given up: RequestTimedOut.
+        """
+        waits_for_calls = any(running.task.held for running in self.tasks.values())
+        limit_ms = self._config.revoke_timeout_ms // 2  # It has been open for the other half.
+        try:
+            async with asyncio.timeout(limit_ms / 1000 if waits_for_calls else None):
+                await self._begin_commit()
+        except TimeoutError:
+            raise late(limit_ms) from None
 
     async def _finish_commit(self) -> None:
         """Wait for the commit under way, if there is one, and write it down."""
@@ -309,10 +350,15 @@ class TaskLoop:
         try:
             yield
         except Exception as error:
+            given_up = self._coroutines.oldest_told()
             await self.drop()
             if not _is_retriable(error):
                 raise
-            log.warning("tasks are restored: %s", error)
+            log.warning(
+                "tasks are restored: %s%s",
+                error,
+                f"; given up: {given_up} (see timeout=)" if given_up else "",
+            )
             self._member.request_rejoin()
 
     # -- changes of hands
@@ -442,7 +488,7 @@ class TaskLoop:
     def statistics(self) -> dict[str, float]:
         """Bytes in the stores' caches, beyond the bound of which a commit empties them; inputs that are not
         fetched on; sends whose acknowledgement the next commit waits for, and from how many on it is made;
-        commits that are sent and not over; what the worker has to do.
+        commits that are sent and not over; coroutines that are not over; what the worker has to do.
         """
         return {
             "cache_bytes": self._cache_bytes(),
@@ -452,6 +498,7 @@ class TaskLoop:
             "sends_max": SENDS_MAX,
             "commits_under_way": self._committer.under_way,
             "commits_under_way_max": COMMITS_UNDER_WAY_MAX,
+            **self._coroutines.statistics(),
             **self._worker.statistics(),
             **self._restorer.statistics(),
         }

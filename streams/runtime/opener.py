@@ -19,6 +19,7 @@ from logd.client import (
 from streams.config import StreamsConfig
 from streams.errors import StateError, StreamsError
 from streams.graph import SourceNode
+from streams.processors.coroutines import Coroutines
 from streams.runtime.folder import StateFolder
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.positions import Cut, read_cut
@@ -62,6 +63,7 @@ class TaskOpener:
         global_stores: Mapping[str, CachedStore],
         sink_topics: SinkTopics,
         listeners: RestoreListeners,
+        coroutines: Coroutines,
     ) -> None:
         self._client = client
         self._member = member
@@ -75,6 +77,7 @@ class TaskOpener:
         self._buffer = buffer
         self._global_stores = global_stores
         self._sink_topics = sink_topics
+        self._coroutines = coroutines
         self._handlers = Handlers(
             deserialization=config.deserialization_exception_handler,
             processing=config.processing_exception_handler,
@@ -222,6 +225,7 @@ class TaskOpener:
             outer_join_emit_interval_ms=(
                 self._config.emit_interval_ms_kstreams_outer_join_spurious_results_fix
             ),
+            coroutines=self._coroutines,
         )
         ends = await self._ends(inputs)
         positions = {tp: committed[tp] for tp in cut.positions if _may_be_there(committed[tp], ends[tp])}

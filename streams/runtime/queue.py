@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from operator import index
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from streams.errors import ProcessingError, RegistryUnavailable, SerializationEr
 from streams.graph import SourceNode, TimestampExtractor
 from streams.processors.metrics import NodeMetrics
 from streams.processors.record import Process
-from streams.processors.wiring import RawRecord, TaskState
+from streams.processors.wiring import RawRecord, TaskState, no_raw_record
 from streams.runtime.input_buffer import InputBuffer
 from streams.serdes import Serde
 
@@ -255,7 +256,7 @@ class InputQueue:
         """
         process, begin = self._process, self._next
         state.topic, state.partition = self.tp
-        state.raw_record = self._raw_record
+        state.raw_record = partial(_raw_record, self._decoding, self._chunk)
         if self._bad:
             limit = min(limit, self._bad[0].before - begin)
         records = self._chunk[begin : begin + limit]
@@ -274,14 +275,9 @@ class InputQueue:
         finally:
             self._advance(begin + done)
             self._metrics.process_total += done
+            if not self._chunk:
+                state.raw_record = no_raw_record  # lets the batch go
         return done
-
-    def _raw_record(self, offset: int) -> RawRecord | None:
-        """A record of the batch at work, at its event time; read again, since only errors ask for it."""
-        records, _ = self._decoding.read()
-        found = next((record[1:] for record in records if record[0] == offset), None)
-        times = (record[0] for record in self._chunk if record[4] == offset)
-        return None if found is None else (next(times, found[0]), *found[1:])
 
     def _advance(self, index: int) -> None:
         self._next = index
@@ -363,3 +359,11 @@ def _among(records: Sequence[Record], problems: _Problems) -> Iterator[_Bad]:
             yield _Bad(good, problem, cause, record)
         else:
             good += 1
+
+
+def _raw_record(batch: _Chunk, decoded: Sequence[Decoded], offset: int) -> RawRecord | None:
+    """A record of a batch, at its event time; read again, since only errors ask for it."""
+    records, _ = batch.read()
+    found = next((record[1:] for record in records if record[0] == offset), None)
+    times = (record[0] for record in decoded if record[4] == offset)
+    return None if found is None else (next(times, found[0]), *found[1:])

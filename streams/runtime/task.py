@@ -16,6 +16,7 @@ from logd.client import TopicPartition
 from logd.records import Record
 from streams.errors import ProcessingError, StreamsError
 from streams.graph import SourceNode
+from streams.processors.coroutines import Coroutines
 from streams.processors.metrics import NodeMetrics
 from streams.processors.punctuation import PunctuationQueue
 from streams.processors.wiring import TaskState
@@ -94,6 +95,7 @@ class Task:
         outer_join_emit_interval_ms: int = 1000,
         written: type[Written] = Written,
         topic_name: Callable[[str], str] = lambda topic: topic,
+        coroutines: Coroutines | None = None,
     ) -> None:
         self.id = id
         self.subtopology = subtopology
@@ -112,6 +114,7 @@ class Task:
             partition_count=partition_count,
             topic_name=topic_name,
             outer_join_emit_interval_ms=outer_join_emit_interval_ms,
+            coroutines=coroutines,
         )
         for store in self.stores.values():
             if isinstance(store, TimedStore):
@@ -121,6 +124,9 @@ class Task:
         )
         self._committed: dict[TopicPartition, int] = {}
         self._run_limit = FIRST_RUN_LIMIT
+        self._holding = self._state.holding
+        self.takes_input = True
+        """Whether records are processed, else only let go by nodes that keep some, for a commit."""
 
     @property
     def stream_time(self) -> int:
@@ -177,12 +183,13 @@ class Task:
         state.wall_clock = self._clock()
         while (
             not (done and self._buffer.contended and not self.holds_decoded)
+            and (limit := self._limit()) > 0
             and (choice := self._choose()) is not None
         ):
             queue, bound = choice
             begun_at = state.wall_clock
             try:
-                done += queue.run(state, bound, 1 if state.by_stream_time else self._run_limit)
+                done += queue.run(state, bound, limit)
             except StreamsError:
                 raise
             except Exception as error:
@@ -193,7 +200,30 @@ class Task:
             self._fit_runs(state.wall_clock - begun_at)
             if deadline is not None and state.wall_clock >= deadline:
                 break
+        self.end_turn()
         return done
+
+    def _limit(self) -> int:
+        """How many records of an input to process at once; none while a node has no room."""
+        limit = 1 if self._state.by_stream_time else self._run_limit
+        if not self._holding:
+            return limit
+        with self._during(""):
+            for each in self._holding:
+                each.collect()
+        return min(limit, *(each.room for each in self._holding)) if self.takes_input else 0
+
+    @property
+    def held(self) -> int:
+        """How many records nodes keep: their coroutines are not over, or their batch is not."""
+        return sum(each.held for each in self._holding)
+
+    def end_turn(self) -> None:
+        """Forward what coroutines have given, and batches: there are no more records at hand for now."""
+        if self._holding:
+            with self._during(""):
+                for each in self._holding:
+                    each.end_turn()
 
     def _fit_runs(self, took_ms: int) -> None:
         """Slow functions have the clock looked at more often: it says when tasks may change hands."""
@@ -261,7 +291,7 @@ class Task:
                 except Exception as error:
                     self._program.failures.processing(self._program.node_that_raised(error), error, None)
 
-    def _blamed(self, error: Exception, during: str = "") -> ProcessingError:
+    def _blamed(self, error: Exception) -> ProcessingError:
         state, node = self._state, self._program.node_that_raised(error)
         return ProcessingError(
             str(self.id),
@@ -269,7 +299,7 @@ class Task:
             topic=state.topic,
             partition=state.partition,
             offset=state.offset,
-            during=during,
+            during=state.during,
         )
 
     @contextmanager
@@ -280,7 +310,7 @@ class Task:
         except StreamsError:
             raise
         except Exception as error:
-            raise self._blamed(error, what) from error
+            raise self._blamed(error) from error  # A node may have gone back to a record meanwhile.
         finally:
             self._state.during = ""
 
@@ -313,8 +343,10 @@ class Task:
     @property
     def needs_commit(self) -> bool:
         """Whether anything happened since the last commit."""
-        return any(store.needs_drain or store.pending for store in self.stores.values()) or any(
-            queue.position != self._committed[tp] for tp, queue in self.queues.items()
+        return (
+            self.held > 0
+            or any(store.needs_drain or store.pending for store in self.stores.values())
+            or any(queue.position != self._committed[tp] for tp, queue in self.queues.items())
         )
 
     def flush(self) -> Flush:
@@ -346,6 +378,8 @@ class Task:
 
     def close(self, *, clean: bool = True) -> None:
         """Close processors (if ``clean``) and stores. What was not committed is forgotten."""
+        for each in self._holding:
+            each.give_up()
         try:
             if clean:
                 self._program.close()

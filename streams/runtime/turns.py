@@ -27,7 +27,7 @@ class Turns:
         self._first: TaskId | None = None
         self._waiting_turns = 0
         self.paused = False
-        """Whether nothing is processed, and no schedule fires, for the time being."""
+        """Whether no input is processed, and no schedule fires, for the time being."""
 
     def work(self, tasks: Sequence[RunningTask]) -> int:
         """A slice of time for each task; returns how many records were processed.
@@ -35,6 +35,8 @@ class Turns:
         Where one record takes longer than all slices together, the tasks behind it come first next time.
         """
         if self.paused:
+            for running in tasks:
+                running.task.end_turn()
             return 0
         share = max(1, self._turn_ms // max(1, len(tasks)))
         done = 0
@@ -47,6 +49,7 @@ class Turns:
                 next_ = task.id
                 break
             task.punctuate()
+            task.end_turn()  # What schedules have sent, and coroutines.
             if task.holds_decoded or self._buffer.may_decode:
                 done += task.process(self._clock() + share)
             elif task.has_input:

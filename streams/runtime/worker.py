@@ -23,6 +23,8 @@ class Worker:
     def __init__(self, name: str = "worker") -> None:
         self._name = name
         self._pool = ThreadPoolExecutor(1, f"streams-{name}", self._note_thread)
+        self.interrupted = threading.Event()
+        """Set while nobody waits for what is done any more: work that only waits is to end."""
         self.thread_id = 0
         """Of the thread, once it has had work."""
         self._begun: dict[asyncio.Future[Any], float] = {}
@@ -43,7 +45,12 @@ class Worker:
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call ``work`` in the thread. Cancelling waits for its end: nobody may touch the task before."""
-        future = asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(*args, **kwargs))
+
+        def begin() -> T:
+            self.interrupted.clear()
+            return work(*args, **kwargs)
+
+        future = asyncio.get_running_loop().run_in_executor(self._pool, begin)
         self._begun[future] = time.monotonic()
         future.add_done_callback(self._ended)
         cancelled = False
@@ -51,6 +58,7 @@ class Worker:
             try:
                 await asyncio.wait([future])
             except asyncio.CancelledError:
+                self.interrupted.set()
                 cancelled = True  # keep waiting: it may be cancelled again
         if cancelled:
             future.exception()

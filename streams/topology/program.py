@@ -35,11 +35,19 @@ class Program:
     def drain(self) -> None:
         """Bring every store's changes to its `pending`.
 
-        Forwarding one store's changes may change others, so this repeats until no store has any.
+        Forwarding one store's changes may change others, so this repeats until no store has any, and no
+        node keeps a record that may change some.
         """
+        self._let_go()
         while changed := [store for store in self.stores.values() if store.needs_drain]:
             for store in changed:
                 store.drain()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        while any(each.held for each in self.state.holding):
+            for each in self.state.holding:
+                each.drain()
 
     def node_that_raised(self, error: BaseException) -> str:
         """The innermost node on the way to where the error was raised; "" if it was none."""
@@ -63,6 +71,7 @@ def wire(
     """Build the closures of a task. Nodes come in the order they were made, so children follow parents."""
     rows = written(sink.topic for sink in subtopology.sinks if sink.topic is not None)
     failures = Failures(handlers, state, rows)
+    state.fail = failures.processing
     metrics = {node.name: NodeMetrics() for node in subtopology.nodes}
     built: dict[str, Process] = {}
     for node in reversed(subtopology.nodes):
@@ -92,6 +101,7 @@ def _start(state: TaskState, stores: Mapping[str, CachedStore]) -> None:
             store.now = lambda: state.timestamp
     state.starters.reverse()  # children were built first
     state.closers.reverse()
+    state.holding.reverse()
     for start in state.starters:
         start()
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from examples import streams_flight_delays as delays
+from examples import streams_payments as payments
 from examples import streams_word_count as words
 from logd.client import Admin, BatchProducer, Client, NewTopic
 from streams import KafkaStreams
@@ -48,6 +49,15 @@ def test_flight_delays() -> None:
     assert set(output) == {"UA 2013-01-01", "UA 2013-10-01"}
 
 
+def test_payments() -> None:
+    with TopologyTestDriver(payments.topology()) as driver:
+        given = [("a", payments.Payment(10.0, "USD")), ("b", payments.Payment(2000.0, "EUR"))]
+        driver.input_topic("payments").pipe_many(given)
+        found = driver.output_topic("scored-payments").read_table()
+    assert found["a"] == payments.Payment(10.0, "USD", 9.0, 0.0045)
+    assert found["b"] == payments.Payment(2000.0, "EUR", 2000.0, 1.0)
+
+
 def test_word_count_over_a_broker(logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]) -> None:
     """Two sub-topologies, joined by a repartition topic."""
     lines, counted = new_name("lines"), new_name("words")
@@ -78,7 +88,9 @@ def test_word_count_over_a_broker(logd: LogdProcess, tmp_path: Path, new_name: C
     assert len(counts) == 11
 
 
-@pytest.mark.parametrize("name", ["streams_flight_delays:topology", "streams_word_count:topology"])
+@pytest.mark.parametrize(
+    "name", ["streams_flight_delays:topology", "streams_payments:topology", "streams_word_count:topology"]
+)
 def test_describe_command(name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "millstream", "streams", "describe", name],

@@ -11,6 +11,7 @@ Every number comes once in the input. What is sent on, or counted, twice or neve
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections import defaultdict
@@ -23,13 +24,15 @@ PREFIX = os.environ.get("SUMMING_PREFIX", "summing")
 KILL_AT = "SUMMING_KILL_AT"
 """Environment: ``POINT:N`` of `kill_points`, at whose N-th time the process kills itself."""
 NUMBERS, COPIED, KEYS, COUNTED, SUMS = "numbers", "copied", "keys", "counted", "sums"
+LATENCY_MS = "SUMMING_LATENCY_MS"
+"""Environment: the numbers pass in batches, and through a coroutine that takes up to so long."""
 KEY_COUNT = 60
 GROUP_COUNT = 40
 
 Row = tuple[str, int]
 
 
-def topology(prefix: str = PREFIX) -> Topology:
+def topology(prefix: str = PREFIX, latency_ms: int = int(os.environ.get(LATENCY_MS, "0"))) -> Topology:
     """The topology of an application named ``<prefix>-app``."""
     if at := os.environ.get(KILL_AT):
         from tests.faults.streams.kill_points import kill_at
@@ -38,6 +41,10 @@ def topology(prefix: str = PREFIX) -> Topology:
         kill_at(point, int(number), lambda: os.kill(os.getpid(), signal.SIGKILL))
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     numbers = builder.stream(f"{prefix}-{NUMBERS}")
+    if latency_ms:
+        numbers = numbers.map_values_batch(list, max_records=50).map_values_async(
+            lambda number: late(number, latency_ms), ordered="partition", max_in_flight=20
+        )
     numbers.to(f"{prefix}-{COPIED}")
     numbers.group_by_key().reduce(_add, store="keys").to_stream().to(f"{prefix}-{KEYS}")
     groups = numbers.group_by(lambda key, number: group_of(number), name="groups")
@@ -49,6 +56,12 @@ def topology(prefix: str = PREFIX) -> Topology:
 
 def _add(sum: int, number: int) -> int:
     return sum + number
+
+
+async def late(number: int, latency_ms: int) -> int:
+    """The number, after a while that differs from one to the next."""
+    await asyncio.sleep(number * 7919 % latency_ms / 1000)
+    return number
 
 
 def group_of(number: int) -> str:

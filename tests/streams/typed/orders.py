@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, assert_type
 from uuid import UUID
@@ -52,6 +53,31 @@ def by_country(key: str, order: Order, context: RecordContext) -> str:
     return f"orders-{order.country or context.topic}"
 
 
+async def priced(order: Order) -> Price:
+    return Price(order.pieces)
+
+
+async def counted(key: str, order: Order, session: int) -> int:
+    return order.pieces + session
+
+
+async def named(order: Order) -> list[str]:
+    return [order.item]
+
+
+async def moved(key: str, order: Order) -> tuple[int, Order]:
+    return order.pieces, order
+
+
+@asynccontextmanager
+async def session() -> AsyncGenerator[int, None]:
+    yield 1
+
+
+def pieces_of(orders: list[Order]) -> list[int]:
+    return [order.pieces for order in orders]
+
+
 class Numbered(FixedKeyProcessor[str, Order]):
     def process(self, record: FixedKeyRecord[str, Order]) -> None:
         assert_type(record.value.item, str)
@@ -91,6 +117,11 @@ def topology() -> Topology:
     assert_type(orders.filter(lambda key, order: order.pieces > 1), KStream[str, Order])
     assert_type(orders.select_key(lambda key, order: order.pieces), KStream[int, Order])
     assert_type(orders.map(lambda key, order: (order.item, order.pieces)), KStream[str, int])
+    assert_type(orders.map_values_async(priced, retries=2), KStream[str, Price])
+    assert_type(orders.map_values_async(counted, context=session, timeout=50), KStream[str, int])
+    assert_type(orders.flat_map_values_async(named), KStream[str, str])
+    assert_type(orders.map_async(moved, ordered="partition"), KStream[int, Order])
+    assert_type(orders.map_values_batch(pieces_of, max_records=10), KStream[str, int])
     grouped = orders.group_by(lambda key, order: order.country)
     assert_type(grouped, KGroupedStream[str, Order])
     assert_type(grouped.count(), KTable[str, int])

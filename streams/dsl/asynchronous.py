@@ -1,0 +1,96 @@
+"""Asynchronous nodes of a stream: what `KStream.map_values_async` and its like were given, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, get_args
+
+from streams.dsl.arity import coroutine_takes_key
+from streams.dsl.stream import Stream
+from streams.errors import TopologyError
+from streams.processors.asynchronous import (
+    Arguments,
+    Calling,
+    call_for_many_values,
+    call_for_records,
+    call_for_values,
+)
+from streams.processors.coroutines import Context
+from streams.processors.in_flight import Ordered
+from streams.processors.windows import Duration, milliseconds
+
+PREFIX = "KSTREAM-ASYNC-"
+
+
+def mapped_values(
+    stream: Stream, mapper: Callable[..., Awaitable[Any]], name: str | None, **how: Any
+) -> Stream:
+    """Add a node that replaces values by what coroutines give."""
+    calling = _calling(mapper, _of_value(mapper, "map_values_async", **how), **how)
+    return stream.then(PREFIX, name, call_for_values(calling)).with_new_values()
+
+
+def flat_mapped_values(
+    stream: Stream, mapper: Callable[..., Awaitable[Any]], name: str | None, **how: Any
+) -> Stream:
+    """Add a node that replaces a value by those that a coroutine gives."""
+    calling = _calling(mapper, _of_value(mapper, "flat_map_values_async", **how), **how)
+    return stream.then(PREFIX, name, call_for_many_values(calling)).with_new_values()
+
+
+def mapped(stream: Stream, mapper: Callable[..., Awaitable[Any]], name: str | None, **how: Any) -> Stream:
+    """Add a node that replaces keys and values by what coroutines give."""
+    if not callable(mapper):
+        raise TopologyError(f"map_async() takes an async function of (key, value), not {mapper!r}")
+    calling = _calling(mapper, _key_and_value, **how)
+    return stream.then(PREFIX, name, call_for_records(calling)).with_new_keys().with_new_values()
+
+
+def _calling(
+    mapper: Callable[..., Awaitable[Any]],
+    arguments: Arguments,
+    *,
+    max_in_flight: int,
+    ordered: Ordered,
+    timeout: Duration | None,
+    retries: int,
+    retry_backoff: Duration,
+    context: Context | None,
+) -> Calling:
+    timeout_ms = None if timeout is None else milliseconds(timeout)
+    for wrong, told in (
+        (max_in_flight < 1, f"max_in_flight is {max_in_flight}, it must be 1 or more"),
+        (ordered not in get_args(Ordered), f"ordered is {ordered!r}, it may be one of {get_args(Ordered)}"),
+        (timeout_ms is not None and timeout_ms <= 0, f"timeout is {timeout}, it must be longer than 0"),
+        (retries < 0, f"retries is {retries}, it must be 0 or more"),
+        (milliseconds(retry_backoff) < 0, f"retry_backoff is {retry_backoff}, it must not be negative"),
+        (
+            context is not None and not callable(context),
+            f"context is {context!r}, not a function that makes one",
+        ),
+    ):
+        if wrong:
+            raise TopologyError(f"an asynchronous node: {told}")
+    return Calling(
+        function=mapper,
+        arguments=arguments,
+        max_in_flight=max_in_flight,
+        ordered=ordered,
+        timeout_ms=timeout_ms,
+        retries=retries,
+        retry_backoff_ms=milliseconds(retry_backoff),
+        context=context,
+    )
+
+
+def _of_value(mapper: Callable[..., Any], operator: str, *, context: Context | None, **how: Any) -> Arguments:
+    with_key = coroutine_takes_key(mapper, operator, has_context=context is not None)
+    return _key_and_value if with_key else _value
+
+
+def _value(key: Any, value: Any) -> tuple[Any, ...]:
+    return (value,)
+
+
+def _key_and_value(key: Any, value: Any) -> tuple[Any, ...]:
+    return (key, value)
