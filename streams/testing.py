@@ -25,7 +25,14 @@ from streams.processors.windows import Duration, milliseconds
 from streams.runtime.global_stores import GlobalStore
 from streams.runtime.task import Task, TaskId
 from streams.serdes import Serde, SerdeLike, serde_for
-from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore, open_store
+from streams.state import (
+    CachedStore,
+    KeyValueStore,
+    SessionStore,
+    VersionedStore,
+    WindowStore,
+    open_store,
+)
 from streams.topology import Handlers, Row, Subtopology, Topology
 from streams.topology.java_order import PriorityQueue
 
@@ -207,6 +214,12 @@ class TopologyTestDriver:
         """A session store by name."""
         store = self.store(name)
         assert isinstance(store, SessionStore)
+        return store
+
+    def versioned_store(self, name: str) -> VersionedStore[Any, Any]:
+        """A versioned store by name."""
+        store = self.store(name)
+        assert isinstance(store, VersionedStore)
         return store
 
     def metrics(self) -> Mapping[str, NodeMetrics]:

@@ -49,6 +49,7 @@ from streams.processors.custom import (
 from streams.processors.join_windows import JoinWindows
 from streams.processors.transform_values import ValueTransformer
 from streams.processors.windows import (
+    Duration,
     EmitStrategy,
     SessionWindows,
     SlidingWindows,
@@ -295,6 +296,7 @@ class KStream(Generic[K, V]):
         *,
         windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
+        grace: Duration | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -310,6 +312,7 @@ class KStream(Generic[K, V]):
         *,
         windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
+        grace: Duration | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -324,6 +327,7 @@ class KStream(Generic[K, V]):
         *,
         windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
+        grace: Duration | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -333,11 +337,12 @@ class KStream(Generic[K, V]):
         """Join each record with what ``other`` has for its key: ``joiner(value, other)``, or with the key in
         front.
 
-        A table is looked up as it is now, a global one by ``key_selector(key, value)``. Of a stream it meets
-        every record whose time is within ``windows``, which are needed then; ``other_value_serde`` and
-        ``store`` (the stores' name) are for that too.
+        A table is looked up as it is now, a global one by ``key_selector(key, value)``. A versioned table is
+        looked up as it was at the record's time; with ``grace``, once stream time is so much past that. Of a
+        stream it meets every record whose time is within ``windows``, which are needed then;
+        ``other_value_serde`` and ``store`` (the stores' name) are for that too.
         """
-        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
+        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store, grace)
         return KStream(self._joined(other, joiner, windows, options, key_selector, left=False))
 
     @overload
@@ -349,6 +354,7 @@ class KStream(Generic[K, V]):
         *,
         windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
+        grace: Duration | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -364,6 +370,7 @@ class KStream(Generic[K, V]):
         *,
         windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
+        grace: Duration | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -378,6 +385,7 @@ class KStream(Generic[K, V]):
         *,
         windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
+        grace: Duration | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -388,7 +396,7 @@ class KStream(Generic[K, V]):
 
         With another stream that comes out once the record's window and its grace are over.
         """
-        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
+        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store, grace)
         return KStream(self._joined(other, joiner, windows, options, key_selector, left=True))
 
     @overload
@@ -452,6 +460,8 @@ class KStream(Generic[K, V]):
         right: bool = False,
     ) -> Stream:
         if isinstance(other, GlobalKTable) and isinstance(options, Joined):
+            if options.grace is not None:
+                raise TopologyError("grace= is for the join with a versioned table, a global one never is")
             return other._table.joined(self._stream, key_selector, joiner, options.name, left=left)
         if key_selector is not None:
             raise TopologyError(
@@ -531,6 +541,7 @@ def _joined(
     other_value_serde: SerdeLike | None,
     name: str | None,
     store: str | None,
+    grace: Duration | None = None,
 ) -> Joined | StreamJoined:
     """A join's options: `StreamJoined` where there are windows, else `Joined`."""
     keywords = {"key_serde": key_serde, "value_serde": value_serde, "name": name}
@@ -541,7 +552,11 @@ def _joined(
                 raise TopologyError(
                     f"{keyword}= is for the join of two streams, which needs windows=JoinWindows(...)"
                 )
-        return options_with(given, Joined, **keywords)
+        return options_with(given, Joined, **keywords, grace=grace)
+    if grace is not None:
+        raise TopologyError(
+            "grace= is for the join with a versioned table; that of windows is in JoinWindows()"
+        )
     if isinstance(given, Joined):
         raise TopologyError("the options of a join of two streams are StreamJoined(...), not Joined(...)")
     return options_with(given, StreamJoined, **keywords, **of_streams)
