@@ -23,6 +23,7 @@ from tests.support.logd_process import LogdProcess
 Event = tuple[str, str | None, int]
 """Key, value and timestamp; what begins with `t` is an update of the table, `t-` a deletion."""
 EVENTS, KEYS = 1200, ("a", "b", "c", "ab")
+PART = EVENTS // 4
 BUFFER = "waiting-Buffer"
 
 
@@ -32,6 +33,8 @@ def make_events(seed: int) -> list[Event]:
         value = chance.choice(["t", "t", "s", "s", "s", "t-"])
         timestamp = max(number * 3 - chance.choice([0, 0, 1, 10, 40, 90, 150]), 0)
         events.append((chance.choice(KEYS), value if value == "t-" else f"{value}{number}", timestamp))
+    for begin in range(PART, EVENTS, PART):  # what is late must be so for who has just begun, too
+        events[begin : begin + 2] = [("a", f"{each}{begin}", begin * 3 - 140) for each in "ts"]
     return events
 
 
@@ -136,14 +139,14 @@ def test_versions_and_what_waits_outlive_failures(
 
     async def case() -> None:
         await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
-        for number, begin in enumerate(range(0, EVENTS, EVENTS // 4)):
+        for number, begin in enumerate(range(0, EVENTS, PART)):
             if disk == "old" and number == 2:
                 shutil.copytree(tmp_path / "0", tmp_path / "half")
             if disk == "old" and number == 3:  # as after a kill: RocksDB has what it had flushed
                 shutil.rmtree(tmp_path / "0")
                 (tmp_path / "half").rename(tmp_path / "0")
                 restored.totals.clear()
-            await produce(logd.bootstrap, f"{name}-in", events[begin : begin + EVENTS // 4])
+            await produce(logd.bootstrap, f"{name}-in", events[begin : begin + PART])
             if number % 2:
                 with pytest.raises(StreamsError, match="RuntimeError"):
                     async with application(2 * number, crash_at(begin + 120)) as app:
