@@ -55,7 +55,7 @@ def as_of_join(
         builder.value_serde(node, options.value_serde, stream.value_serde),
         left=left,
     )
-    return operator, (*view.stores, buffer.name)
+    return operator, (buffer.name, *view.stores)  # as in Kafka, where both hash alike
 
 
 def _check_grace(node: str, stream: Stream, view: AsOfView, grace_ms: int) -> None:
