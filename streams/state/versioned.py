@@ -50,6 +50,9 @@ version ends there, or a tombstone was there before, and else takes the value ou
 EXPIRED_VERSIONS_MAX = 10_000
 """So many versions are looked at with one commit, or twice as many as it changes if that is more."""
 
+TIME_BYTES = 40
+"""About what a version's time takes in memory."""
+
 
 class VersionedRecord(NamedTuple, Generic[V]):
     """A version: its value, the time (ms) it is valid from, and that up to which; None for a key's latest."""
@@ -86,8 +89,9 @@ class VersionedStore(CachedStore, Generic[K, V]):
         self.stream_time = -1
         """Highest time put, ms; -1 before the first. Committed with the task's positions."""
         self.history_retention_ms = spec.history_retention_ms
-        self.key_times = KeyTimes(self._versions.times_of)
+        self.key_times = KeyTimes(self._load_times)
         """The times of a key's versions, in order."""
+        self._loaded = 0
         self._row, self._set_row = self.lookup, self.update
         self.lookup = self.borrow = self.latest
         self.update = self._put_latest
@@ -257,7 +261,7 @@ class VersionedStore(CachedStore, Generic[K, V]):
 
     @property
     def cache_bytes(self) -> int:
-        return super().cache_bytes + self.key_times.bytes
+        return super().cache_bytes + self.key_times.bytes + self._loaded * TIME_BYTES
 
     def drain(self) -> None:
         before = len(self.pending)
@@ -267,6 +271,13 @@ class VersionedStore(CachedStore, Generic[K, V]):
     def shrink(self) -> None:
         super().shrink()
         self.key_times.keep({key_of(stored_key) for stored_key in self._entries.dirty})
+        self._loaded = 0
+
+    def _load_times(self, raw: bytes) -> list[int]:
+        """The times of a key that has nothing in the cache."""
+        times = self._versions.times_of(raw)
+        self._loaded += len(times)
+        return times
 
     def _expire(self, limit: int) -> None:
         """Delete what ended in segments that are not kept any more, after a look at ``limit`` versions."""

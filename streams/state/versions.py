@@ -95,7 +95,8 @@ class VersionsBackend:
 
     def _by_segment_too(self, updates: Iterable[Update]) -> Iterator[Update]:
         for key, value in updates:
-            if len(key) < TIME.size:
+            # What is kept begins with its record's time (`cache.join`), which is the version's.
+            if len(key) < TIME.size or (value is not None and not value.startswith(key[-TIME.size :])):
                 raise StateError(
                     f"{key!r} is not a versioned store's key: was another kind of store kept under this "
                     "name? Give the store another name, or reset the application"

@@ -238,6 +238,8 @@ def test_keys_without_ranges_and_bad_bytes_are_told() -> None:
         store.put("a", "1", -1)
     with pytest.raises(StateError, match="another kind of store"):
         store.backend.write([(b"short", b"")], 1)
+    with pytest.raises(StateError, match="another kind of store"):
+        store.backend.write([(b"a-key-of-a-table", join(b"value", 5))], 1)
     with pytest.raises(ValueError, match="begins with a mark"):
         store.spec.value_serde.deserialize(b"")
 
