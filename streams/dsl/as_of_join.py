@@ -62,7 +62,8 @@ def _check_grace(node: str, stream: Stream, view: AsOfView, grace_ms: int) -> No
     if grace_ms < 0:
         raise TopologyError(f"{node}: grace is {grace_ms} ms, it must not be negative")
     for name in view.stores:
-        kept = stream.builder.graph.stores[name].history_retention_ms
+        spec = stream.builder.graph.stores.get(name)  # those of a transformer may come later
+        kept = None if spec is None else spec.history_retention_ms
         if kept is not None and grace_ms > kept:
             raise TopologyError(
                 f"{node}: grace is {grace_ms} ms, but store {name} keeps its history for {kept} ms only: "

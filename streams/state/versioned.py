@@ -293,22 +293,24 @@ class VersionedStore(CachedStore, Generic[K, V]):
 
     def _delete_ended(self, stored_keys: list[bytes]) -> None:
         """Delete what ended when these versions began, and themselves if they say only that."""
+        newest: dict[bytes, int] = {}
         for stored_key in stored_keys:
-            entry = self._row(stored_key)
-            if entry is None:
-                continue
             raw, time = key_of(stored_key), valid_from_of(stored_key)
             times = self.key_times.of(raw)
-            for ended in times[: bisect_left(times, time)]:
-                self._delete(raw, ended)
+            at = bisect_left(times, time)
+            if at < len(times) and times[at] == time:  # else it was taken out since
+                newest[raw] = max(time, newest.get(raw, 0))
+        for raw, time in newest.items():
+            ended = self.key_times.take_before(raw, time)
+            entry = self._row(version_key(raw, time))
+            assert entry is not None, "what has a time is there"
             if entry[0][1] == TOMBSTONE:
-                self._delete(raw, time)
-
-    def _delete(self, raw: bytes, time: int) -> None:
-        stored_key = version_key(raw, time)
-        self.pending[stored_key] = (None, self.stream_time)
-        self._entries.set_absent(stored_key)
-        self.key_times.remove(raw, time)
+                self.key_times.remove(raw, time)
+                ended.append(time)
+            for each in ended:
+                stored_key = version_key(raw, each)
+                self.pending[stored_key] = (None, self.stream_time)
+                self._entries.set_absent(stored_key)
 
 
 def segment_ms_of(spec: StoreSpec) -> int:
