@@ -59,6 +59,7 @@ from streams.runtime.app import KafkaStreams
 from streams.runtime.restore_listener import StateRestoreListener
 from streams.runtime.status import State
 from streams.serdes import Serde, Window, Windowed
+from streams.state import VersionedRecord
 from streams.topology import Topology
 
 __all__ = [
@@ -107,6 +108,7 @@ __all__ = [
     "TopologyError",
     "UnlimitedWindows",
     "ValueTransformer",
+    "VersionedRecord",
     "Window",
     "Windowed",
     "log_and_continue",

@@ -27,7 +27,14 @@ from streams.runtime.global_processor import GlobalProcessor
 from streams.runtime.global_stores import GlobalStore
 from streams.runtime.task import Task, TaskId
 from streams.serdes import Serde, SerdeLike, serde_for
-from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore, open_store
+from streams.state import (
+    CachedStore,
+    KeyValueStore,
+    SessionStore,
+    VersionedStore,
+    WindowStore,
+    open_store,
+)
 from streams.topology import Handlers, Row, Subtopology, Topology, WrittenInOrder
 from streams.topology.java_order import PriorityQueue
 
@@ -240,6 +247,12 @@ class TopologyTestDriver:
         """A session store by name."""
         store = self.store(name)
         assert isinstance(store, SessionStore)
+        return store
+
+    def versioned_store(self, name: str) -> VersionedStore[Any, Any]:
+        """A versioned store by name."""
+        store = self.store(name)
+        assert isinstance(store, VersionedStore)
         return store
 
     def metrics(self) -> Mapping[str, NodeMetrics]:

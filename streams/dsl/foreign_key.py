@@ -15,6 +15,7 @@ from streams.errors import TopologyError
 from streams.graph import Names, SinkNode, SourceNode, StreamPartitioner, checked
 from streams.processors import foreign_key as operators
 from streams.processors.joiner import Joiner, with_key
+from streams.processors.versioned import latest_only
 from streams.serdes import Bytes, Serde, serde_for
 from streams.serdes.foreign_key import ResponseSerde, SubscriptionSerde
 from streams.state import StoreSpec
@@ -130,6 +131,8 @@ class _ForeignKeyJoin:
         builder, names, subscriptions = self.builder, self.names, SubscriptionSerde(self.key_serde)
         serialize = self.foreign_serde.serialize
         send = operators.send_subscriptions(extract, serialize, self.value_serde, left=self.keep_left)
+        if self.left.is_versioned:
+            send = latest_only(send)
         builder.add_processor(names.send, (self.left.stream.node,), send)
         self._through_topic(
             (names.send,),
@@ -152,6 +155,8 @@ class _ForeignKeyJoin:
         builder, names, view = self.builder, self.names, self.foreign.read()
         builder.add_processor(names.answer, (names.receive,), operators.answer(view), view.stores)
         changed = operators.answer_changed(names.store, self.foreign_serde.serialize)
+        if self.foreign.is_versioned:
+            changed = latest_only(changed)
         builder.add_processor(names.answer_changed, (self.foreign.stream.node,), changed, (names.store,))
         self._through_topic(
             (names.answer, names.answer_changed),

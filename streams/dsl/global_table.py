@@ -35,6 +35,8 @@ class GlobalTable:
         cls, builder: InternalStreamsBuilder, topic: str, options: Consumed, materialized: Materialized
     ) -> GlobalTable:
         """Add the nodes of a global table."""
+        if materialized.history_retention is not None:
+            raise TopologyError("a global table cannot be versioned: leave out history_retention=")
         names = builder.names
         store_name = materialized.name or f"{topic}-{names.store('')}"
         source = SourceNode(

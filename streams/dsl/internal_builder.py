@@ -20,6 +20,7 @@ from streams.graph import (
     StreamPartitioner,
 )
 from streams.processors.stateless import drop_null_keys
+from streams.processors.windows import milliseconds
 from streams.processors.wiring import Operator
 from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import StoreKind, StoreSpec
@@ -86,6 +87,11 @@ class InternalStreamsBuilder:
         lookback_ms: int = 0,
     ) -> StoreSpec:
         """The store that `Materialized` describes; these serdes where it has none."""
+        history, interval = materialized.history_retention, materialized.segment_interval
+        if history is not None:
+            if kind != "key_value":
+                raise TopologyError(f"store {name}: history_retention is for stores without windows")
+            kind = "versioned_key_value"
         return StoreSpec(
             name=name,
             kind=kind,
@@ -97,6 +103,8 @@ class InternalStreamsBuilder:
             window_size_ms=window_size_ms,
             retention_ms=retention_ms,
             lookback_ms=lookback_ms,
+            history_retention_ms=None if history is None else milliseconds(history),
+            segment_interval_ms=0 if interval is None else milliseconds(interval),
             changelog_config=materialized.changelog_config,
         )
 

@@ -412,6 +412,7 @@ class KStream(Generic[K, V]):
         *,
         windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
+        grace: Duration | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -427,6 +428,7 @@ class KStream(Generic[K, V]):
         *,
         windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
+        grace: Duration | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -441,6 +443,7 @@ class KStream(Generic[K, V]):
         *,
         windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
+        grace: Duration | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -450,11 +453,12 @@ class KStream(Generic[K, V]):
         """Join each record with what ``other`` has for its key: ``joiner(value, other)``, or with the key in
         front.
 
-        A table is looked up as it is now, a global one by ``key_selector(key, value)``. Of a stream it meets
-        every record whose time is within ``windows``, which are needed then; ``other_value_serde`` and
-        ``store`` (the stores' name) are for that too.
+        A table is looked up as it is now, a global one by ``key_selector(key, value)``. A versioned table is
+        looked up as it was at the record's time; with ``grace``, once stream time is so much past that. Of a
+        stream it meets every record whose time is within ``windows``, which are needed then;
+        ``other_value_serde`` and ``store`` (the stores' name) are for that too.
         """
-        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
+        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store, grace)
         return KStream(self._joined(other, joiner, windows, options, key_selector, left=False))
 
     @overload
@@ -466,6 +470,7 @@ class KStream(Generic[K, V]):
         *,
         windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
+        grace: Duration | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -481,6 +486,7 @@ class KStream(Generic[K, V]):
         *,
         windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
+        grace: Duration | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -495,6 +501,7 @@ class KStream(Generic[K, V]):
         *,
         windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | None = None,
+        grace: Duration | None = None,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         other_value_serde: SerdeLike | None = None,
@@ -505,7 +512,7 @@ class KStream(Generic[K, V]):
 
         With another stream that comes out once the record's window and its grace are over.
         """
-        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
+        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store, grace)
         return KStream(self._joined(other, joiner, windows, options, key_selector, left=True))
 
     @overload
@@ -569,6 +576,8 @@ class KStream(Generic[K, V]):
         right: bool = False,
     ) -> Stream:
         if isinstance(other, GlobalKTable) and isinstance(options, Joined):
+            if options.grace is not None:
+                raise TopologyError("grace= is for the join with a versioned table, a global one never is")
             return other._table.joined(self._stream, key_selector, joiner, options.name, left=left)
         if key_selector is not None:
             raise TopologyError(
@@ -648,6 +657,7 @@ def _joined(
     other_value_serde: SerdeLike | None,
     name: str | None,
     store: str | None,
+    grace: Duration | None = None,
 ) -> Joined | StreamJoined:
     """A join's options: `StreamJoined` where there are windows, else `Joined`."""
     keywords = {"key_serde": key_serde, "value_serde": value_serde, "name": name}
@@ -658,7 +668,11 @@ def _joined(
                 raise TopologyError(
                     f"{keyword}= is for the join of two streams, which needs windows=JoinWindows(...)"
                 )
-        return options_with(given, Joined, **keywords)
+        return options_with(given, Joined, **keywords, grace=grace)
+    if grace is not None:
+        raise TopologyError(
+            "grace= is for the join with a versioned table; that of windows is in JoinWindows()"
+        )
     if isinstance(given, Joined):
         raise TopologyError("the options of a join of two streams are StreamJoined(...), not Joined(...)")
     return options_with(given, StreamJoined, **keywords, **of_streams)

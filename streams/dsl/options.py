@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from streams.errors import TopologyError
 from streams.graph import OffsetReset, StreamPartitioner, TimestampExtractor
-from streams.processors.windows import Duration
+from streams.processors.windows import Duration, milliseconds
 from streams.serdes import SerdeLike
 
 Options = TypeVar("Options")
@@ -91,11 +91,16 @@ class Grouped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """How a stream is joined; serdes are those of the stream, for the repartition topic, if one is needed."""
+    """How a stream is joined; serdes are those of the stream, for the repartition topic, if one is needed.
+
+    `grace`: with a versioned table only, which must keep its history so long; records wait so long, by stream
+    time, for what the table learns of their time (KIP-923).
+    """
 
     key_serde: SerdeLike | None = None
     value_serde: SerdeLike | None = None
     name: str | None = None
+    grace: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +131,9 @@ class Materialized:
     has the state; `changelog_config` goes to that topic. `caching`: downstream hears of the last value per
     key at each commit, otherwise of every update. `retention`: window stores only, by stream time; at least
     window size and grace, which is also the default.
+    `history_retention`: makes it a versioned store (KIP-889), which needs a name; what a key was is known so
+    far back of stream time, and updates may come so late. `segment_interval`: versions are forgotten by
+    segments so long; Kafka's choice unless given. Versioned stores have no cache.
     """
 
     name: str | None = None
@@ -136,6 +144,18 @@ class Materialized:
     caching: bool = True
     retention: Duration | None = None
     changelog_config: Mapping[str, str] = field(default_factory=dict)
+    history_retention: Duration | None = None
+    segment_interval: Duration | None = None
+
+    def __post_init__(self) -> None:
+        if self.history_retention is not None and self.name is None:
+            raise TopologyError("Materialized: a versioned store (history_retention=) needs a name=")
+        if self.segment_interval is not None and self.history_retention is None:
+            raise TopologyError(
+                "Materialized: segment_interval= is for versioned stores: say history_retention="
+            )
+        if self.segment_interval is not None and milliseconds(self.segment_interval) < 1:
+            raise TopologyError(f"Materialized: segment_interval is {self.segment_interval}, less than 1 ms")
 
 
 def as_materialized(store: str | Materialized | None) -> Materialized:

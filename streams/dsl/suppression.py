@@ -84,6 +84,10 @@ class Suppressed:
 def suppressed(table: Table, options: Suppressed) -> Table:
     """Add a node that holds a table's updates back; the table that leaves it."""
     stream, builder = table.stream, table.stream.builder
+    if table.is_versioned:
+        raise TopologyError(
+            "suppress() is only for tables that are not versioned, by their store or one above"
+        )
     wait = options.wait
     holding = Holding(
         wait_ms=window_grace_ms(builder.graph, stream.node) if wait is None else milliseconds(wait),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from streams.dsl.arity import joiner_takes_key
+from streams.dsl.as_of_join import as_of_join
 from streams.dsl.options import Joined, Materialized
 from streams.dsl.stream import Stream
 from streams.graph import Graph, ProcessorNode
@@ -24,6 +25,7 @@ from streams.processors.table import (
     derive_table,
     join_table,
     table_source,
+    versioned,
 )
 from streams.processors.transform_values import Supplier, TransformedView, transform_values
 from streams.processors.wiring import Operator
@@ -59,13 +61,15 @@ class Table:
     """A table: its updates (`Change`s) as a stream, and how it is read.
 
     `store` is its own, None if it has none; `old_values` whether its updates tell the value before; `read`
-    makes the stores that reading it takes, and says how.
+    makes the stores that reading it takes, and says how. `is_versioned`: its updates may come out of order
+    (KIP-914), as its store is, or without one the table's above.
     """
 
     stream: Stream
     old_values: OldValues
     read: Callable[[], TableView]
     store: StoreOnDemand | None = None
+    is_versioned: bool = False
 
     @property
     def queryable_store_name(self) -> str | None:
@@ -90,7 +94,7 @@ class Table:
             old_values.are_told = self.old_values.ask(force=False)
         return self._below(
             self.stream.builder.names.node(prefix, name),
-            derive_table(step, old_values, store_name, is_filter=is_filter),
+            derive_table(step, old_values, store_name, is_filter=is_filter, is_versioned=self.is_versioned),
             materialized,
             old_values,
             lambda: DerivedView(self.read(), step),
@@ -109,7 +113,7 @@ class Table:
         old_values = self._old_values_of_derived(store_name)
         return self._below(
             self.stream.builder.names.node("KTABLE-TRANSFORMVALUES-", name),
-            transform_values(supplier, old_values, store_name),
+            transform_values(supplier, old_values, store_name, is_versioned=self.is_versioned),
             materialized,
             old_values,
             lambda: TransformedView(self.read(), supplier, stores),
@@ -137,7 +141,9 @@ class Table:
         if materialized is None or materialized.name is None:
             builder.add_processor(node, (stream.node,), operator, stores)
             stream = _with_serdes(replace(stream, node=node), materialized)
-            return Table(stream=stream, old_values=old_values, read=read)
+            # As in Kafka, where serdes that are given for a table without a store make an unversioned one.
+            is_versioned = self.is_versioned and materialized is None
+            return Table(stream=stream, old_values=old_values, read=read, is_versioned=is_versioned)
         spec = builder.store_spec(
             materialized.name,
             materialized,
@@ -164,13 +170,20 @@ class Table:
                 builder.value_serde(stream.node, options.value_serde, stream.value_serde),
             )
         view = self.read()
-        prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
-        operator = (
-            join_selected(view, record_key, joiner, left=left)
-            if joiner_takes_key(joiner)
-            else join_table(view, joiner, left=left)
-        )
-        joined = stream.then(prefix, options.name, operator, view.stores, takes_null_keys=left)
+        node = builder.names.node("KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-", options.name)
+        if (past := versioned(view)) is not None or options.grace is not None:
+            is_versioned = self.is_versioned
+            operator, stores = as_of_join(
+                node, stream, past, joiner, options, left=left, is_versioned=is_versioned
+            )
+        else:
+            stores = view.stores
+            operator = (
+                join_selected(view, record_key, joiner, left=left)
+                if joiner_takes_key(joiner)
+                else join_table(view, joiner, left=left)
+            )
+        joined = stream.then_named(node, operator, stores, takes_null_keys=left)
         joined = joined.with_new_values()
         sources = stream.sources | table.sources
         builder.graph.copartitions.append(sources)
@@ -200,8 +213,9 @@ def put_in_store(
     return Table(
         stream=replace(parent, node=node, key_serde=spec.key_serde, value_serde=spec.value_serde),
         old_values=old_values,
-        read=lambda: StoreView(store.materialize()),
+        read=lambda: StoreView(store.materialize(), spec.is_versioned),
         store=store,
+        is_versioned=spec.is_versioned,
     )
 
 

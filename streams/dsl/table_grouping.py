@@ -12,6 +12,7 @@ from streams.dsl.table import Table, always_told, put_in_store
 from streams.graph import SinkNode, SourceNode, checked
 from streams.processors.aggregate import Aggregation
 from streams.processors.grouped_table import aggregate_changes, regroup
+from streams.processors.versioned import latest_only
 from streams.serdes import SerdeLike, serde_for
 from streams.serdes.change import ChangeSerde
 
@@ -24,7 +25,10 @@ class TableGrouping:
     ) -> None:
         names, stream = table.stream.builder.names, table.stream
         node = names.node("KTABLE-SELECT-", options.name)
-        stream.builder.add_processor(node, (stream.node,), regroup(selector))
+        operator = regroup(selector)
+        if table.is_versioned:
+            operator = latest_only(operator, counted=False)
+        stream.builder.add_processor(node, (stream.node,), operator)
         table.old_values.ask(force=True)
         self._stream = replace(
             stream,

@@ -14,6 +14,7 @@ from streams.processors.joiner import with_key
 from streams.processors.stateless import pass_through
 from streams.processors.table import OldValues, StoreView
 from streams.processors.table_join import JoinedView, join_updates, keep_joined
+from streams.processors.versioned import latest_only
 from streams.serdes import serde_for
 
 
@@ -53,6 +54,10 @@ def join_tables(
     from_right = join_updates(
         views[0], reverse, old_values, needs_own=not keep_left, needs_other=not keep_right
     )
+    if left.is_versioned:
+        from_left = latest_only(from_left)
+    if right.is_versioned:
+        from_right = latest_only(from_right)
     builder.add_processor(this, (left.stream.node,), from_left, views[1].stores)
     builder.add_processor(other, (right.stream.node,), from_right, views[0].stores)
     for side in (this, other):
@@ -80,6 +85,7 @@ def join_tables(
     return Table(
         stream=replace(stream, key_serde=spec.key_serde, value_serde=spec.value_serde),
         old_values=old_values,
-        read=lambda: StoreView(spec.name),
+        read=lambda: StoreView(spec.name, spec.is_versioned),
         store=store,
+        is_versioned=spec.is_versioned,
     )

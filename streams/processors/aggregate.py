@@ -17,9 +17,10 @@ from typing import Any
 
 from streams.processors.record import Headers, Process
 from streams.processors.table import OldValues, forward_changes
+from streams.processors.versioned import result_keeper
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import is_immutable
-from streams.state import CachedStore
+from streams.state import CachedStore, VersionedStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ timestamp and headers.
 
 def addition(wiring: Wiring, store: CachedStore, aggregation: Aggregation, old_values: OldValues) -> Addition:
     """What adds a record to a result in the store and forwards the change: at the commit if cached."""
+    if isinstance(store, VersionedStore):
+        return _addition_of_version(wiring, store, aggregation, old_values)
     forward_changes(wiring, store, old_values)
     if store.spec.cached:
         return addition_unheard(store, aggregation)
@@ -146,6 +149,29 @@ def _addition_from_old(wiring: Wiring, store: CachedStore, aggregation: Aggregat
     return add
 
 
+def _addition_of_version(
+    wiring: Wiring, store: VersionedStore[Any, Any], aggregation: Aggregation, old_values: OldValues
+) -> Addition:
+    """The new result is a version of its own, put at the time of the newest of its records."""
+    latest, adder, initial = store.latest, aggregation.add, aggregation.initial
+    keep, tells_old = result_keeper(wiring, store), old_values.are_told
+
+    def add(
+        stored_key: bytes, result_key: Any, key: Any, value: Any, timestamp: int, headers: Headers
+    ) -> None:
+        entry = latest(stored_key)
+        if entry is None:
+            old, new = initial() if tells_old else None, adder(key, value, None)
+        else:
+            timestamp = max(entry[1], timestamp)
+            new = adder(key, value, entry[0])
+            again = latest(stored_key) if tells_old else None  # the adder may have changed its copy
+            old = None if again is None else again[0]
+        keep(stored_key, result_key, (new, old), timestamp, headers)
+
+    return add
+
+
 def cannot_change(value: Any, known: dict[type, bool]) -> bool:
     """Whether a value is immutable; a tuple, as joiners like to return, if its parts are."""
     kind = type(value)
@@ -161,7 +187,7 @@ def aggregate(store_name: str, aggregation: Aggregation, old_values: OldValues) 
     """One value per key."""
 
     def build(wiring: Wiring) -> Process:
-        store, dropped = wiring.key_value_store(store_name), wiring.metrics.dropped
+        store, dropped = wiring.table_store(store_name), wiring.metrics.dropped
         add, serialize = addition(wiring, store, aggregation, old_values), store.spec.key_serde.serialize
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:

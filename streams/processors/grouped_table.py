@@ -93,7 +93,7 @@ def aggregate_changes(store_name: str, aggregation: Aggregation, old_values: Old
     """One result per key of the grouped table."""
 
     def build(wiring: Wiring) -> Process:
-        store = wiring.key_value_store(store_name)
+        store = wiring.table_store(store_name)
         add, serialize = addition(wiring, store, aggregation, old_values), store.spec.key_serde.serialize
 
         def process(key: Any, value: Change, timestamp: int, headers: Headers) -> None:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from streams.processors.change import Change
 from streams.processors.record import Headers, Process
+from streams.processors.versioned import as_late_as, version_keeper
 from streams.processors.wiring import Operator, Wiring
-from streams.state import CachedStore, Entry
+from streams.state import CachedStore, Entry, VersionedStore
 
 Getter: TypeAlias = Callable[[Any], Entry | None]
 """From a key to the table's value and its timestamp, None if absent."""
+AsOf: TypeAlias = Callable[[Any, int], Entry | None]
+"""From a key and a time (ms) to the value that the table had then, and since when."""
 Step: TypeAlias = Callable[[Any, Any], Any]
 """From key and value (not None) of a table to the derived table's value, or None."""
 
@@ -51,11 +54,31 @@ class TableView(Protocol):
         ...
 
 
+@runtime_checkable
+class AsOfView(TableView, Protocol):
+    """A view of a table that may be versioned."""
+
+    @property
+    def is_versioned(self) -> bool:
+        """Whether it knows what the table was at earlier times."""
+        ...
+
+    def bind_as_of(self, wiring: Wiring) -> AsOf:
+        """The lookup over a task's stores, if it is versioned."""
+        ...
+
+
+def versioned(view: TableView) -> AsOfView | None:
+    """The view of a versioned table, None for one of another."""
+    return view if isinstance(view, AsOfView) and view.is_versioned else None
+
+
 @dataclass(frozen=True, slots=True)
 class StoreView:
     """A table with a store of its own."""
 
     store: str
+    is_versioned: bool = False
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -65,6 +88,12 @@ class StoreView:
         store = wiring.store(self.store)
         encode, lookup = store.encode_key, store.lookup
         return lambda key: lookup(encode(key))
+
+    def bind_as_of(self, wiring: Wiring) -> AsOf:
+        store = wiring.store(self.store)
+        assert isinstance(store, VersionedStore), f"{self.store} is not a versioned store"
+        encode, as_of = store.encode_key, store.as_of
+        return lambda key, time: as_of(encode(key), time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +109,24 @@ class DerivedView:
 
     def bind(self, wiring: Wiring) -> Getter:
         get_parent, step = self.parent.bind(wiring), self.step
+        return lambda key: _stepped(step, key, get_parent(key))
 
-        def get(key: Any) -> Entry | None:
-            entry = get_parent(key)
-            if entry is None:
-                return None
-            value = step(key, entry[0])
-            return None if value is None else (value, entry[1])
+    @property
+    def is_versioned(self) -> bool:
+        return versioned(self.parent) is not None
 
-        return get
+    def bind_as_of(self, wiring: Wiring) -> AsOf:
+        parent, step = versioned(self.parent), self.step
+        assert parent is not None, "whoever asks has looked whether it is versioned"
+        get_parent = parent.bind_as_of(wiring)
+        return lambda key, time: _stepped(step, key, get_parent(key, time))
+
+
+def _stepped(step: Step, key: Any, entry: Entry | None) -> Entry | None:
+    if entry is None:
+        return None
+    value = step(key, entry[0])
+    return None if value is None else (value, entry[1])
 
 
 def table_source(store_name: Callable[[], str | None], old_values: OldValues) -> Operator:
@@ -123,6 +161,8 @@ def table_source(store_name: Callable[[], str | None], old_values: OldValues) ->
 def keeper(wiring: Wiring, store_name: str, old_values: OldValues) -> Process:
     """What puts a new value in a table's store and forwards the change: at the commit if that is cached."""
     store = wiring.store(store_name)
+    if isinstance(store, VersionedStore):
+        return version_keeper(wiring, store, old_values)
     encode, update, lookup = store.encode_key, store.update, store.lookup
     forward, tells_old = wiring.forward, old_values.are_told
     forward_changes(wiring, store, old_values)
@@ -153,16 +193,34 @@ def forward_changes(wiring: Wiring, store: CachedStore, old_values: OldValues) -
     store.listener, store.tells_old_values = changed, old_values.are_told
 
 
-def derive_table(step: Step, old_values: OldValues, store_name: str | None, *, is_filter: bool) -> Operator:
+def derive_table(
+    step: Step,
+    old_values: OldValues,
+    store_name: str | None,
+    *,
+    is_filter: bool,
+    is_versioned: bool = False,
+) -> Operator:
     """A table derived value by value, in a store of its own if it has one.
 
-    ``is_filter``: where the value before is known, nothing is said of keys that had none and have none.
+    ``is_filter``: where the value before is known, nothing is said of keys that had none and have none; but
+    it is of a versioned table (``is_versioned``), which may have had one at that time.
     """
+    is_filter = is_filter and not is_versioned
 
     def build(wiring: Wiring) -> Process:
         if store_name is not None:
             return _derive_stored(wiring, step, store_name, old_values, is_filter=is_filter)
         forward, tells_old = wiring.forward, old_values.are_told
+
+        def process_version(key: Any, value: Change, timestamp: int, headers: Headers) -> None:
+            new, old = value
+            new = None if new is None else step(key, new)
+            old = None if old is None or not tells_old else step(key, old)
+            forward(key, as_late_as(value, new, old), timestamp, headers)
+
+        if is_versioned:
+            return process_version
 
         def process(key: Any, value: Change, timestamp: int, headers: Headers) -> None:
             new = None if value[0] is None else step(key, value[0])

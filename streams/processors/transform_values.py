@@ -15,7 +15,8 @@ from typing import Any, Generic, TypeVar
 from streams.processors.change import Change
 from streams.processors.custom import FixedKeyRecord, ProcessorContext
 from streams.processors.record import Headers, Process, Record
-from streams.processors.table import Getter, OldValues, TableView, keeper
+from streams.processors.table import AsOf, Getter, OldValues, TableView, keeper, versioned
+from streams.processors.versioned import as_late_as
 from streams.processors.wiring import Operator, Wiring
 from streams.state import Entry
 
@@ -56,8 +57,13 @@ def _transform(wiring: Wiring, supplier: Supplier) -> Callable[[Any, Any], Any]:
     return transformer.transform
 
 
-def transform_values(supplier: Supplier, old_values: OldValues, store_name: str | None) -> Operator:
-    """Transform each update's value, in a store of its own if it has one."""
+def transform_values(
+    supplier: Supplier, old_values: OldValues, store_name: str | None, *, is_versioned: bool = False
+) -> Operator:
+    """Transform each update's value, in a store of its own if it has one.
+
+    ``is_versioned``: whether the table above is.
+    """
 
     def build(wiring: Wiring) -> Process:
         transform, forward, tells_old = _transform(wiring, supplier), wiring.forward, old_values.are_told
@@ -67,11 +73,17 @@ def transform_values(supplier: Supplier, old_values: OldValues, store_name: str 
             new = transform(key, value[0])
             forward(key, (new, transform(key, value[1]) if tells_old else None), timestamp, headers)
 
+        def process_version(key: Any, value: Change, timestamp: int, headers: Headers) -> None:
+            new, old = transform(key, value[0]), transform(key, value[1]) if tells_old else None
+            forward(key, as_late_as(value, new, old), timestamp, headers)
+
         def process_kept(key: Any, value: Change, timestamp: int, headers: Headers) -> None:
             assert keep is not None
             keep(key, transform(key, value[0]), timestamp, headers)
 
-        return process if keep is None else process_kept
+        if keep is not None:
+            return process_kept
+        return process_version if is_versioned else process
 
     return build
 
@@ -92,10 +104,20 @@ class TransformedView:
     def bind(self, wiring: Wiring) -> Getter:
         get_parent, transform = self.parent.bind(wiring), _transform(wiring, self.supplier)
 
-        def get(key: Any) -> Entry | None:
-            entry = get_parent(key)
-            value, timestamp = (None, -1) if entry is None else entry
-            new = transform(key, value)
-            return None if new is None else (new, timestamp)
+        return lambda key: _transformed(transform, key, get_parent(key))
 
-        return get
+    @property
+    def is_versioned(self) -> bool:
+        return versioned(self.parent) is not None
+
+    def bind_as_of(self, wiring: Wiring) -> AsOf:
+        parent, transform = versioned(self.parent), _transform(wiring, self.supplier)
+        assert parent is not None, "whoever asks has looked whether it is versioned"
+        get_parent = parent.bind_as_of(wiring)
+        return lambda key, time: _transformed(transform, key, get_parent(key, time))
+
+
+def _transformed(transform: Callable[[Any, Any], Any], key: Any, entry: Entry | None) -> Entry | None:
+    value, timestamp = (None, -1) if entry is None else entry
+    new = transform(key, value)
+    return None if new is None else (new, timestamp)

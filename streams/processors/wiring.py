@@ -15,7 +15,7 @@ from streams.processors.coroutines import Coroutines
 from streams.processors.metrics import NodeMetrics
 from streams.processors.punctuation import Punctuation, PunctuationQueue, PunctuationType
 from streams.processors.record import Headers, Process
-from streams.state import CachedStore, KeyValueStore, SessionStore, WindowStore
+from streams.state import CachedStore, KeyValueStore, SessionStore, VersionedStore, WindowStore
 
 RawRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
 """Timestamp (ms), key, value and headers of an input's record, as they were read."""
@@ -160,6 +160,12 @@ class Wiring:
         """The store, which must be a key-value store."""
         store = self.store(name)
         assert isinstance(store, KeyValueStore), f"{name} is not a key-value store"
+        return store
+
+    def table_store(self, name: str) -> CachedStore:
+        """The store, which must be one that keeps a table: key-value or versioned."""
+        store = self.store(name)
+        assert isinstance(store, KeyValueStore | VersionedStore), f"{name} keeps no table"
         return store
 
     def window_store(self, name: str) -> WindowStore[object, object]:

@@ -6,7 +6,7 @@ together or not at all. JSON, in the metadata of the task's first partition:
     {"v": 1, "time": 1357000000000, "stores": {"delays": [1234, 1357000000000], ...}}
 
 A store's two numbers are the changelog offset its content reaches to (-1: it has no changelog) and its
-stream time. Its other times (`TimedStore.clocks`) have entries of their own, without an offset.
+stream time. Its other times (`CachedStore.clocks`) have entries of their own, without an offset.
 
 The same append commits an offset of each changelog too, with a note of that store alone, which also has its
 kind: {"counts": "key_value"}. It outlives the inputs: state stays when they are made anew, or when another

@@ -22,7 +22,7 @@ from streams.processors.punctuation import PunctuationQueue
 from streams.processors.wiring import TaskState
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.queue import InputQueue
-from streams.state import CachedStore, Pending, TimedStore
+from streams.state import CachedStore, Pending
 from streams.topology import Handlers, Row, Rows, Subtopology, Written, WrittenInOrder, wire
 
 RUN_LIMIT = 200
@@ -53,9 +53,9 @@ class TaskId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamTimes:
-    """Stream times of task and window stores; they come back with the positions, so that late stays late.
+    """Stream times of task and stores; they come back with the positions, so that late stays late.
 
-    `stores`: all the `TimedStore.clocks`, by their names.
+    `stores`: all the `CachedStore.clocks`, by their names.
     """
 
     task: int = -1
@@ -117,8 +117,7 @@ class Task:
             coroutines=coroutines,
         )
         for store in self.stores.values():
-            if isinstance(store, TimedStore):
-                store.set_clocks(times.stores)
+            store.set_clocks(times.stores)
         self._program = wire(
             subtopology, self.stores, state=self._state, handlers=handlers or Handlers(), written=written
         )
@@ -353,14 +352,13 @@ class Task:
         """Drain the stores and say what to send; what they forward is in `take_output`, to be called next."""
         with self._during("changes of tables, forwarded at a commit"):
             self._program.drain()
-        window_times: dict[str, int] = {}
+        store_times: dict[str, int] = {}
         for store in self.stores.values():
-            if isinstance(store, TimedStore):
-                window_times.update(store.clocks())
+            store_times.update(store.clocks())
         return Flush(
             {name: store.pending for name, store in self.stores.items() if store.pending},
             {tp: queue.position for tp, queue in self.queues.items()},
-            StreamTimes(self._state.stream_time, window_times),
+            StreamTimes(self._state.stream_time, store_times),
             self._clock(),
         )
 

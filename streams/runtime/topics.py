@@ -14,6 +14,8 @@ from streams.state import StoreSpec
 from streams.topology import Topology
 
 _FOREVER = str(2**63 - 1)
+_VERSIONS_LAG_MS = 24 * 60 * 60 * 1000
+"""Versions are left uncompacted so much longer than a store keeps them, as in Kafka."""
 _SEGMENT_BYTES = str(50 * 1024 * 1024)
 
 _CHANGELOG = {
@@ -59,6 +61,13 @@ def internal_topics(
         for name in subtopology.stores:
             spec = topology.stores[name]
             if spec.logged:
-                configs = {**_CHANGELOG, **spec.changelog_config}
+                configs = {**_CHANGELOG, **_of_versions(spec), **spec.changelog_config}
                 wanted.append(NewTopic(names.changelog(spec), tasks, replication_factor, configs))
     return wanted
+
+
+def _of_versions(spec: StoreSpec) -> dict[str, str]:
+    """What a versioned store's changelog has besides (KIP-889)."""
+    if spec.history_retention_ms is None:
+        return {}
+    return {"min.compaction.lag.ms": str(min(spec.history_retention_ms + _VERSIONS_LAG_MS, 2**63 - 1))}

@@ -1,4 +1,4 @@
-"""State: key-value, window and session stores, each a write-back cache over memory or RocksDB."""
+"""State: key-value, versioned, window and session stores, each a write-back cache over memory or RocksDB."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from streams.errors import StateError
 from streams.state.backend import Backend, MemoryBackend
 from streams.state.cache import CachedStore, Pending
 from streams.state.entries import Entry
+from streams.state.join_buffer import JoinBufferStore
 from streams.state.join_window import JoinWindowStore
 from streams.state.key_value import KeyValueStore
 from streams.state.outer_join import OuterJoinStore
@@ -18,6 +19,14 @@ from streams.state.segments import layout_of, segment_ms_for
 from streams.state.session import SessionStore
 from streams.state.spec import StoreKind, StoreSpec
 from streams.state.timed import TimedStore
+from streams.state.versioned import (
+    PUT_RETURN_CODE_NOT_PUT,
+    PUT_RETURN_CODE_VALID_TO_UNDEFINED,
+    VersionedRecord,
+    VersionedStore,
+    segment_ms_of,
+)
+from streams.state.versions import layout_of as layout_of_versions
 from streams.state.window import WindowStore
 
 _STORES: dict[StoreKind, Callable[[StoreSpec, Backend], CachedStore]] = {
@@ -26,6 +35,8 @@ _STORES: dict[StoreKind, Callable[[StoreSpec, Backend], CachedStore]] = {
     "session": SessionStore,
     "join_window": JoinWindowStore,
     "outer_join": OuterJoinStore,
+    "versioned_key_value": VersionedStore,
+    "join_buffer": JoinBufferStore,
 }
 _SEGMENTED = ("window", "session", "join_window")
 
@@ -74,6 +85,8 @@ def open_store(
 
 
 def _layout(spec: StoreSpec) -> bytes:
+    if spec.is_versioned:
+        return layout_of_versions(segment_ms_of(spec))
     if spec.kind not in _SEGMENTED:
         return b""
     segment_ms = segment_ms_for(spec.retention_ms)
@@ -81,9 +94,12 @@ def _layout(spec: StoreSpec) -> bytes:
 
 
 __all__ = [
+    "PUT_RETURN_CODE_NOT_PUT",
+    "PUT_RETURN_CODE_VALID_TO_UNDEFINED",
     "Backend",
     "CachedStore",
     "Entry",
+    "JoinBufferStore",
     "JoinWindowStore",
     "KeyValueStore",
     "MemoryBackend",
@@ -94,6 +110,8 @@ __all__ = [
     "StoreKind",
     "StoreSpec",
     "TimedStore",
+    "VersionedRecord",
+    "VersionedStore",
     "WindowStore",
     "check_installed",
     "open_store",

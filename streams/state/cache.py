@@ -114,6 +114,15 @@ class CachedStore:
         self._indexed = len(changed)
         return self._changed.range(lower, upper)
 
+    # -- time
+
+    def clocks(self) -> Mapping[str, int]:
+        """The stream times (ms) that outlive the process, by the store's name and what is put behind it."""
+        return {}
+
+    def set_clocks(self, times: Mapping[str, int]) -> None:
+        """Go on from the times of a commit."""
+
     # -- commit
 
     @property

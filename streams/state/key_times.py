@@ -49,6 +49,14 @@ class KeyTimes:
         if at < len(times) and times[at] == time:
             del times[at]
 
+    def take_before(self, key: bytes, time: Any) -> list[Any]:
+        """Remove and return the times before this one."""
+        times = self.of(key)
+        at = bisect_left(times, time)
+        taken = times[:at]
+        del times[:at]
+        return taken
+
     def keep(self, keys: Iterable[bytes]) -> None:
         """Forget all keys but these; of the others everything must be on disk."""
         times = self._times

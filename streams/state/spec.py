@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from streams.errors import TopologyError
 from streams.serdes import serde_for
 
-StoreKind = Literal["key_value", "window", "session", "join_window", "outer_join"]
+StoreKind = Literal[
+    "key_value", "window", "session", "join_window", "outer_join", "versioned_key_value", "join_buffer"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +26,9 @@ class StoreSpec:
     so much later. `lookback_ms`: a cached store goes on to find so much of what is past its retention.
     `by_time`: what there is can be looked up by time alone, as aggregations need that tell of windows when
     they close. `source_topic`: of a table's store without a changelog, the topic that it is restored from.
+    `history_retention_ms`: versioned stores only, which need it; how far back of stream time the versions of
+    a key are known, and how late one may come. `segment_interval_ms`: they are forgotten by segments so
+    long; 0 for Kafka's choice. Versioned stores are never cached.
     """
 
     name: str
@@ -36,12 +42,33 @@ class StoreSpec:
     retention_ms: int = 0
     lookback_ms: int = 0
     by_time: bool = False
+    history_retention_ms: int | None = None
+    segment_interval_ms: int = 0
     changelog_config: Mapping[str, str] = field(default_factory=dict)
     source_topic: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("key_serde", "value_serde"):  # a type stands for its serde here too
             object.__setattr__(self, name, serde_for(getattr(self, name)))
+        if self.is_versioned:
+            self._check_history()
+            object.__setattr__(self, "cached", False)
+
+    def _check_history(self) -> None:
+        if self.history_retention_ms is None:
+            raise TopologyError(
+                f"store {self.name}: say how far back versions are kept, in history_retention_ms="
+            )
+        if self.history_retention_ms < 0 or self.segment_interval_ms < 0:
+            raise TopologyError(
+                f"store {self.name}: history_retention_ms is {self.history_retention_ms} and "
+                f"segment_interval_ms {self.segment_interval_ms}, they must not be negative"
+            )
+
+    @property
+    def is_versioned(self) -> bool:
+        """Whether it has what a key was at earlier times as well (KIP-889)."""
+        return self.kind == "versioned_key_value"
 
     def of_topic(self, topic: str) -> StoreSpec:
         """The store whose bytes go to this topic, where serdes write them for it."""

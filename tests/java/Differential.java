@@ -70,6 +70,7 @@ import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.processor.api.RecordMetadata;
 import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers;
+import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionStore;
@@ -84,6 +85,7 @@ import org.apache.kafka.streams.test.TestRecord;
 @SuppressWarnings({"unchecked", "rawtypes"})
 public class Differential {
     private static final Duration RETENTION = Duration.ofMillis(10_000_000);
+    private static final Duration SEGMENT = Duration.ofMillis(5);
     private static final String APPLICATION = "app";
     private static final PrintStream OUT = new PrintStream(System.out, false, StandardCharsets.UTF_8);
 
@@ -676,6 +678,9 @@ public class Differential {
             JsonNode above = building.steps.get(node.get("of").get(0).asInt());
             Joined<Object, Object, Object> joined =
                 Joined.with(serde(above.get("key").asText()), serde(above.get("value").asText()), null);
+            if (node.hasNonNull("late")) {
+                joined = joined.withGracePeriod(Duration.ofMillis(number("late")));
+            }
             return unnamed() ? joined : joined.withName(name());
         }
 
@@ -712,7 +717,9 @@ public class Differential {
             Materialized<Object, Object, S> store = Materialized.with(null, null);
             JsonNode told = node.get("store");
             if (!told.isNull()) {
-                store = told.get("name").isNull() ? store : Materialized.as(told.get("name").asText());
+                store = told.get("name").isNull() ? store
+                    : told.has("history") ? (Materialized) Materialized.as(versions(told))
+                    : Materialized.as(told.get("name").asText());
                 store = told.get("caching").asBoolean() ? store.withCachingEnabled() : store.withCachingDisabled();
                 store = told.get("logging").asBoolean() ? store.withLoggingEnabled(new HashMap<>()) : store.withLoggingDisabled();
                 if (node.has("windowed") && told.get("retained").asBoolean()) {
@@ -722,6 +729,11 @@ public class Differential {
             store = store.withValueSerde(valueSerde());
             return withKeys ? store.withKeySerde(keySerde()) : store;
         }
+    }
+
+    private static KeyValueBytesStoreSupplier versions(JsonNode store) {
+        return Stores.persistentVersionedKeyValueStore(
+            store.get("name").asText(), Duration.ofMillis(store.get("history").asLong()), SEGMENT);
     }
 
     private static Serde<Object> serde(String type) {
@@ -807,7 +819,7 @@ public class Differential {
         Map<String, StateStore> stores = driver.getAllStateStores();
         driver.producedTopicNames().forEach(topic -> topics.put(undecorated(topic), topic));
         topics.forEach((topic, decorated) -> {
-            if (topic.matches(".*(-store|SUPPRESS-STATE-STORE-[0-9]+)-changelog")) {
+            if (topic.matches(".*(-store|SUPPRESS-STATE-STORE-[0-9]+|-Buffer|V[0-9]+)-changelog")) {
                 return;
             }
             List<TestRecord<byte[], byte[]>> records = new ArrayList<>(

@@ -27,6 +27,8 @@ from tests.streams.differential.processors import teller
 
 RETENTION = 10_000_000
 """Of windowed stores that are given one, ms: longer than any plan lasts."""
+SEGMENT = 5
+"""Of versioned stores, ms."""
 
 
 def serde(kind: str) -> Serde[Any]:
@@ -49,6 +51,8 @@ def store(step: Step) -> Materialized | None:
         logging=told["logging"],
         retention=RETENTION if step.get("windowed") and told["retained"] else None,
         value_serde=serde(step["value"]),
+        history_retention=told.get("history"),
+        segment_interval=None if told.get("history") is None else SEGMENT,
     )
 
 
@@ -104,7 +108,7 @@ def _aggregate(builder: StreamsBuilder, step: Step, above: list[Any], steps: lis
 
 def _joined(method: str) -> Callable[..., Any]:
     return lambda builder, step, above, steps: getattr(above[0], method)(
-        above[1], functions.JOINERS[step["f"]], name=step["name"], **serdes(steps[0])
+        above[1], functions.JOINERS[step["f"]], grace=step.get("late"), name=step["name"], **serdes(steps[0])
     )
 
 

@@ -3,7 +3,7 @@
 A step makes one noun of earlier ones: `op` names it (see `operators`), `of` has the numbers of those steps,
 `f` the function, `name` and `store` what is given to the operator. `key` and `value` are the types of what it
 makes: `s` a string, `l` a long, a number the size of a windowed key, `sessions` for
-one of sessions.
+one of sessions. `history` makes a store versioned, `late` is the grace of a join with its table.
 
 Events are `["pipe", topic, key, value, timestamp, headers]` and `["wall", ms]`, which moves the wall clock.
 """

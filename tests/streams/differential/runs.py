@@ -2,8 +2,9 @@
 
 First the topology's description, then each event with the records written by it, by topic: key, value,
 timestamp and headers. Of a changelog it is the last record of each key, by key: ours writes no others. Left
-out are those of suppress, those of stream joins, in which Kafka has what the store refused too, and the times
-of sessions, which are the record's in Kafka's and the session's in ours. Last come the stores' contents.
+out are those of suppress, those of stream joins, in which Kafka has what the store refused too, those of
+versioned stores (`V`) and of what waits for them, and the times of sessions, which are the record's in
+Kafka's and the session's in ours. Last come the stores' contents.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.support import java
 
 END = "."
 REFUSED = "refused"
-UNTOLD = re.compile(r".*(-store|SUPPRESS-STATE-STORE-[0-9]+)-changelog")
+UNTOLD = re.compile(r".*(-store|SUPPRESS-STATE-STORE-[0-9]+|-Buffer|V[0-9]+)-changelog")
 
 
 def ours(plan: Plan) -> str:
@@ -73,6 +74,7 @@ def shown(plan: Plan, topology: Topology) -> Iterator[str]:
     for step in plan.steps:
         if (
             (told := step["store"])
+            and told.get("history") is None
             and told["name"] in topology.stores
             and ("windowed" not in step or (told["retained"] and step["key"] != "sessions"))
         ):
