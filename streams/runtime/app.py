@@ -7,7 +7,7 @@ import dataclasses
 import logging
 import signal
 import time
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -16,9 +16,19 @@ from logd.errors import ErrorCode, KafkaError
 from logd.metrics.metrics import Metrics
 from logd.records import Codec
 from streams.config import StreamsConfig
-from streams.errors import StreamsError, TopologyError
+from streams.errors import StreamsError, StreamsNotRunning, TopologyError
 from streams.graph import SinkNode, SourceNode
 from streams.processors.metrics import NodeMetrics
+from streams.queries import (
+    Answer,
+    HostInfo,
+    KeyQueryMetadata,
+    PositionBound,
+    StateQueryResult,
+    StoreView,
+    StreamsMetadata,
+)
+from streams.queries.query import Query
 from streams.runtime.app_metrics import AppMetrics
 from streams.runtime.assignment import Rules
 from streams.runtime.changes import ChangelogWriter
@@ -28,7 +38,9 @@ from streams.runtime.folder import StateFolder
 from streams.runtime.global_stores import GlobalStores
 from streams.runtime.guarantees import AtLeastOnce, ExactlyOnce, Guarantee
 from streams.runtime.hang import watch_worker
+from streams.runtime.hosts import Hosts, Partitioner
 from streams.runtime.input_buffer import InputBuffer
+from streams.runtime.local_queries import LocalQueries
 from streams.runtime.loop import TaskLoop
 from streams.runtime.opener import TaskOpener
 from streams.runtime.output import Output
@@ -87,6 +99,7 @@ class KafkaStreams:
         self._restores = RestoreListeners()
         self._paused = False
         self._names = TopicNames(self.config.application_id, topology)
+        self._hosts = Hosts(topology, self._names, self.config.application_server)
         self._failure: BaseException | None = None
         self._ended = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -166,6 +179,7 @@ class KafkaStreams:
             ),
             probing_interval_ms=config.probing_rebalance_interval_ms,
             state=lambda: self._loop.member_state(stored_offsets(self._folder, topology)),
+            host=lambda: self._hosts.own,
         )
         await look_after_a_kill(self._folder, topology, self._restorer)
         self._member = GroupMember(
@@ -243,6 +257,16 @@ class KafkaStreams:
         )
         self._loop.on_change = self._tasks_changed
         self._opener = opener
+        self._queries = LocalQueries(
+            topology,
+            self._status,
+            self._loop,
+            self._standbys,
+            opener,
+            self._globals,
+            self._worker,
+            self._restorer,
+        )
         self._loop.pause(paused=self._paused)
         await self._producer.start()
         told = AppMetrics(self._status, self._loop, opener, self._standbys, buffer, topology)
@@ -427,6 +451,70 @@ class KafkaStreams:
         tasks = (running.task for _, running in sorted(self._loop.tasks.items()))
         return [task.stores[name] for task in tasks if name in task.stores]
 
+    # -- queries
+
+    def store(self, name: str, *, partition: int | None = None, stale: bool = False) -> StoreView:
+        """A read-only view of the store of that name, over all tasks that run here: a `KeyValueView`,
+        `WindowView` or `SessionView`. To be asked from any thread.
+
+        ``partition``: of this one's task only. ``stale``: have copies read as well, of tasks that run
+        elsewhere or are being restored. What a task processed is seen whether it is committed or not; a copy
+        has what is committed. Raises UnknownStateStore, StreamsNotRunning; each query InvalidStateStore if
+        nothing of the store is here (any more).
+        """
+        return self._queries_now().view(name, partition=partition, stale=stale)
+
+    def query(
+        self,
+        name: str,
+        query: Query,
+        *,
+        partitions: Collection[int] | None = None,
+        position_bound: PositionBound | None = None,
+        require_active: bool = False,
+    ) -> Answer[StateQueryResult]:
+        """Ask a store, and be told by each partition here how far in its inputs that is (KIP-796).
+
+        ``partitions``: these only. ``position_bound``: whoever is not as far refuses (NOT_UP_TO_BOUND).
+        ``require_active``: copies refuse too. Raises UnknownStateStore, StreamsNotRunning.
+        """
+        return self._queries_now().query(
+            name,
+            query,
+            partitions=partitions,
+            position_bound=position_bound or PositionBound(),
+            require_active=require_active,
+        )
+
+    def _queries_now(self) -> LocalQueries:
+        if self.state is State.CREATED:
+            raise StreamsNotRunning(self.state.value)
+        return self._queries
+
+    @property
+    def host(self) -> HostInfo | None:
+        """This instance's ``application.server``."""
+        return self._hosts.own
+
+    def metadata_for_all_streams_clients(self) -> list[StreamsMetadata]:
+        """What each instance has that tells its ``application.server``, as of the last assignment here."""
+        return self._hosts.all()
+
+    def streams_metadata_for_store(self, name: str) -> list[StreamsMetadata]:
+        """Of those that have something of the store; UnknownStateStore."""
+        return self._hosts.of_store(name)
+
+    def query_metadata_for_key(
+        self, store: str, key: Any, *, partitioner: Partitioner | None = None
+    ) -> KeyQueryMetadata:
+        """Which instance has a key of a store, and which have copies.
+
+        ``key``: as the store's key serde takes it. ``partitioner``: of key and number of partitions; the hash
+        of Kafka's producers unless given. Raises UnknownStateStore; InvalidStateStore before the first
+        assignment.
+        """
+        return self._hosts.of_key(store, key, partitioner)
+
     def metrics(self) -> dict[str, NodeMetrics]:
         """Counters by node name, over all tasks this instance has had."""
         return self._loop.metrics() if self.state is not State.CREATED else {}
@@ -497,6 +585,7 @@ class KafkaStreams:
             " ".join(map(str, sorted(told.active))) or "none",
             " ".join(map(str, sorted(told.standby))) or "none",
         )
+        self._hosts.told(told.hosts, told.partitions)
         self._probing.set(told.probe_ms)
         await self._loop.assigned(told, generation)
 

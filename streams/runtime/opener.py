@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from logd.client import (
@@ -131,6 +131,11 @@ class TaskOpener:
         released = partial(self._folder.released, id)
         return RunningTask(task, changelogs, cuts, ends, released=released, restored=restored)
 
+    async def inputs(self, ids: Iterable[TaskId]) -> dict[TaskId, list[TopicPartition]]:
+        """The partitions each of these tasks reads."""
+        counts = await count_partitions(self._client, self._topology)
+        return {id: list(self._inputs(id, counts)) for id in ids}
+
     def changelogs(self, id: TaskId) -> dict[str, TopicPartition]:
         """The changelog partition of each logged store of a task."""
         return changelogs_of(id, self._topology, self._names)
@@ -175,6 +180,7 @@ class TaskOpener:
             outer_join_emit_interval_ms=(
                 self._config.emit_interval_ms_kstreams_outer_join_spurious_results_fix
             ),
+            between_runs=self._worker.answer,
         )
         ends = await self._ends(inputs)
         positions = {tp: committed[tp] for tp in cut.positions if _may_be_there(committed[tp], ends[tp])}

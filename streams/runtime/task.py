@@ -92,6 +92,7 @@ class Task:
         windowed_emit_interval_ms: int = 0,
         global_stores: Mapping[str, CachedStore] | None = None,
         outer_join_emit_interval_ms: int = 1000,
+        between_runs: Callable[[], None] = lambda: None,
     ) -> None:
         self.id = id
         self.subtopology = subtopology
@@ -100,6 +101,7 @@ class Task:
         self._clock = clock
         self._max_idle_ms = max_idle_ms
         self._buffer = buffer or InputBuffer()
+        self._between_runs = between_runs
         times = times or StreamTimes()
         self._state = TaskState(
             task_id=str(id),
@@ -186,6 +188,7 @@ class Task:
                 self._punctuate(state.by_stream_time, state.stream_time)
             state.wall_clock = self._clock()
             self._fit_runs(state.wall_clock - begun_at)
+            self._between_runs()
             if deadline is not None and state.wall_clock >= deadline:
                 break
         return done
