@@ -20,6 +20,7 @@ import json
 import logging
 import signal
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -100,6 +101,12 @@ def run(
     ] = None,
     override: Override = None,
     command_config: CommandConfig = None,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="serve the HTTP view there: http.listener; a worker's is its number on"
+        ),
+    ] = None,
     exit_when_caught_up: Annotated[
         bool, typer.Option(help="end once all there is in the inputs is processed and committed")
     ] = False,
@@ -114,6 +121,8 @@ def run(
     try:
         settings, threads = settings_of(config, command_config, override, bootstrap_server, application_id)
         count = workers or threads
+        if http is not None:
+            settings = replace(settings, http_listener=http)
         loaded = _load(topology)
 
         def work(worker: int, pipe: int) -> int:

@@ -9,10 +9,18 @@ import signal
 import time
 from collections.abc import Collection, Coroutine
 from contextlib import ExitStack
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from logd.client import BatchProducer, Client, ClusterMetadata, GroupMember, TransactionalProducer
+from logd.client import (
+    BatchProducer,
+    Client,
+    ClusterMetadata,
+    GroupMember,
+    TopicPartition,
+    TransactionalProducer,
+)
 from logd.errors import ErrorCode, KafkaError
+from logd.http import check_installed as check_installed_http
 from logd.metrics.metrics import Metrics
 from logd.records import Codec
 from streams.config import StreamsConfig
@@ -53,12 +61,16 @@ from streams.runtime.standbys import Standbys
 from streams.runtime.status import State, StateListener, Status
 from streams.runtime.stored import look_after_a_kill, stored_offsets
 from streams.runtime.task import TaskId
+from streams.runtime.task_facts import task_facts
 from streams.runtime.topics import TopicNames
 from streams.runtime.transactions import Transactions, transactional_id
 from streams.runtime.watch import watch_partitions
 from streams.runtime.worker import Worker
 from streams.state import CachedStore, check_installed
 from streams.topology import Topology
+
+if TYPE_CHECKING:
+    from streams.http.view import HttpView
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +112,7 @@ class KafkaStreams:
         self._paused = False
         self._names = TopicNames(self.config.application_id, topology)
         self._hosts = Hosts(topology, self._names, self.config.application_server)
+        self._view: HttpView | None = None
         self._failure: BaseException | None = None
         self._ended = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -125,9 +138,13 @@ class KafkaStreams:
             self._client, self.topology, config, self._folder.global_stores, self._worker, wall_clock
         )
         try:
+            self._bind_view()
             await self._connect()
+            if self._view is not None:
+                await self._view.start()
             await self._globals.start()
         except BaseException:
+            await self._close_view()
             await self._globals.close()
             await self._client.close()
             self._worker.close()
@@ -144,6 +161,24 @@ class KafkaStreams:
             each.add_done_callback(self._loop_ended)
         self._running = asyncio.create_task(self._loop.run(), name=f"streams-{config.application_id}")
         self._running.add_done_callback(self._loop_ended)
+
+    def _bind_view(self) -> None:
+        """Take the port of the HTTP view, before others are told of it."""
+        listener = self.config.http_listener
+        if not listener:
+            return
+        check_installed_http("http.listener")
+        from streams.http.view import HttpView  # Starlette and uvicorn are imported only where they serve.
+
+        self._view = HttpView(self, listener)
+        if not self.config.application_server:
+            self._hosts.own = self._view.listens_on
+        log.info("%s: http://%s", self.config.application_id, self._view.listens_on)
+
+    async def _close_view(self) -> None:
+        view, self._view = self._view, None
+        if view is not None:
+            await view.close()
 
     def _work_beside(self) -> dict[str, Coroutine[Any, Any, None]]:
         """What goes on beside the loop, by name."""
@@ -337,6 +372,7 @@ class KafkaStreams:
             await self._close_all()
 
     async def _close_all(self) -> None:
+        await self._close_view()
         try:
             await self._loop.close()
         finally:
@@ -515,6 +551,20 @@ class KafkaStreams:
         """
         return self._hosts.of_key(store, key, partitioner)
 
+    def query_metadata_for_partition(self, store: str, partition: int) -> KeyQueryMetadata:
+        """As `query_metadata_for_key`, of all keys of a partition."""
+        return self._hosts.of_partition(store, partition)
+
+    def partitions_of_store(self, store: str) -> int:
+        """How many a store has; UnknownStateStore, and InvalidStateStore before the first assignment."""
+        return self._hosts.partitions_of(store)
+
+    def task_facts(self) -> list[dict[str, Any]]:
+        """Of each task here, copies too: see `streams.runtime.task_facts`."""
+        if self.state is State.CREATED:
+            return []
+        return list(task_facts(self.topology, self._loop, self._opener, self._standbys))
+
     def metrics(self) -> dict[str, NodeMetrics]:
         """Counters by node name, over all tasks this instance has had."""
         return self._loop.metrics() if self.state is not State.CREATED else {}
@@ -550,11 +600,15 @@ class KafkaStreams:
         A position beyond the log end counts as lag too: the log was truncated, and the new position is not
         known yet.
         """
+        return sum(abs(end - position) for position, end in (await self.lags()).values())
+
+    async def lags(self) -> dict[TopicPartition, tuple[int, int]]:
+        """Position and log end of each input of this instance's tasks, asked of the brokers now."""
         if self.state is State.CREATED:
-            return 0
+            return {}
         positions = self._loop.positions()
         ends = await self._loop.ends()
-        return sum(abs(end - positions.get(tp, 0)) for tp, end in ends.items())
+        return {tp: (positions.get(tp, 0), end) for tp, end in ends.items()}
 
     async def wait_ended(self) -> None:
         """Return once the application was closed or has ended by itself; `check` tells which."""
