@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Collection, Coroutine
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from logd.client import (
     BatchProducer,
@@ -73,6 +73,8 @@ if TYPE_CHECKING:
     from streams.http.view import HttpView
 
 log = logging.getLogger(__name__)
+
+View = TypeVar("View", bound=StoreView)
 
 STANDBYS_LOOK_MS = 1000
 """How often standbys ask what was committed; more often if commits are."""
@@ -367,12 +369,12 @@ class KafkaStreams:
         if self._failure is not None:
             await self._loop.drop()
         try:
+            await self._close_view()
             await self._member.close()
         finally:
             await self._close_all()
 
     async def _close_all(self) -> None:
-        await self._close_view()
         try:
             await self._loop.close()
         finally:
@@ -489,16 +491,26 @@ class KafkaStreams:
 
     # -- queries
 
-    def store(self, name: str, *, partition: int | None = None, stale: bool = False) -> StoreView:
-        """A read-only view of the store of that name, over all tasks that run here: a `KeyValueView`,
-        `WindowView` or `SessionView`. To be asked from any thread.
+    @overload
+    def store(self, name: str, *, partition: int | None = None, stale: bool = False) -> StoreView: ...
+
+    @overload
+    def store(
+        self, name: str, kind: type[View], *, partition: int | None = None, stale: bool = False
+    ) -> View: ...
+
+    def store(
+        self, name: str, kind: Any = StoreView, *, partition: int | None = None, stale: bool = False
+    ) -> Any:
+        """A read-only view of the store of that name, over all tasks that run here; ``kind``, of which it has
+        to be: `KeyValueView`, `WindowView` or `SessionView`. To be asked from any thread.
 
         ``partition``: of this one's task only. ``stale``: have copies read as well, of tasks that run
         elsewhere or are being restored. What a task processed is seen whether it is committed or not; a copy
         has what is committed. Raises UnknownStateStore, StreamsNotRunning; each query InvalidStateStore if
         nothing of the store is here (any more).
         """
-        return self._queries_now().view(name, partition=partition, stale=stale)
+        return self._queries_now().view(name, kind, partition=partition, stale=stale)
 
     def query(
         self,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from streams.errors import InvalidStateStore, StreamsNotRunning, UnknownStateStore
@@ -32,6 +33,7 @@ from streams.topology import Subtopology, Topology
 
 T = TypeVar("T")
 U = TypeVar("U")
+V = TypeVar("V", bound=StoreView)
 
 QUERYABLE = frozenset({State.REBALANCING, State.RUNNING})
 GLOBAL_PARTITION = 0
@@ -60,13 +62,18 @@ class LocalQueries:
     worker: Worker
     restorer: Worker
 
-    def view(self, name: str, *, partition: int | None, stale: bool) -> StoreView:
+    def view(self, name: str, wanted: type[V], *, partition: int | None, stale: bool) -> V:
         """A read-only view; see `KafkaStreams.store`."""
         self.check(name)
         kind = self.topology.stores[name].kind
         if kind not in VIEWS:
             raise InvalidStateStore(f"store {name} is of kind {kind}, which cannot be queried")
-        return VIEWS[kind](_Stores(self, name, None if partition is None else (partition,), stale))
+        view = VIEWS[kind](_Stores(self, name, None if partition is None else (partition,), stale))
+        if not isinstance(view, wanted):
+            raise InvalidStateStore(
+                f"store {name} is seen as a {type(view).__name__}, not a {wanted.__name__}"
+            )
+        return view
 
     def check(self, name: str) -> None:
         """Raise StreamsNotRunning or UnknownStateStore if there is nothing to be asked."""
@@ -152,29 +159,27 @@ class LocalQueries:
     ) -> Answer[U]:
         """Read what runs, then copies unless that was enough; what ``use`` makes of both."""
         answer: Future[U] = Future()
-        first = self.worker.ask(running)
 
-        def end(active: dict[int, T], second: Future[dict[int, T]] | None) -> None:
+        def end(active: Future[dict[int, T]], second: Future[dict[int, T]] | None) -> None:
             if not answer.set_running_or_notify_cancel():
                 return
             try:
-                answer.set_result(use(active, {} if second is None else second.result()))
+                answer.set_result(use(active.result(), {} if second is None else second.result()))
             except Exception as error:
                 answer.set_exception(error)
 
-        def go_on(_: Future[dict[int, T]]) -> None:
-            try:
-                active = first.result()
-                second = None if is_enough(active) else self.restorer.ask(copies)
-            except Exception as error:
-                answer.set_exception(error)
-                return
-            if second is None:
+        def go_on(active: Future[dict[int, T]]) -> None:
+            if active.exception() is not None or is_enough(active.result()):
                 end(active, None)
-            else:
-                second.add_done_callback(lambda second: end(active, second))
+                return
+            try:
+                second = self.restorer.ask(copies)
+            except InvalidStateStore as error:
+                second = Future()
+                second.set_exception(error)
+            second.add_done_callback(partial(end, active))
 
-        first.add_done_callback(go_on)
+        self.worker.ask(running).add_done_callback(go_on)
         return Answer(answer)
 
     # -- finding stores, in the thread that may touch them

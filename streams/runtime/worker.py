@@ -83,11 +83,12 @@ class Worker:
         future: Future[T] = Future()
         self._asked.append((future, read))
         if not self._will_answer:
-            self._will_answer = True
             try:
+                self._will_answer = True
                 self._pool.submit(self.answer)
             except RuntimeError:
-                raise StreamsNotRunning("at its end") from None
+                self._will_answer = False
+                raise StreamsNotRunning("closed") from None
         return future
 
     def answer(self) -> None:

@@ -16,6 +16,7 @@ from streams.errors import (
     QueryTimedOut,
     StreamsError,
     StreamsNotRunning,
+    TooManyQueries,
     UnknownStateStore,
 )
 from streams.queries import (
@@ -30,6 +31,8 @@ from streams.queries import (
     WindowKeyQuery,
     WindowView,
 )
+from streams.runtime import restore
+from streams.runtime.worker import QUERIES_MAX, Worker
 from tests.streams.running import NewName, make_topics, produce, run, start, until
 from tests.support.logd_process import LogdProcess
 
@@ -70,10 +73,8 @@ def test_views_see_what_is_processed_before_it_is_committed(
         settings = {"commit_interval_ms": NEVER_MS, "poll_ms": 20}
         async with start(counting(name), logd.bootstrap, name, tmp_path, **settings) as app:
             await processed(app, 5)
-            counts, windows, sessions = app.store("counts"), app.store("windows"), app.store("sessions")
-            assert isinstance(counts, KeyValueView)
-            assert isinstance(windows, WindowView)
-            assert isinstance(sessions, SessionView)
+            counts = app.store("counts", KeyValueView)
+            windows, sessions = app.store("windows", WindowView), app.store("sessions", SessionView)
             assert await counts.get("a") == 3
             assert await counts.get("nobody") is None
             assert await counts.get_with_timestamp("a") == ValueAndTimestamp(3, 13)
@@ -87,7 +88,7 @@ def test_views_see_what_is_processed_before_it_is_committed(
                 (1, 1, 1),
                 (12, 13, 2),
             ]
-            assert await app.store("counts", partition=1).all().to_list() == [("c", 1)]  # type: ignore[attr-defined]
+            assert await app.store("counts", KeyValueView, partition=1).all().to_list() == [("c", 1)]
             assert [each.get(b) for each in app.stores("counts") for b in "ab"] == [3, 1, None, None]  # type: ignore[attr-defined]
 
     run(case)
@@ -220,6 +221,8 @@ def test_what_cannot_be_answered_says_why(logd: LogdProcess, tmp_path: Path, new
             await app.wait_until_caught_up()
             with pytest.raises(UnknownStateStore, match=r"no store is named 'count'.*has counts, sessions"):
                 app.store("count")
+            with pytest.raises(InvalidStateStore, match="counts is seen as a KeyValueView, not a WindowView"):
+                app.store("counts", WindowView)
             elsewhere: Any = app.store("counts", partition=3)
             with pytest.raises(
                 InvalidStateStore, match="partition 3 of store counts is not in this instance"
@@ -240,6 +243,38 @@ def test_what_cannot_be_answered_says_why(logd: LogdProcess, tmp_path: Path, new
     run(case)
 
 
+def test_what_is_being_restored_is_read_where_a_copy_will_do(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = new_name("restored")
+    go_on, original = asyncio.Event(), restore.read_changelogs
+
+    async def held_up(client: Client, restores: Any, **rest: Any) -> None:
+        await go_on.wait()
+        await original(client, restores, **rest)
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+        await send(logd.bootstrap, f"{name}-in", ("a", 1))
+        async with start(counting(name), logd.bootstrap, name, tmp_path) as app:
+            await app.wait_until_caught_up()
+        monkeypatch.setattr(restore, "read_changelogs", held_up)
+        async with start(counting(name), logd.bootstrap, name, tmp_path / "elsewhere") as app:
+            await until(lambda: any(each["remaining"] for each in app.task_facts()))
+            with pytest.raises(InvalidStateStore, match="not in this instance"):
+                await app.store("counts", KeyValueView).get("a")
+            copy = app.store("counts", KeyValueView, stale=True)
+            assert await copy.get("a") is None, "nothing of it is read yet"
+            bound = PositionBound.at(Position({f"{name}-in": {0: 0}}))
+            results = (await app.query("counts", KeyQuery("a"), position_bound=bound)).partition_results
+            assert results[0].failure is FailureReason.NOT_UP_TO_BOUND, "its position is not known"
+            go_on.set()
+            await app.wait_until_caught_up()
+            assert await copy.get("a") == 1
+
+    run(case)
+
+
 def test_a_global_table_is_read_whole(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
     name = new_name("global")
 
@@ -253,6 +288,38 @@ def test_a_global_table_is_read_whole(logd: LogdProcess, tmp_path: Path, new_nam
             result = await app.query("all", RangeQuery())
             assert [row.key for row in result.partition_results[0].get().rows] == ["a"]
             assert result.position == Position({f"{name}-all": {1: 0}})
+
+    run(case)
+
+
+def test_queries_are_answered_where_a_job_lets_them_and_have_a_bound() -> None:
+    async def case() -> None:
+        worker, begun, go_on = Worker(), threading.Event(), threading.Event()
+
+        def job(answered: list[bool]) -> None:
+            begun.set()
+            assert go_on.wait(60)
+            worker.answer()
+            answered.append(first.done())
+
+        answered: list[bool] = []
+        working = asyncio.create_task(worker.run(job, answered))
+        await asyncio.to_thread(begun.wait, 60)
+        first, given_up = worker.ask(threading.get_ident), worker.ask(lambda: 1 / 0)
+        others = [worker.ask(lambda: 1 / 0) for _ in range(QUERIES_MAX - 2)]
+        assert worker.statistics()["worker_queries"] == QUERIES_MAX
+        with pytest.raises(TooManyQueries, match="1000 queries wait already"):
+            worker.ask(lambda: None)
+        given_up.cancel()
+        go_on.set()
+        await working
+        assert answered == [True], "while the job went on"
+        assert first.result() == worker.thread_id
+        assert {type(each.exception()) for each in others} == {ZeroDivisionError}
+        worker.close()
+        for _ in range(2):
+            with pytest.raises(StreamsNotRunning):
+                worker.ask(lambda: None)
 
     run(case)
 
