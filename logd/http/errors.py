@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
@@ -10,8 +9,6 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-
-log = logging.getLogger(__name__)
 
 Handler = Callable[[Request, Exception], Awaitable[Response]]
 
@@ -30,8 +27,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _our_error(request: Request, error: Exception) -> Response:
-    """A defect: its text is for the log, not for whoever asks."""
-    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    """A defect: its text is for the log, where uvicorn puts it, not for whoever asks."""
     return error_response(500, f"{request.method} {request.url.path} failed: the log says why")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
-from streams.errors import StreamsNotRunning, TooManyQueries
+from streams.errors import InvalidStateStore, StreamsNotRunning, TooManyQueries
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -76,8 +76,12 @@ class Worker:
         """Have ``read`` called in the thread, between two of its jobs or where a job calls `answer`. From any
         thread; unlike with `run` nothing waits for its end if nobody does. It must not change anything.
 
-        Raises TooManyQueries, and StreamsNotRunning after `close`.
+        Raises TooManyQueries, StreamsNotRunning after `close`, and InvalidStateStore in the thread itself.
         """
+        if threading.get_ident() == self.thread_id:
+            raise InvalidStateStore(
+                "a function of the topology would wait for itself: let its processor have the store, stores="
+            )
         if len(self._asked) >= QUERIES_MAX:
             raise TooManyQueries(QUERIES_MAX)
         future: Future[T] = Future()

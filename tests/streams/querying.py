@@ -19,7 +19,6 @@ SETTINGS: dict[str, Any] = {
     "commit_interval_ms": 50,
     "heartbeat_interval_ms": 50,
     "session_timeout_ms": 6_000,
-    "acceptable_recovery_lag": 0,
     "num_standby_replicas": 1,
     "http_listener": "127.0.0.1:0",
 }

@@ -301,6 +301,8 @@ def test_queries_are_answered_where_a_job_lets_them_and_have_a_bound() -> None:
             assert go_on.wait(60)
             worker.answer()
             answered.append(first.done())
+            with pytest.raises(InvalidStateStore, match="would wait for itself"):
+                worker.ask(threading.get_ident)
 
         answered: list[bool] = []
         working = asyncio.create_task(worker.run(job, answered))

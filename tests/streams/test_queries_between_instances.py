@@ -20,7 +20,7 @@ import pytest
 from logd.client import partition_for_key
 from streams import KafkaStreams
 from streams.errors import InvalidStateStore
-from streams.http import forwarding
+from streams.http import forwarding, queries
 from streams.http.forwarding import HOP
 from streams.queries import FailureReason, HostInfo, KeyQuery, Position, PositionBound
 from tests.streams import querying
@@ -28,10 +28,18 @@ from tests.streams.querying import PARTITIONS, application
 from tests.streams.running import NewName, make_topics, run, until
 from tests.streams.test_http import client
 from tests.streams.test_queries import send
-from tests.support.depth import deep
+from tests.support import depth
 from tests.support.logd_process import LogdProcess
 
+GUARANTEES = depth.first(1, ["at_least_once", "exactly_once_v2"])
 KEYS = [f"key-{number}" for number in range(24)]
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine an instance that works takes its time; one that is gone refuses at once."""
+    monkeypatch.setattr(forwarding, "FORWARD_SECONDS", 30.0)
+    monkeypatch.setattr(queries, "LOCAL_SECONDS", 20.0)
 
 
 def partition_of(key: str) -> int:
@@ -52,14 +60,18 @@ async def counts(http: httpx.AsyncClient) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def two(logd: LogdProcess, name: str, folder: Path) -> AsyncIterator[tuple[KafkaStreams, KafkaStreams]]:
+async def two(
+    logd: LogdProcess, name: str, folder: Path, **settings: Any
+) -> AsyncIterator[tuple[KafkaStreams, KafkaStreams]]:
     """Both run two tasks, have copies of the other two, and have counted each key once."""
     await make_topics(logd.bootstrap, **{f"{name}-in": PARTITIONS})
     await send_keys(logd.bootstrap, name)
     async with AsyncExitStack() as stack:
-        first = await stack.enter_async_context(application(logd.bootstrap, name, str(folder / "first")))
+        one = application(logd.bootstrap, name, str(folder / "first"), **settings)
+        first = await stack.enter_async_context(one)
         await first.wait_until_caught_up()
-        second = await stack.enter_async_context(application(logd.bootstrap, name, str(folder / "second")))
+        other = application(logd.bootstrap, name, str(folder / "second"), **settings)
+        second = await stack.enter_async_context(other)
         await until(lambda: all(len(each.tasks) == len(each.standby_tasks) == 2 for each in (first, second)))
         await until(lambda: all(are_known(each) for each in (first, second)))
         yield first, second
@@ -116,14 +128,14 @@ async def pages(http: httpx.AsyncClient, *, limit: int) -> list[str]:
         params["next"] = page["next"]
 
 
+@pytest.mark.parametrize("guarantee", GUARANTEES)
 def test_copies_answer_where_they_will_do(
-    logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: Any
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str
 ) -> None:
     name = new_name("copies")
-    monkeypatch.setattr(forwarding, "FORWARD_SECONDS", 1.0)
 
     async def case() -> None:
-        async with two(logd, name, tmp_path) as (first, second):
+        async with two(logd, name, tmp_path, processing_guarantee=guarantee) as (first, second):
             key = next(key for key in KEYS if is_at(first, key, second.host))
             tp = (f"{name}-in", partition_of(key))
             last = sum(partition_of(each) == tp[1] for each in KEYS) - 1
@@ -190,7 +202,7 @@ async def address_of(process: subprocess.Popen[bytes]) -> HostInfo:
     return HostInfo.parse((await asyncio.to_thread(process.stdout.readline)).decode().strip())
 
 
-@deep
+@depth.deep
 def test_the_copy_answers_for_one_that_was_killed(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
