@@ -30,6 +30,7 @@ class HttpServer:
         config = uvicorn.Config(
             app,
             lifespan="off",
+            ws="none",
             log_config=None,
             access_log=False,
             server_header=False,

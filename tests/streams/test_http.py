@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,9 @@ import pytest
 from logd.errors import MillstreamError
 from streams import KafkaStreams
 from streams.config import StreamsConfig
+from streams.http import forwarding
 from streams.http.text import BadRequest, place, read_key, read_number, read_place, to_json
+from streams.queries import HostInfo
 from streams.serdes import serde_for
 from streams.tools.workers import config_of
 from tests.streams.running import NewName, make_topics, run, start
@@ -176,6 +179,23 @@ def test_a_port_that_is_taken_ends_the_start(logd: LogdProcess, tmp_path: Path, 
             app = start(counting(name), logd.bootstrap, name, tmp_path, http_listener=listener)
             with pytest.raises(MillstreamError, match=f"cannot listen on {listener} for HTTP.*port 0"):
                 await app.start()
+
+    run(case)
+
+
+def test_one_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forwarding, "FORWARD_SECONDS", 0.05)
+    unused: Any = SimpleNamespace(host=None)
+
+    async def case() -> None:
+        asking = forwarding.Forwarding(unused)
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            host = HostInfo("127.0.0.1", silent.getsockname()[1])
+            with pytest.raises(forwarding.Unreachable, match=f"{host} does not answer"):
+                await asking.get(host, "/stores/counts/a", {})
+        with pytest.raises(forwarding.Unreachable, match=f"{host} does not answer.*refused"):
+            await asking.get(host, "/stores/counts/a", {})
+        asking.close()
 
     run(case)
 
