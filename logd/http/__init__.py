@@ -6,12 +6,15 @@ modules where a view is started, after `check_installed`.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from logd.errors import MillstreamError
 
 
 def check_installed(setting: str) -> None:
     """MillstreamError if what serves HTTP is not installed; ``setting`` is what asks for it."""
-    if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise MillstreamError(f"{setting} needs starlette and uvicorn: pip install 'millstream[http]'")
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ModuleNotFoundError as missing:
+        raise MillstreamError(
+            f"{setting} needs {missing.name}, which is not installed: pip install 'millstream[http]'"
+        ) from None
