@@ -97,7 +97,7 @@ class Queries:
         position: dict[str, dict[str, int]] = {}
         by: dict[str, None] = {}
         for _ in range(PAGES_OF_A_SCAN_MAX):
-            if partition >= end or len(rows) >= limit:
+            if partition >= end or len(rows) >= limit or (rows and after is not None):
                 break
             page = await self._page(request, spec, partition, after, limit - len(rows), asked)
             rows += page["rows"]

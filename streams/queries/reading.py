@@ -25,7 +25,10 @@ from streams.state.window_key import window_key, window_start
 LOOKED_AT_MAX = 10_000
 """Rows that are looked at for a page: processing waits meanwhile."""
 
-_Raw = tuple[bytes, Any, int]
+PAGE_BYTES_MAX = 4 * 1024 * 1024
+"""About how large a page gets, its last row aside."""
+
+_Raw = tuple[bytes, Any, int, int]
 
 
 class UnknownQuery(InvalidStateStore):
@@ -121,13 +124,14 @@ def _page(
     if after is not None:
         lower = max(lower or b"", after + b"\x00")
     found: list[Row] = []
-    last: bytes | None = None
+    size, last = 0, None
     rows: Iterator[_Raw] = store.rows(lower, upper)
-    for looked_at, (stored_key, value, timestamp) in enumerate(islice(rows, LOOKED_AT_MAX), 1):
-        if len(found) == limit:
+    for looked_at, (stored_key, value, timestamp, bytes_) in enumerate(islice(rows, LOOKED_AT_MAX), 1):
+        if len(found) == limit or size >= PAGE_BYTES_MAX:
             return Page(found, last)
         last = stored_key
         if fits(stored_key):
+            size += bytes_
             found.append(Row(store.decode_key(stored_key), value, timestamp))
         if looked_at == LOOKED_AT_MAX:
             return Page(found, last)

@@ -111,8 +111,10 @@ class CachedStore:
 
     def rows(
         self, lower: bytes | None = None, upper: bytes | None = None
-    ) -> Iterator[tuple[bytes, Any, int]]:
-        """As `scan`, one after the other: nothing may change until who iterates has enough."""
+    ) -> Iterator[tuple[bytes, Any, int, int]]:
+        """As `scan`, one after the other, with about how many bytes each is: nothing may change until who
+        iterates has enough.
+        """
         changed = ((key, 0, b"") for key in self._changed_keys(lower, upper))
         stored = ((key, 1, data) for key, data in self.backend.scan(lower, upper))
         last: bytes | None = None
@@ -122,7 +124,7 @@ class CachedStore:
             last = key
             entry = self._decoded(data) if is_stored else self.lookup(key)
             if entry is not None:
-                yield key, *entry
+                yield key, *entry, len(key) + (len(data) if is_stored else self._mean_bytes)
 
     def _decoded(self, stored: bytes) -> Entry:
         data, timestamp = split(stored)

@@ -134,6 +134,19 @@ def test_what_does_not_fit_is_refused(query: Query, error: type[Exception], said
         read(key_values(None), query)
 
 
+def test_a_page_of_large_values_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "PAGE_BYTES_MAX", 1000)
+    store = key_values(tmp_path, value=str)
+    for _ in range(2):  # on the disk, and then in memory, where the mean of the last commit is what is known
+        for key in "abcde":
+            store.put(key, "x" * 600)
+        if not store.backend.checkpoint:
+            commit(store)
+        assert [row.key for row in read(store, RangeQuery()).rows] == ["a", "b"]
+        assert [row.key for row in all_rows(store, RangeQuery)] == list("abcde")
+    store.close()
+
+
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_entries_are_estimated(on_disk: bool, tmp_path: Path) -> None:
     store = key_values(tmp_path if on_disk else None)
