@@ -26,6 +26,7 @@ from streams.serdes import serde_for
 from streams.tools.workers import config_of
 from tests.streams.running import NewName, make_topics, run, start
 from tests.streams.test_queries import counting, send
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 ANYWHERE = {"http_listener": "127.0.0.1:0"}
@@ -169,6 +170,7 @@ def test_what_makes_no_sense_is_refused_with_the_remedy(
     run(case)
 
 
+@deep
 def test_a_port_that_is_taken_ends_the_start(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
     name = new_name("taken")
 
@@ -251,6 +253,7 @@ def test_each_worker_has_a_port_of_its_own() -> None:
     assert (free.http_listener, free.application_server) == ("127.0.0.1:0", "")
 
 
+@deep
 def test_without_a_view_nothing_of_it_is_imported() -> None:
     """In a process of its own: this one has all of it."""
     code = "import sys, streams, streams.queries; print({'starlette', 'uvicorn'} & set(sys.modules))"

@@ -34,6 +34,7 @@ from streams.queries import (
 from streams.runtime import restore
 from streams.runtime.worker import QUERIES_MAX, Worker
 from tests.streams.running import NewName, make_topics, produce, run, start, until
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 NEVER_MS = 3_600_000
@@ -243,6 +244,7 @@ def test_what_cannot_be_answered_says_why(logd: LogdProcess, tmp_path: Path, new
     run(case)
 
 
+@deep
 def test_what_is_being_restored_is_read_where_a_copy_will_do(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,6 +277,7 @@ def test_what_is_being_restored_is_read_where_a_copy_will_do(
     run(case)
 
 
+@deep
 def test_a_global_table_is_read_whole(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
     name = new_name("global")
 

@@ -32,7 +32,7 @@ from tests.support import depth
 from tests.support.logd_process import LogdProcess
 
 GUARANTEES = depth.first(1, ["at_least_once", "exactly_once_v2"])
-KEYS = [f"key-{number}" for number in range(24)]
+KEYS = [f"key-{number}" for number in range(10)]
 
 
 @pytest.fixture(autouse=True)
