@@ -22,6 +22,7 @@ import logging
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
 from inspect import Parameter, signature
 from typing import Annotated, Any
@@ -111,6 +112,12 @@ def run(
     ] = None,
     override: Override = None,
     command_config: CommandConfig = None,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="serve the HTTP view there: http.listener; a worker's is its number on"
+        ),
+    ] = None,
     exit_when_caught_up: Annotated[
         bool, typer.Option(help="end once all there is in the inputs is processed and committed")
     ] = False,
@@ -126,6 +133,8 @@ def run(
     try:
         settings, threads = settings_of(config, command_config, override, bootstrap_server, application_id)
         count = workers or threads
+        if http is not None:
+            settings = replace(settings, http_listener=http)
         loaded = _load(topology, settings)
 
         def work(worker: int, pipe: int) -> int:

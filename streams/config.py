@@ -108,6 +108,12 @@ class StreamsConfig:
     """How often the inputs are looked at for new partitions."""
     group_instance_id: str | None = None
     """Static membership: a restart under the same name gets its tasks back without a rebalance."""
+    application_server: str = ""
+    """``host:port`` at which other instances, and clients, reach this one's queries; told to the group. With
+    ``http_listener`` it is where that listens, unless given."""
+    http_listener: str = ""
+    """``host:port`` on which the application's HTTP view is served: state, metrics and queries, without
+    authentication. Port 0 takes any that is free; nothing is served unless given."""
     deserialization_exception_handler: ExceptionHandler = log_and_fail
     """What to do with a record whose bytes do not fit its serde."""
     production_exception_handler: ExceptionHandler = log_and_fail
@@ -168,6 +174,18 @@ class StreamsConfig:
                 "isolation.level", self.isolation_level, "read_committed, which exactly_once_v2 needs"
             )
 
+        for key, value in (
+            ("application.server", self.application_server),
+            ("http.listener", self.http_listener),
+        ):
+            named = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+):([0-9]{1,5})", value)
+            if value and (named is None or int(named[2]) > 65_535):
+                raise ConfigError(key, value, "host:port, such as 127.0.0.1:7070")
+        if self.http_listener.startswith(("0.0.0.0:", "[::]:")) and not self.application_server:
+            raise ConfigError(
+                "http.listener", self.http_listener, "with application.server, which others reach it by"
+            )
+
     def _check(self, name: str, hint: Any) -> None:
         value, key = getattr(self, name), name.replace("_", ".")
         least = _LEAST.get(name, 1)
@@ -213,7 +231,7 @@ _ROLES = ("admin.", "producer.", "consumer.", "main.consumer.", "restore.consume
 """Prefixes of the settings of Kafka Streams' several clients."""
 
 _IDLE = """
-    application.server built.in.metrics.version
+    built.in.metrics.version
     default.client.supplier default.dsl.store default.key.serde default.list.key.serde.inner
     default.list.key.serde.type default.list.value.serde.inner default.list.value.serde.type
     default.timestamp.extractor default.value.serde dsl.store.suppliers.class

@@ -10,6 +10,11 @@
     ├── StateError              local state or a changelog cannot be used: the text says what to do
     │   ├── StateFolderLocked   another process works in the same state folder
     │   └── StateCorrupted      a store's files are damaged: close it, then open and restore it again
+    ├── InvalidStateStore       a query cannot be answered here and now: the text says where, or when
+    │   ├── UnknownStateStore   the topology has no store of that name: correct it
+    │   ├── StreamsNotRunning   the application has not started, or has ended
+    │   ├── QueryTimedOut       the store's thread did not get round to it: ask again, or allow it more time
+    │   └── TooManyQueries      as many wait already as may: ask again later, or fewer at one time
     └── TaskLost                somebody else owns the task now: restore it, or give it up
 
 A class says what the caller does next; facts are attributes, the sentence is made in ``__str__``.
@@ -18,6 +23,7 @@ A class says what the caller does next; facts are attributes, the sentence is ma
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterable
 
 from logd.errors import MillstreamError
 
@@ -124,6 +130,60 @@ class StateFolderLocked(StateError):
 
 class StateCorrupted(StateError):
     """A store's files are not what was written: who closes it and opens it again finds it empty."""
+
+
+class InvalidStateStore(StreamsError):
+    """A query cannot be answered by this instance, or not now."""
+
+
+class UnknownStateStore(InvalidStateStore):
+    """The topology has no store of that name."""
+
+    def __init__(self, store: str, known: Iterable[str]) -> None:
+        super().__init__(store, sorted(known))
+        self.store = store
+        self.known = sorted(known)
+
+    def __str__(self) -> str:
+        there = "has " + ", ".join(self.known) if self.known else "has no stores"
+        return f"no store is named {self.store!r}; the topology {there}: name one with store= to query it"
+
+
+class StreamsNotRunning(InvalidStateStore):
+    """Stores can be queried from the start of an application to its end."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__(state)
+        self.state = state
+
+    def __str__(self) -> str:
+        remedy = "start it first" if self.state == "CREATED" else "ask an instance that runs"
+        return f"the application is {self.state}, its stores cannot be queried: {remedy}"
+
+
+class QueryTimedOut(InvalidStateStore):
+    """The thread that owns the store was busy, most likely with a function of the topology."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return (
+            f"no answer from the store's thread within {self.seconds:g} s, which is at work on a record or a "
+            "changelog: ask again, or allow more time"
+        )
+
+
+class TooManyQueries(InvalidStateStore):
+    """The queue of queries is full."""
+
+    def __init__(self, waiting: int) -> None:
+        super().__init__(waiting)
+        self.waiting = waiting
+
+    def __str__(self) -> str:
+        return f"{self.waiting} queries wait already, which is the most there may be: ask again later"
 
 
 class TaskLost(StreamsError):

@@ -7,18 +7,36 @@ import dataclasses
 import logging
 import signal
 import time
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from contextlib import ExitStack
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from logd.client import BatchProducer, Client, ClusterMetadata, GroupMember, TransactionalProducer
+from logd.client import (
+    BatchProducer,
+    Client,
+    ClusterMetadata,
+    GroupMember,
+    TopicPartition,
+    TransactionalProducer,
+)
 from logd.errors import ErrorCode, KafkaError
+from logd.http import check_installed as check_installed_http
 from logd.metrics.metrics import Metrics
 from logd.records import Codec
 from streams.config import StreamsConfig
-from streams.errors import StreamsError, TopologyError
+from streams.errors import StreamsError, StreamsNotRunning, TopologyError
 from streams.graph import SinkNode, SourceNode
 from streams.processors.metrics import NodeMetrics
+from streams.queries import (
+    Answer,
+    HostInfo,
+    KeyQueryMetadata,
+    PositionBound,
+    StateQueryResult,
+    StoreView,
+    StreamsMetadata,
+)
+from streams.queries.query import Query
 from streams.runtime.app_metrics import AppMetrics
 from streams.runtime.assignment import Rules
 from streams.runtime.built import Buildable, built_for
@@ -31,7 +49,9 @@ from streams.runtime.folder import StateFolder
 from streams.runtime.global_stores import GlobalStores
 from streams.runtime.guarantees import AtLeastOnce, ExactlyOnce, Guarantee
 from streams.runtime.hang import watch_worker
+from streams.runtime.hosts import Hosts, Partitioner
 from streams.runtime.input_buffer import InputBuffer
+from streams.runtime.local_queries import LocalQueries
 from streams.runtime.loop import TaskLoop
 from streams.runtime.opener import TaskOpener
 from streams.runtime.output import Output
@@ -44,6 +64,7 @@ from streams.runtime.standbys import Standbys
 from streams.runtime.status import State, StateListener, Status
 from streams.runtime.stored import look_after_a_kill, stored_offsets
 from streams.runtime.task import TaskId
+from streams.runtime.task_facts import task_facts
 from streams.runtime.topics import TopicNames
 from streams.runtime.transactions import Transactions, transactional_id
 from streams.runtime.watch import watch_partitions
@@ -51,7 +72,12 @@ from streams.runtime.worker import Worker
 from streams.state import CachedStore, RocksMemory, check_installed
 from streams.topology import Topology
 
+if TYPE_CHECKING:
+    from streams.http.view import HttpView
+
 log = logging.getLogger(__name__)
+
+View = TypeVar("View", bound=StoreView)
 
 STANDBYS_LOOK_MS = 1000
 """How often standbys ask what was committed; more often if commits are."""
@@ -88,6 +114,8 @@ class KafkaStreams:
         self._restores = RestoreListeners()
         self._paused = False
         self._names = TopicNames(self.config.application_id, topology)
+        self._hosts = Hosts(topology, self._names, self.config.application_server)
+        self._view: HttpView | None = None
         self._failure: BaseException | None = None
         self._ended = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -124,9 +152,13 @@ class KafkaStreams:
             self._memory,
         )
         try:
+            self._bind_view()
             await self._connect()
+            if self._view is not None:
+                await self._view.start()
             await self._globals.start()
         except BaseException:
+            await self._close_view()
             await self._globals.close()
             await self._client.close()
             self._worker.close()
@@ -143,6 +175,24 @@ class KafkaStreams:
             each.add_done_callback(self._loop_ended)
         self._running = asyncio.create_task(self._loop.run(), name=f"streams-{config.application_id}")
         self._running.add_done_callback(self._loop_ended)
+
+    def _bind_view(self) -> None:
+        """Take the port of the HTTP view, before others are told of it."""
+        listener = self.config.http_listener
+        if not listener:
+            return
+        check_installed_http("http.listener")
+        from streams.http.view import HttpView  # Starlette and uvicorn are imported only where they serve.
+
+        self._view = HttpView(self, listener)
+        if not self.config.application_server:
+            self._hosts.own = self._view.listens_on
+        log.info("%s: http://%s", self.config.application_id, self._view.listens_on)
+
+    async def _close_view(self) -> None:
+        view, self._view = self._view, None
+        if view is not None:
+            await view.close()
 
     def _work_beside(self) -> dict[str, Coroutine[Any, Any, None]]:
         """What goes on beside the loop, by name."""
@@ -182,6 +232,7 @@ class KafkaStreams:
             ),
             probing_interval_ms=config.probing_rebalance_interval_ms,
             state=lambda: self._loop.member_state(stored_offsets(self._folder, topology)),
+            host=lambda: self._hosts.own,
         )
         await look_after_a_kill(self._folder, topology, self._restorer)
         self._member = GroupMember(
@@ -262,6 +313,16 @@ class KafkaStreams:
         )
         self._loop.on_change = self._tasks_changed
         self._opener = opener
+        self._queries = LocalQueries(
+            topology,
+            self._status,
+            self._loop,
+            self._standbys,
+            opener,
+            self._globals,
+            self._worker,
+            self._restorer,
+        )
         self._loop.pause(paused=self._paused)
         await self._producer.start()
         told = AppMetrics(self._status, self._loop, opener, self._standbys, buffer, topology)
@@ -327,6 +388,7 @@ class KafkaStreams:
         if self._failure is not None:
             await self._loop.drop()
         try:
+            await self._close_view()
             await self._member.close()
         finally:
             await self._close_all()
@@ -452,6 +514,94 @@ class KafkaStreams:
         tasks = (running.task for _, running in sorted(self._loop.tasks.items()))
         return [task.stores[name] for task in tasks if name in task.stores]
 
+    # -- queries
+
+    @overload
+    def store(self, name: str, *, partition: int | None = None, stale: bool = False) -> StoreView: ...
+
+    @overload
+    def store(
+        self, name: str, kind: type[View], *, partition: int | None = None, stale: bool = False
+    ) -> View: ...
+
+    def store(
+        self, name: str, kind: Any = StoreView, *, partition: int | None = None, stale: bool = False
+    ) -> Any:
+        """A read-only view of the store of that name, over all tasks that run here; ``kind``, of which it has
+        to be: `KeyValueView`, `WindowView` or `SessionView`. To be asked from any thread.
+
+        ``partition``: of this one's task only. ``stale``: have copies read as well, of tasks that run
+        elsewhere or are being restored. What a task processed is seen whether it is committed or not; a copy
+        has what is committed. Raises UnknownStateStore, StreamsNotRunning; each query InvalidStateStore if
+        nothing of the store is here (any more).
+        """
+        return self._queries_now().view(name, kind, partition=partition, stale=stale)
+
+    def query(
+        self,
+        name: str,
+        query: Query,
+        *,
+        partitions: Collection[int] | None = None,
+        position_bound: PositionBound | None = None,
+        require_active: bool = False,
+    ) -> Answer[StateQueryResult]:
+        """Ask a store, and be told by each partition here how far in its inputs that is (KIP-796).
+
+        ``partitions``: these only. ``position_bound``: whoever is not as far refuses (NOT_UP_TO_BOUND).
+        ``require_active``: copies refuse too. Raises UnknownStateStore, StreamsNotRunning.
+        """
+        return self._queries_now().query(
+            name,
+            query,
+            partitions=partitions,
+            position_bound=position_bound or PositionBound(),
+            require_active=require_active,
+        )
+
+    def _queries_now(self) -> LocalQueries:
+        if self.state is State.CREATED:
+            raise StreamsNotRunning(self.state.value)
+        return self._queries
+
+    @property
+    def host(self) -> HostInfo | None:
+        """This instance's ``application.server``."""
+        return self._hosts.own
+
+    def metadata_for_all_streams_clients(self) -> list[StreamsMetadata]:
+        """What each instance has that tells its ``application.server``, as of the last assignment here."""
+        return self._hosts.all()
+
+    def streams_metadata_for_store(self, name: str) -> list[StreamsMetadata]:
+        """Of those that have something of the store; UnknownStateStore."""
+        return self._hosts.of_store(name)
+
+    def query_metadata_for_key(
+        self, store: str, key: Any, *, partitioner: Partitioner | None = None
+    ) -> KeyQueryMetadata:
+        """Which instance has a key of a store, and which have copies.
+
+        ``key``: as the store's key serde takes it. ``partitioner``: of key and number of partitions; the hash
+        of Kafka's producers unless given. Raises UnknownStateStore; InvalidStateStore before the first
+        assignment.
+        """
+        return self._hosts.of_key(store, key, partitioner)
+
+    def query_metadata_for_partition(self, store: str, partition: int) -> KeyQueryMetadata:
+        """As `query_metadata_for_key`, of all keys of a partition."""
+        return self._hosts.of_partition(store, partition)
+
+    def partitions_of_store(self, store: str) -> int:
+        """How many a store has; UnknownStateStore, and InvalidStateStore before the first assignment."""
+        return self._hosts.partitions_of(store)
+
+    def task_facts(self) -> list[dict[str, Any]]:
+        """Of each task here, copies too: see `streams.runtime.task_facts`."""
+        if self.state is State.CREATED:
+            return []
+        return list(task_facts(self.topology, self._loop, self._opener, self._standbys))
+
     def metrics(self) -> dict[str, NodeMetrics]:
         """Counters by node name, over all tasks this instance has had."""
         return self._loop.metrics() if self.state is not State.CREATED else {}
@@ -487,11 +637,15 @@ class KafkaStreams:
         A position beyond the log end counts as lag too: the log was truncated, and the new position is not
         known yet.
         """
+        return sum(abs(end - position) for position, end in (await self.lags()).values())
+
+    async def lags(self) -> dict[TopicPartition, tuple[int, int]]:
+        """Position and log end of each input of this instance's tasks, asked of the brokers now."""
         if self.state is State.CREATED:
-            return 0
+            return {}
         positions = self._loop.positions()
         ends = await self._loop.ends()
-        return sum(abs(end - positions.get(tp, 0)) for tp, end in ends.items())
+        return {tp: (positions.get(tp, 0), end) for tp, end in ends.items()}
 
     async def wait_ended(self) -> None:
         """Return once the application was closed or has ended by itself; `check` tells which."""
@@ -524,6 +678,7 @@ class KafkaStreams:
             " ".join(map(str, sorted(told.active))) or "none",
             " ".join(map(str, sorted(told.standby))) or "none",
         )
+        self._hosts.told(told.hosts, told.partitions)
         self._probing.set(told.probe_ms)
         await self._loop.assigned(told, generation)
 

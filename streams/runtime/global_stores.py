@@ -266,6 +266,14 @@ class GlobalStores:
         """The next offset of each partition to be read."""
         return self._positions
 
+    def positions_of(self, store: str) -> Mapping[TopicPartition, int]:
+        """Those of the topic that one store is of."""
+        return {
+            tp: offset
+            for tp, offset in list(self._positions.items())
+            if self._by_topic[tp.topic].store.name == store
+        }
+
     async def close(self) -> None:
         """Close the stores, and note how far they are; call when nobody reads them any more."""
         if self._fetcher is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from logd.client import (
@@ -182,6 +182,11 @@ class TaskOpener:
         """As `sources_of`, of this application's stores."""
         return sources_of(self._topology, changelogs, positions)
 
+    async def inputs(self, ids: Iterable[TaskId]) -> dict[TaskId, list[TopicPartition]]:
+        """The partitions each of these tasks reads."""
+        counts = await count_partitions(self._client, self._topology)
+        return {id: list(self._inputs(id, counts)) for id in ids}
+
     async def open_stores(self, id: TaskId, stores: dict[str, CachedStore]) -> None:
         """Put the task's stores into ``stores``, but for those that are there."""
         self._folder.opened(id)
@@ -226,6 +231,7 @@ class TaskOpener:
                 self._config.emit_interval_ms_kstreams_outer_join_spurious_results_fix
             ),
             coroutines=self._coroutines,
+            between_runs=self._worker.answer,
         )
         ends = await self._ends(inputs)
         positions = {tp: committed[tp] for tp in cut.positions if _may_be_there(committed[tp], ends[tp])}

@@ -18,6 +18,7 @@ from logd.wire.messages import consumer_protocol_assignment as message
 from logd.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from logd.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from streams.errors import StreamsError, TopologyError
+from streams.queries.hosts import HostInfo
 from streams.runtime.assignment import Member, Rules, Share, assign_tasks
 from streams.runtime.task import TaskId
 from streams.runtime.topics import TopicNames, internal_topics
@@ -47,6 +48,8 @@ class _Said(msgspec.Struct):
     active: list[str] = []
     standby: list[str] = []
     offsets: dict[str, int] = {}
+    host: str = ""
+    """Its `application.server`. Older instances of this version leave it out, and read past it."""
 
 
 class _Told(msgspec.Struct):
@@ -59,6 +62,8 @@ class _Told(msgspec.Struct):
     revoked: list[str] = []
     pending: bool = False
     probe_ms: int | None = None
+    hosts: dict[str, list[list[str]]] = {}
+    partitions: dict[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +75,24 @@ class MemberState:
     active: frozenset[TaskId] = frozenset()
     standby: frozenset[TaskId] = frozenset()
     offsets: Mapping[TaskId, int] = field(default_factory=dict)
+    host: HostInfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostTasks:
+    """What an instance has: the tasks that run there, and those whose state it keeps a copy of."""
+
+    active: frozenset[TaskId]
+    standby: frozenset[TaskId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a member was given; see `Share`. `probe_ms`: join again after so long (None: no need)."""
+    """What a member was given; see `Share`. `probe_ms`: join again after so long (None: no need).
+
+    `hosts`: what all members have that tell where they answer queries; `partitions`: by sub-topology. Both
+    are empty where the leader is of a release that does not tell.
+    """
 
     active: frozenset[TaskId]
     standby: frozenset[TaskId] = frozenset()
@@ -82,6 +100,8 @@ class Assignment:
     revoked: frozenset[TaskId] = frozenset()
     pending: bool = False
     probe_ms: int | None = None
+    hosts: Mapping[HostInfo, HostTasks] = field(default_factory=dict)
+    partitions: Mapping[int, int] = field(default_factory=dict)
 
 
 class StreamsProtocol:
@@ -99,6 +119,7 @@ class StreamsProtocol:
         rules: Rules,
         probing_interval_ms: int,
         state: Callable[[], MemberState],
+        host: Callable[[], HostInfo | None] = lambda: None,
     ) -> None:
         self._client = client
         self.topology = topology
@@ -107,6 +128,7 @@ class StreamsProtocol:
         self._rules = rules
         self._probing_interval_ms = probing_interval_ms
         self._state = state
+        self._host = host
         self._joins = 0
         self.counts: dict[str, int] = {}
         """Partitions of every source topic at this leader's last assignment."""
@@ -121,6 +143,7 @@ class StreamsProtocol:
             _texts(state.active),
             _texts(state.standby),
             {str(task): offset for task, offset in state.offsets.items()},
+            str(self._host() or ""),
         )
         topics = [*self.topology.external_topics, *map(self._names.topic, self.topology.repartition_topics)]
         subscription = ConsumerProtocolSubscription(
@@ -156,7 +179,8 @@ class StreamsProtocol:
         }
         plan = assign_tasks(tasks, sizes, known, self._rules)
         probe_ms = self._probing_interval_ms if plan.probing else None
-        return {name: self._assignment(each, counts, probe_ms) for name, each in plan.shares.items()}
+        hosts = hosts_of(members, plan.shares)
+        return {name: self._assignment(each, counts, probe_ms, hosts) for name, each in plan.shares.items()}
 
     async def _sizes(
         self, admin: Admin, tasks: Iterable[TaskId], counts: Mapping[str, int]
@@ -178,7 +202,13 @@ class StreamsProtocol:
                     ends[tp] = committed[tp].offset if tp in committed else 0
         return {task: sum(ends[tp] for tp in found.values()) for task, found in changelogs.items()}
 
-    def _assignment(self, share: Share, counts: Mapping[str, int], probe_ms: int | None) -> bytes:
+    def _assignment(
+        self,
+        share: Share,
+        counts: Mapping[str, int],
+        probe_ms: int | None,
+        hosts: dict[str, list[list[str]]],
+    ) -> bytes:
         partitions: dict[str, list[int]] = {}
         for task in share.active:
             for topic in self.topology.subtopologies[task.subtopology].topics:
@@ -192,6 +222,10 @@ class StreamsProtocol:
             _texts(share.revoked),
             share.pending,
             probe_ms,
+            hosts,
+            {str(each.id): max(counts[topic] for topic in each.topics) for each in self.topology.with_tasks}
+            if hosts
+            else {},
         )
         assignment = ConsumerProtocolAssignment(
             assigned_partitions=[
@@ -229,13 +263,18 @@ class StreamsProtocol:
             _parse_all(told.revoked),
             told.pending,
             told.probe_ms,
+            {
+                HostInfo.parse(host): HostTasks(_parse_all(active), _parse_all(standby))
+                for host, (active, standby) in told.hosts.items()
+            },
+            {int(subtopology): count for subtopology, count in told.partitions.items()},
         )
 
     def _read_state(self, member: str, data: bytes) -> MemberState:
         subscription = decode_versioned(ConsumerProtocolSubscription, data)
         said = self._read(subscription.user_data, _Said, f"member {member}")
         offsets = {TaskId.parse(task): offset for task, offset in said.offsets.items()}
-        return MemberState(_parse_all(said.active), _parse_all(said.standby), offsets)
+        return MemberState(_parse_all(said.active), _parse_all(said.standby), offsets, _host_of(said.host))
 
     def _read(self, data: bytes | None, type: type[T], who: str) -> T:
         application = f"application {self._names.application_id!r}"
@@ -276,6 +315,24 @@ def _lags(state: MemberState, sizes: Mapping[TaskId, int]) -> dict[TaskId, int]:
         for task, offset in state.offsets.items()
         if task in sizes
     }
+
+
+def hosts_of(members: Mapping[str, MemberState], shares: Mapping[str, Share]) -> dict[str, list[list[str]]]:
+    """By host, the tasks it is given to run, and those it keeps copies of."""
+    hosts: dict[str, list[list[str]]] = {}
+    for name, share in shares.items():
+        if (host := members[name].host) is not None:
+            active, standby = hosts.setdefault(str(host), [[], []])
+            active += _texts(share.active)
+            standby += _texts(share.standby)
+    return hosts
+
+
+def _host_of(text: str) -> HostInfo | None:
+    try:
+        return HostInfo.parse(text)
+    except ValueError:
+        return None
 
 
 def _texts(tasks: Iterable[TaskId]) -> list[str]:

@@ -12,9 +12,11 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 
 from logd.client import BatchFetcher, Client, Fetched, GroupMember, OffsetAndMetadata, TopicPartition
 from logd.errors import MillstreamError, OffsetOutOfRange
+from streams.queries.position import Position
 from streams.runtime.folder import StateFolder
 from streams.runtime.opener import TaskOpener
 from streams.runtime.restore import StoreRestore, begin_behind_loss, begin_restores
@@ -38,6 +40,10 @@ class StandbyTask:
     stores: dict[str, CachedStore] = field(default_factory=dict)
     restores: dict[TopicPartition, StoreRestore] = field(default_factory=dict)
     noted_at: int = 0
+    position: Position = field(default_factory=Position)
+    """Of the task's inputs, what the stores have of them; at the last commit that was applied whole."""
+    committed: Position = field(default_factory=Position)
+    """The same of the last commit there is."""
 
     @property
     def remaining(self) -> int:
@@ -205,6 +211,7 @@ class Standbys:
                 tp = TopicPartition(lost.topic, lost.partition)
                 start = await begin_behind_loss(self._client, tp, self._restores()[tp], self._restorer)
                 self._fetcher.seek(tp, start)
+            self._note_positions()
             self._tell_warm()
         await self._note()
 
@@ -230,7 +237,8 @@ class Standbys:
             if not task.restores:
                 await self._open(task)
         restores = self._restores()
-        committed = await self._committed(restores)
+        inputs = await self._opener.inputs(self.tasks)
+        committed = await self._committed([*restores, *chain.from_iterable(inputs.values())])
         for tp, each in restores.items():
             each.position = min(each.position, each.end)  # It may have read on, beyond what it was to apply.
             if tp in committed:
@@ -239,6 +247,17 @@ class Standbys:
                 self._fetcher.seek(tp, each.position)
             if not each.is_done:
                 self._fetcher.resume([tp])
+        for id, task in self.tasks.items():
+            task.committed = Position.before(
+                {tp: committed[tp].offset for tp in inputs[id] if tp in committed}
+            )
+        self._note_positions()
+
+    def _note_positions(self) -> None:
+        """What a commit has of the inputs is in the stores once they have all of the commit."""
+        for task in self.tasks.values():
+            if not task.remaining:
+                task.position = task.committed
 
     async def _open(self, task: StandbyTask) -> None:
         changelogs = await self._opener.changelogs(task.id)

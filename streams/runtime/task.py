@@ -96,6 +96,7 @@ class Task:
         written: type[Written] = Written,
         topic_name: Callable[[str], str] = lambda topic: topic,
         coroutines: Coroutines | None = None,
+        between_runs: Callable[[], None] = lambda: None,
     ) -> None:
         self.id = id
         self.subtopology = subtopology
@@ -104,6 +105,7 @@ class Task:
         self._clock = clock
         self._max_idle_ms = max_idle_ms
         self._buffer = buffer or InputBuffer()
+        self._between_runs = between_runs
         times = times or StreamTimes()
         self._state = TaskState(
             task_id=str(id),
@@ -197,6 +199,7 @@ class Task:
                 self._punctuate(state.by_stream_time, state.stream_time)
             state.wall_clock = self._clock()
             self._fit_runs(state.wall_clock - begun_at)
+            self._between_runs()
             if deadline is not None and state.wall_clock >= deadline:
                 break
         self.end_turn()

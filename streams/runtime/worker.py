@@ -7,12 +7,18 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
+
+from streams.errors import InvalidStateStore, StreamsNotRunning, TooManyQueries
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+QUERIES_MAX = 1000
+"""So many queries may wait for a thread."""
 
 
 class Worker:
@@ -28,6 +34,8 @@ class Worker:
         self.thread_id = 0
         """Of the thread, once it has had work."""
         self._begun: dict[asyncio.Future[Any], float] = {}
+        self._asked: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._will_answer = False
 
     def statistics(self) -> dict[str, float]:
         """worker_jobs in the thread or waiting for it; seconds since the oldest was handed over.
@@ -36,7 +44,12 @@ class Worker:
         restorer's, tasks that are being restored and standbys.
         """
         name, oldest = self._name, self.oldest_job_seconds
-        return {f"{name}_jobs": len(self._begun), f"oldest_{name}_job_seconds": oldest}
+        return {
+            f"{name}_jobs": len(self._begun),
+            f"oldest_{name}_job_seconds": oldest,
+            f"{name}_queries": len(self._asked),
+            f"{name}_queries_max": QUERIES_MAX,
+        }
 
     @property
     def oldest_job_seconds(self) -> float:
@@ -64,6 +77,49 @@ class Worker:
             future.exception()
             raise asyncio.CancelledError
         return future.result()
+
+    # -- queries
+
+    def ask(self, read: Callable[[], T]) -> Future[T]:
+        """Have ``read`` called in the thread, between two of its jobs or where a job calls `answer`. From any
+        thread; unlike with `run` nothing waits for its end if nobody does. It must not change anything.
+
+        Raises TooManyQueries, StreamsNotRunning after `close`, and InvalidStateStore in the thread itself.
+        """
+        if threading.get_ident() == self.thread_id:
+            raise InvalidStateStore(
+                "a function of the topology would wait for itself: let its processor have the store, stores="
+            )
+        if len(self._asked) >= QUERIES_MAX:
+            raise TooManyQueries(QUERIES_MAX)
+        future: Future[T] = Future()
+        self._asked.append((future, read))
+        if not self._will_answer:
+            try:
+                self._will_answer = True
+                self._pool.submit(self.answer)
+            except RuntimeError:
+                self._will_answer = False
+                raise StreamsNotRunning("closed") from None
+        return future
+
+    def answer(self) -> None:
+        """Answer the queries that wait; in the thread, while no record is in hand."""
+        self._will_answer = False
+        asked = self._asked
+        while asked:
+            future, read = asked.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(read())
+            except Exception as error:
+                future.set_exception(error)
+
+    @property
+    def has_queries(self) -> bool:
+        """Whether queries wait."""
+        return bool(self._asked)
 
     def _note_thread(self) -> None:
         self.thread_id = threading.get_ident()

@@ -20,6 +20,7 @@ Values live in the backend as Kafka Streams' timestamped stores keep them:
 
 from __future__ import annotations
 
+import heapq
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
@@ -100,6 +101,34 @@ class CachedStore:
             else:
                 found[key] = entry
         return [(key, *found[key]) for key in sorted(found)]
+
+    def peek(self, key: bytes) -> Entry | None:
+        """As `lookup`, for who asks from outside: what is not in memory is not kept there."""
+        if key in self._entries:
+            return self.lookup(key)
+        stored = self.backend.get(key)
+        return None if stored is None else self._decoded(stored)
+
+    def rows(
+        self, lower: bytes | None = None, upper: bytes | None = None
+    ) -> Iterator[tuple[bytes, Any, int, int]]:
+        """As `scan`, one after the other, with about how many bytes each is: nothing may change until who
+        iterates has enough.
+        """
+        changed = ((key, 0, b"") for key in self._changed_keys(lower, upper))
+        stored = ((key, 1, data) for key, data in self.backend.scan(lower, upper))
+        last: bytes | None = None
+        for key, is_stored, data in heapq.merge(changed, stored):
+            if key == last:
+                continue  # It has changed since it was stored.
+            last = key
+            entry = self._decoded(data) if is_stored else self.lookup(key)
+            if entry is not None:
+                yield key, *entry, len(key) + (len(data) if is_stored else self._mean_bytes)
+
+    def _decoded(self, stored: bytes) -> Entry:
+        data, timestamp = split(stored)
+        return self._entries.codec.decode(data), timestamp
 
     def _changed_keys(self, lower: bytes | None, upper: bytes | None) -> Iterator[bytes]:
         """The keys in a range that may differ from the backend; an index over them begins with the first scan

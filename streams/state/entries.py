@@ -123,6 +123,10 @@ class Entries(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
+    @abstractmethod
+    def __contains__(self, key: object) -> bool:
+        """Whether the key is in memory, be it as absent."""
+
 
 class ValueEntries(Entries):
     """Immutable values, kept as they are."""
@@ -169,6 +173,9 @@ class ValueEntries(Entries):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._entries
 
 
 class SerializedEntries(Entries):
@@ -230,6 +237,9 @@ class SerializedEntries(Entries):
 
     def __len__(self) -> int:
         return len(self._entries)  # it was borrowed before, so its key is there
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._entries
 
 
 def entries_for(spec: StoreSpec, load: Load) -> Entries:

@@ -23,17 +23,26 @@ FAILED = 1
 
 
 def config_of(config: StreamsConfig, worker: int) -> StreamsConfig:
-    """A worker's settings. The first has the state folder of a single instance, the others one in it."""
+    """A worker's settings. The first has the state folder of a single instance, the others one in it;
+    ports go up from the first one's."""
     if worker == 0:
         return config
     client_id = f"{config.client_id or config.application_id}-{worker}"
     instance = config.group_instance_id
     return replace(
         config,
+        application_server=_port_on(config.application_server, worker),
+        http_listener=_port_on(config.http_listener, worker),
         state_dir=str(Path(config.state_dir) / f"worker-{worker}"),
         client_id=client_id,
         group_instance_id=None if instance is None else f"{instance}-{worker}",
     )
+
+
+def _port_on(address: str, worker: int) -> str:
+    """The worker's host:port; a port that is free needs no other."""
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) + worker}" if port not in ("", "0") else address
 
 
 def run_workers(count: int, work: Callable[[int, int], int]) -> int:

@@ -26,6 +26,8 @@ MODULES = {
     "rocksdict": "rocksdict",
     "uvloop": "uvloop",
     "cryptography": "cryptography",
+    "starlette": "starlette",
+    "uvicorn": "uvicorn",
 }
 """What is imported of each package that an extra brings."""
 FOR_DEVELOPERS = {"test", "fuzz", "check", "dev"}
@@ -105,6 +107,17 @@ def test_the_command_works_without(environment: dict[str, str], tmp_path: Path) 
         command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     assert (ended.returncode, ended.stdout) == (0, "1\n"), ended.stderr
+
+
+def test_a_view_says_what_to_install(environment: dict[str, str], tmp_path: Path) -> None:
+    settings = "application_id='a', bootstrap_servers='127.0.0.1:1', http_listener='127.0.0.1:0'"
+    code = (
+        "from streams import KafkaStreams, StreamsBuilder\n"
+        "builder = StreamsBuilder(key_serde=str, value_serde=str)\n"
+        "builder.stream('orders').to('others')\n"
+        f"KafkaStreams(builder.build(), state_dir={str(tmp_path)!r}, {settings}).run()\n"
+    )
+    assert "pip install 'millstream[http]'" in run(code, environment, tmp_path).stderr
 
 
 def test_a_store_on_disk_says_what_to_install(environment: dict[str, str], tmp_path: Path) -> None:

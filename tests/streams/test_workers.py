@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from typer.testing import CliRunner
@@ -22,6 +23,8 @@ from tests.streams.counting import read_last
 from tests.streams.running import make_topics, produce
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
+from tests.support.ports import free_port
+from tests.support.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
 PARTITIONS = 4
@@ -100,6 +103,33 @@ def test_they_share_the_tasks_and_end_together(logd: LogdProcess, application: s
     assert "without effect here: " in err and "my.own" in err and "producer.linger.ms" in err
     assert (tmp_path / "state" / application).is_dir()
     assert (tmp_path / "state" / "worker-1" / application).is_dir()
+
+
+@deep
+def test_each_serves_its_view_and_knows_the_others(application: str, tmp_path: Path) -> None:
+    port = free_port()
+    process = start(tmp_path, "--status-interval", "0.1", "--http", f"127.0.0.1:{port}")
+    hosts = {f"127.0.0.1:{port}", f"127.0.0.1:{port + 1}"}
+    try:
+        wait_until_all_work(process, 2)
+        for host in hosts:
+            wait_for(lambda host=host: hosts_with_tasks(host) == hosts, 60)  # type: ignore[misc]
+            for partition in range(PARTITIONS):
+                with urlopen(f"http://{host}/stores/counts/{partition}?partition={partition}") as answer:
+                    assert json.load(answer)["value"] == 2
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+
+
+def hosts_with_tasks(host: str) -> set[str]:
+    """What the worker there is told of, once all tasks run somewhere and have read what there is."""
+    with urlopen(f"http://{host}/metadata") as metadata, urlopen(f"http://{host}/status") as status:
+        told = json.load(metadata)
+        if json.load(status)["lag"] != 0:
+            return set()
+    return {each["host"] for each in told if len(each["tasks"]) == PARTITIONS // 2}
 
 
 @deep

@@ -1,0 +1,228 @@
+"""Endpoints below ``/stores``: a key, its windows, and scans, of all partitions wherever they are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streams.errors import InvalidStateStore, QueryTimedOut, UnknownStateStore
+from streams.http.application import Application
+from streams.http.forwarding import Forwarding
+from streams.http.routing import Asked, Routing
+from streams.http.text import place, read_key, read_number, read_place
+from streams.http.told import json_response, told
+from streams.queries import (
+    FailureReason,
+    KeyQuery,
+    KeyQueryMetadata,
+    Page,
+    QueryResult,
+    RangeQuery,
+    WindowKeyQuery,
+    WindowRangeQuery,
+)
+from streams.queries.query import PAGE_ROWS, Query
+from streams.serdes.windowed import FOREVER
+from streams.state import StoreSpec
+
+LOCAL_SECONDS = 2.5
+"""A store's thread has so long; less than another instance waits for the answer."""
+ROWS_DEFAULT = 100
+PAGES_OF_A_SCAN_MAX = 16
+"""Partitions, or pages of them, that one request of a scan looks through."""
+PARTITION_MAX = 1_000_000
+
+_NOT_HERE = (FailureReason.NOT_PRESENT.value, FailureReason.NOT_ACTIVE.value)
+"""Why a scan of what is here goes on with the next partition."""
+
+
+class Queries:
+    """One application's."""
+
+    def __init__(self, app: Application, forwarding: Forwarding) -> None:
+        self._app = app
+        self._routing = Routing(app, forwarding)
+
+    async def stores(self, request: Request) -> Response:
+        """All stores: kind, and types of keys and values."""
+        specs = self._app.topology.stores.values()
+        return json_response([_facts(spec) for spec in sorted(specs, key=lambda spec: spec.name)])
+
+    async def key(self, request: Request) -> Response:
+        """One key of a key-value store; a page of its windows, or sessions."""
+        spec, asked = self._spec(request), Asked.by(request)
+        key = read_key(request.path_params["key"], spec.key_serde)
+        query = self._key_query(request, spec, key)
+        try:
+            where = self._where(request, spec, key)
+        except UnknownStateStore:
+            raise
+        except InvalidStateStore:
+            if not asked.local:
+                raise
+            return await self._anywhere_here(spec, query, asked, key)
+        here = partial(self._here, spec, query, where.partition, asked, key)
+        if asked.local or self._is_global(spec):
+            return await here()
+        path = f"/stores/{quote(spec.name, safe='')}/{quote(request.path_params['key'], safe='')}"
+        params = request.query_params
+        return await self._routing.answer(spec.name, where, asked, here=here, path=path, params=params)
+
+    def _where(self, request: Request, spec: StoreSpec, key: Any) -> KeyQueryMetadata:
+        """Who has the key: by its hash, unless the request says its partition."""
+        partition = request.query_params.get("partition")
+        if partition is None:
+            return self._app.query_metadata_for_key(spec.name, key)
+        number = read_number("partition", partition, 0, least=0, most=PARTITION_MAX)
+        return self._app.query_metadata_for_partition(spec.name, number)
+
+    async def scan(self, request: Request) -> Response:
+        """A page of rows, one partition after the other; ``next`` goes on where it ended."""
+        spec, asked, params = self._spec(request), Asked.by(request), request.query_params
+        partition, after = read_place(params.get("next"))
+        only = params.get("partition")
+        if only is not None:
+            partition = read_number("partition", only, 0, least=0, most=PARTITION_MAX)
+        end = partition + 1 if only is not None else self._app.partitions_of_store(spec.name)
+        limit = read_number("limit", params.get("limit"), ROWS_DEFAULT, least=1, most=PAGE_ROWS)
+        rows: list[Any] = []
+        position: dict[str, dict[str, int]] = {}
+        by: dict[str, None] = {}
+        for _ in range(PAGES_OF_A_SCAN_MAX):
+            if partition >= end or len(rows) >= limit or (rows and after is not None):
+                break
+            page = await self._page(request, spec, partition, after, limit - len(rows), asked)
+            rows += page["rows"]
+            for topic, offsets in page["position"].items():
+                position.setdefault(topic, {}).update(offsets)
+            by |= dict.fromkeys(page["answered_by"])
+            after = None if page["next"] is None else read_place(page["next"])[1]
+            partition += after is None
+        next_ = place(partition, after) if partition < end else None
+        answer = {"store": spec.name, "rows": rows, "next": next_, "position": position}
+        return json_response({**answer, "answered_by": list(by)})
+
+    async def _page(
+        self,
+        request: Request,
+        spec: StoreSpec,
+        partition: int,
+        after: bytes | None,
+        limit: int,
+        asked: Asked,
+    ) -> dict[str, Any]:
+        """One partition's page, as JSON; InvalidStateStore if nobody has it."""
+        query = self._range_query(request, spec, after, limit)
+        here = partial(self._here, spec, query, partition, asked, None)
+        if asked.local or self._is_global(spec):
+            response = await here()
+        else:
+            where = self._app.query_metadata_for_partition(spec.name, partition)
+            place_ = {"partition": str(partition), "next": place(partition, after), "limit": str(limit)}
+            response = await self._routing.answer(
+                spec.name,
+                where,
+                asked,
+                here=here,
+                path=f"/stores/{quote(spec.name, safe='')}",
+                params={**request.query_params, **place_},
+            )
+        page: dict[str, Any] = json.loads(bytes(response.body))
+        if page.get("reason") in _NOT_HERE and "partition" not in request.query_params:
+            return {"rows": [], "next": None, "position": {}, "answered_by": []}
+        if response.status_code != HTTPStatus.OK:
+            raise InvalidStateStore(page["message"])
+        by = page["answered_by"]
+        return {**page, "answered_by": [by] if isinstance(by, str) else by}
+
+    # -- asking here
+
+    async def _here(self, spec: StoreSpec, query: Query, partition: int, asked: Asked, key: Any) -> Response:
+        result = (await self._ask(spec.name, query, (partition,), asked))[partition]
+        return told(spec.name, result, partition, key, self._own)
+
+    async def _anywhere_here(self, spec: StoreSpec, query: Query, asked: Asked, key: Any) -> Response:
+        """Nobody is told which partition has what: all that are here are asked."""
+        results = await self._ask(spec.name, query, None, asked)
+        if not results:
+            raise InvalidStateStore(f"no partition of store {spec.name} is in this instance")
+        found = {each: result for each, result in results.items() if _has_found(result)}
+        partition, result = next(iter((found or results).items()))
+        return told(spec.name, result, partition, key, self._own)
+
+    async def _ask(
+        self, name: str, query: Query, partitions: tuple[int, ...] | None, asked: Asked
+    ) -> Mapping[int, QueryResult]:
+        answer = self._app.query(
+            name,
+            query,
+            partitions=partitions,
+            position_bound=asked.bound,
+            require_active=not asked.stale,
+        )
+        try:
+            async with asyncio.timeout(LOCAL_SECONDS):
+                return (await answer).partition_results
+        except TimeoutError:
+            raise QueryTimedOut(LOCAL_SECONDS) from None
+
+    @property
+    def _own(self) -> str:
+        return str(self._app.host)
+
+    def _is_global(self, spec: StoreSpec) -> bool:
+        return spec.name in self._app.topology.global_stores
+
+    # -- reading a request
+
+    def _spec(self, request: Request) -> StoreSpec:
+        stores, name = self._app.topology.stores, request.path_params["name"]
+        if name not in stores:
+            raise UnknownStateStore(name, stores)
+        return stores[name]
+
+    def _key_query(self, request: Request, spec: StoreSpec, key: Any) -> Query:
+        if spec.kind == "key_value":
+            return KeyQuery(key)
+        limit = read_number("limit", request.query_params.get("limit"), ROWS_DEFAULT, least=1, most=PAGE_ROWS)
+        _, after = read_place(request.query_params.get("next"))
+        return WindowKeyQuery(key, *_span(request), limit, after)
+
+    def _range_query(self, request: Request, spec: StoreSpec, after: bytes | None, limit: int) -> Query:
+        if spec.kind != "key_value":
+            first, last = _span(request)
+            return WindowRangeQuery(time_from=first, time_to=last, limit=limit, after=after)
+        bounds = (request.query_params.get(each) for each in ("lower", "upper"))
+        lower, upper = (None if text is None else read_key(text, spec.key_serde) for text in bounds)
+        return RangeQuery(lower=lower, upper=upper, limit=limit, after=after)
+
+
+def _span(request: Request) -> tuple[int, int]:
+    """From and to, ms."""
+    params = request.query_params
+    return (
+        read_number("from", params.get("from"), 0, least=0, most=FOREVER),
+        read_number("to", params.get("to"), FOREVER, least=0, most=FOREVER),
+    )
+
+
+def _has_found(result: QueryResult) -> bool:
+    value = result.value
+    return bool(value.rows) if isinstance(value, Page) else value is not None
+
+
+def _facts(spec: StoreSpec) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "kind": spec.kind,
+        "key_serde": type(spec.key_serde).__name__,
+        "value_serde": type(spec.value_serde).__name__,
+    }

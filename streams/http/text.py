@@ -1,0 +1,136 @@
+"""Keys, values and places in a scan as text: from the address of a request, and into JSON."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from streams.errors import StreamsError
+from streams.queries import Position, PositionBound, Row
+from streams.serdes import (
+    Boolean,
+    Bytes,
+    Double,
+    Float,
+    Integer,
+    Json,
+    Long,
+    Serde,
+    Short,
+    String,
+    Uuid,
+    Windowed,
+)
+
+
+class BadRequest(StreamsError):
+    """What a request says makes no sense: the text says what would."""
+
+
+def read_key(text: str, serde: Serde[Any]) -> Any:
+    """A key as the serde takes it; BadRequest names the type it has to be of.
+
+    Numbers, true and false, and UUIDs as they are written; bytes in base64; anything else is JSON.
+    """
+    try:
+        key = _key(text, serde)
+        serde.serialize(key)
+    except Exception as error:
+        raise BadRequest(f"{text!r} is no key of type {type(serde).__name__}: {error}") from error
+    return key
+
+
+def _key(text: str, serde: Serde[Any]) -> Any:
+    match serde:
+        case String():
+            return text
+        case Long() | Integer() | Short():
+            return int(text)
+        case Double() | Float():
+            return float(text)
+        case Boolean():
+            return {"true": True, "false": False}[text]
+        case Uuid():
+            return UUID(text)
+        case Bytes():
+            return base64.b64decode(text, validate=True)
+        case Json():
+            return serde.deserialize(text.encode())
+    return msgspec.json.decode(text)
+
+
+def to_json(value: Any) -> bytes:
+    """Values as msgspec writes them (bytes in base64); what it does not know, by `_plain`."""
+    return msgspec.json.encode(value, enc_hook=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "model_dump"):  # pydantic
+        return value.model_dump(mode="json")
+    if hasattr(value, "DESCRIPTOR"):
+        from google.protobuf.json_format import MessageToDict
+
+        return MessageToDict(value)
+    return repr(value)
+
+
+def row_of(row: Row) -> dict[str, Any]:
+    """A row of a page; a window's or session's key has its bounds beside it."""
+    facts: dict[str, Any] = {"key": row.key, "value": row.value, "timestamp": row.timestamp}
+    if isinstance(row.key, Windowed):
+        facts["key"] = row.key.key
+        facts["window"] = {"start": row.key.window.start, "end": row.key.window.end}
+    return facts
+
+
+def position_of(position: Position) -> dict[str, dict[str, int]]:
+    """By topic and partition; `read_bound` takes it."""
+    return {
+        topic: {str(partition): offset for partition, offset in offsets.items()}
+        for topic, offsets in position.offsets.items()
+    }
+
+
+def read_bound(text: str | None) -> PositionBound:
+    """A position as answers tell it."""
+    if text is None:
+        return PositionBound.unbounded()
+    try:
+        return PositionBound.at(Position(msgspec.json.decode(text, type=dict[str, dict[int, int]])))
+    except msgspec.DecodeError as error:
+        raise BadRequest(
+            f'position {text!r} is none: {error}; one is written as {{"topic": {{"0": 5}}}}'
+        ) from error
+
+
+def read_number(name: str, text: str | None, default: int, *, least: int, most: int) -> int:
+    """A whole number of a request."""
+    if text is None:
+        return default
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if not least <= number <= most:
+        raise BadRequest(f"{name}={text}: a whole number from {least} to {most}")
+    return number
+
+
+def place(partition: int, after: bytes | None) -> str:
+    """Where a scan goes on: in ``partition``, behind a stored key."""
+    return f"{partition}." + base64.urlsafe_b64encode(after or b"").decode()
+
+
+def read_place(text: str | None) -> tuple[int, bytes | None]:
+    """The inverse of `place`; the beginning if there is none."""
+    if text is None:
+        return 0, None
+    partition, _, after = text.partition(".")
+    try:
+        return int(partition), base64.b64decode(after, altchars=b"-_", validate=True) or None
+    except (ValueError, binascii.Error):
+        raise BadRequest(f"next={text}: give what an answer had as its next") from None

@@ -1,0 +1,43 @@
+"""Answers of a store as JSON, which say who gave them, and as of what position."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from starlette.responses import Response
+
+from streams.http.text import place, position_of, row_of, to_json
+from streams.queries import FailureReason, Page, QueryResult
+
+_REFUSALS = {FailureReason.UNKNOWN_QUERY_TYPE: 400, FailureReason.STORE_EXCEPTION: 500}
+"""The statuses of failures; others are 503: they pass, or another instance answers."""
+
+
+def told(store: str, result: QueryResult, partition: int, key: Any, by: str) -> Response:
+    """The response of one partition's answer. ``by``: this instance."""
+    facts: dict[str, Any] = {
+        "partition": partition,
+        "active": result.active,
+        "position": position_of(result.position),
+        "answered_by": by,
+    }
+    if result.failure is not None:
+        status = _REFUSALS.get(result.failure, HTTPStatus.SERVICE_UNAVAILABLE)
+        failed = {"error_code": status, "message": result.message, "reason": result.failure.value}
+        return json_response({**failed, **facts}, status)
+    if isinstance(result.value, Page):
+        after = result.value.next
+        next_ = None if after is None else place(partition, after)
+        rows = [row_of(row) for row in result.value.rows]
+        return json_response({"store": store, "rows": rows, "next": next_, **facts})
+    if result.value is None:
+        message = f"store {store} has no key {key!r}"
+        return json_response({"error_code": 404, "message": message, **facts}, HTTPStatus.NOT_FOUND)
+    value, timestamp = result.value
+    return json_response({"store": store, "key": key, "value": value, "timestamp": timestamp, **facts})
+
+
+def json_response(facts: Any, status: int = HTTPStatus.OK) -> Response:
+    """Facts as JSON, values of stores among them."""
+    return Response(to_json(facts), status, media_type="application/json")

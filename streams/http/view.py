@@ -1,0 +1,79 @@
+"""`HttpView`: an application's view, served beside it."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from logd.http.errors import EXCEPTION_HANDLERS, error_response
+from logd.http.metrics import metrics_endpoint
+from logd.http.server import HttpServer
+from streams.errors import InvalidStateStore, UnknownStateStore
+from streams.http.application import Application
+from streams.http.forwarding import Forwarding
+from streams.http.overview import Overview
+from streams.http.queries import Queries
+from streams.http.text import BadRequest
+from streams.queries import HostInfo
+
+
+class HttpView:
+    """Has its port from the beginning, or raises MillstreamError: `start`, then `close`."""
+
+    def __init__(self, app: Application, listener: str) -> None:
+        self._forwarding = Forwarding(app)
+        self._server = HttpServer(_starlette(app, self._forwarding), listener)
+        self._server.bind()
+
+    @property
+    def listens_on(self) -> HostInfo:
+        """The address, with the port that it got."""
+        return HostInfo(self._server.host, self._server.port)
+
+    async def start(self) -> None:
+        """Serve from now on; before, connections wait."""
+        await self._server.start()
+
+    async def close(self) -> None:
+        """Answer what was asked, and end."""
+        await self._server.close()
+        self._forwarding.close()
+
+
+def _starlette(app: Application, forwarding: Forwarding) -> Starlette:
+    overview, queries = Overview(app), Queries(app, forwarding)
+    endpoints = {
+        "/": overview.page,
+        "/status": overview.status,
+        "/tasks": overview.tasks,
+        "/lag": overview.lag,
+        "/restore": overview.restore,
+        "/topology": overview.topology,
+        "/metadata": overview.metadata,
+        "/metrics": metrics_endpoint(app.registry),
+        "/stores": queries.stores,
+        "/stores/{name}": queries.scan,
+        "/stores/{name}/{key:path}": queries.key,
+    }
+    handlers = {
+        **EXCEPTION_HANDLERS,
+        BadRequest: _bad_request,
+        UnknownStateStore: _not_found,
+        InvalidStateStore: _not_now,
+    }
+    routes = [Route(path, endpoint, methods=["GET"]) for path, endpoint in endpoints.items()]
+    return Starlette(routes=routes, exception_handlers=handlers)
+
+
+async def _bad_request(request: Request, error: Exception) -> Response:
+    return error_response(400, str(error))
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    return error_response(404, str(error))
+
+
+async def _not_now(request: Request, error: Exception) -> Response:
+    return error_response(503, str(error))

@@ -1,0 +1,40 @@
+"""Interactive queries: what may be asked and how it is answered. Where stores are the runtime knows."""
+
+from streams.queries.answer import Answer, Rows
+from streams.queries.hosts import HostInfo, KeyQueryMetadata, StreamsMetadata
+from streams.queries.position import Position, PositionBound
+from streams.queries.query import (
+    KeyQuery,
+    Page,
+    RangeQuery,
+    Row,
+    ValueAndTimestamp,
+    WindowKeyQuery,
+    WindowRangeQuery,
+)
+from streams.queries.result import FailureReason, QueryResult, StateQueryResult
+from streams.queries.view import KeyValueView, SessionView, StoreView, WindowView
+
+__all__ = [
+    "Answer",
+    "FailureReason",
+    "HostInfo",
+    "KeyQuery",
+    "KeyQueryMetadata",
+    "KeyValueView",
+    "Page",
+    "Position",
+    "PositionBound",
+    "QueryResult",
+    "RangeQuery",
+    "Row",
+    "Rows",
+    "SessionView",
+    "StateQueryResult",
+    "StoreView",
+    "StreamsMetadata",
+    "ValueAndTimestamp",
+    "WindowKeyQuery",
+    "WindowRangeQuery",
+    "WindowView",
+]

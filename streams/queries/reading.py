@@ -1,0 +1,138 @@
+"""Answering a query from one store, in the thread that may touch the store. No waiting, no threads here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from streams.errors import InvalidStateStore
+from streams.queries.query import (
+    KeyQuery,
+    Page,
+    Query,
+    RangeQuery,
+    Row,
+    ValueAndTimestamp,
+    WindowKeyQuery,
+    WindowRangeQuery,
+)
+from streams.serdes.windowed import FOREVER
+from streams.state import CachedStore, KeyValueStore, SessionStore, TimedStore, WindowStore
+from streams.state.session_key import session_bounds
+from streams.state.window_key import window_key, window_start
+
+LOOKED_AT_MAX = 10_000
+"""Rows that are looked at for a page: processing waits meanwhile."""
+
+PAGE_BYTES_MAX = 4 * 1024 * 1024
+"""About how large a page gets, its last row aside."""
+
+_Raw = tuple[bytes, Any, int, int]
+
+
+class UnknownQuery(InvalidStateStore):
+    """A store of this kind does not answer such a query."""
+
+
+def read(store: CachedStore, query: Query) -> Any:
+    """The answer, as the query's class says; UnknownQuery where it does not fit the store."""
+    match query, store:
+        case KeyQuery(), KeyValueStore():
+            entry = store.peek(_key_bytes(store, query.key))
+            return None if entry is None else ValueAndTimestamp(*entry)
+        case RangeQuery(), KeyValueStore():
+            return _range(store, query)
+        case ((WindowKeyQuery() | WindowRangeQuery()), (WindowStore() | SessionStore())):
+            return _windows(store, query)
+    raise UnknownQuery(
+        f"store {store.name} ({store.spec.kind.replace('_', '-')}) does not answer a {type(query).__name__}: "
+        + ("ask for a KeyQuery or RangeQuery" if isinstance(store, KeyValueStore) else _OTHERS)
+    )
+
+
+_OTHERS = "window and session stores answer a WindowKeyQuery or WindowRangeQuery, stores of joins none"
+
+
+def approximate_num_entries(store: CachedStore) -> int:
+    """About how many keys are on the disk, as RocksDB estimates, or in a store in memory."""
+    estimate = store.backend.properties().get("estimate-num-keys")
+    return sum(1 for _ in store.backend.scan()) if estimate is None else int(estimate)
+
+
+def _key_bytes(store: CachedStore, key: Any) -> bytes:
+    try:
+        data: bytes = store.spec.key_serde.serialize(key)
+    except Exception as error:
+        raise InvalidStateStore(
+            f"{key!r} is no key of store {store.name}, whose keys are of "
+            f"{type(store.spec.key_serde).__name__}: {error}"
+        ) from error
+    return data
+
+
+def _range(store: CachedStore, query: RangeQuery) -> Page:
+    lower = None if query.lower is None else _key_bytes(store, query.lower)
+    upper = None if query.upper is None else _key_bytes(store, query.upper) + b"\x00"
+    return _page(store, lower, upper, query.after, query.limit, lambda stored_key: True)
+
+
+def _windows(store: TimedStore, query: WindowKeyQuery | WindowRangeQuery) -> Page:
+    """A key's windows stand together, but a longer key may sort in between."""
+    lower = upper = None
+    fits = _fits_span(store, query.time_from, query.time_to)
+    if isinstance(query, WindowRangeQuery):
+        return _page(store, None, None, query.after, query.limit, fits)
+    raw, key_of = _key_bytes(store, query.key), store.key_of
+    if isinstance(store, SessionStore):
+        lower, upper = raw, raw + b"\x80"  # times are not negative
+    else:
+        lower = window_key(raw, max(query.time_from, store.oldest, 0))
+        upper = window_key(raw, min(max(query.time_to, -1), FOREVER - 1) + 1)
+
+    def is_of_key(stored_key: bytes) -> bool:
+        return key_of(stored_key) == raw and fits(stored_key)
+
+    return _page(store, lower, upper, query.after, query.limit, is_of_key)
+
+
+def _fits_span(store: TimedStore, first: int, last: int) -> Callable[[bytes], bool]:
+    """Whether a window starts in the span, or a session has a part of it; and is not past retention."""
+    oldest = store.oldest
+    if not isinstance(store, SessionStore):
+        first = max(first, oldest)
+        return lambda stored_key: first <= window_start(stored_key) <= last
+
+    def overlaps(stored_key: bytes) -> bool:
+        end, start = session_bounds(stored_key)
+        return end >= max(first, oldest) and start <= last
+
+    return overlaps
+
+
+def _page(
+    store: CachedStore,
+    lower: bytes | None,
+    upper: bytes | None,
+    after: bytes | None,
+    limit: int,
+    fits: Callable[[bytes], bool],
+) -> Page:
+    """Rows behind ``after``, until there are enough, or enough was looked at."""
+    if limit < 1:
+        raise InvalidStateStore(f"a page of {limit} rows of store {store.name}: limit is 1 or more")
+    if after is not None:
+        lower = max(lower or b"", after + b"\x00")
+    found: list[Row] = []
+    size, last = 0, None
+    rows: Iterator[_Raw] = store.rows(lower, upper)
+    for looked_at, (stored_key, value, timestamp, bytes_) in enumerate(islice(rows, LOOKED_AT_MAX), 1):
+        if len(found) == limit or size >= PAGE_BYTES_MAX:
+            return Page(found, last)
+        last = stored_key
+        if fits(stored_key):
+            size += bytes_
+            found.append(Row(store.decode_key(stored_key), value, timestamp))
+        if looked_at == LOOKED_AT_MAX:
+            return Page(found, last)
+    return Page(found)

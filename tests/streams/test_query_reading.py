@@ -1,0 +1,157 @@
+"""Reading a store from outside: page by page it is what a scan sees, and the store does not notice."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams.errors import InvalidStateStore
+from streams.queries import reading
+from streams.queries.query import KeyQuery, Page, Query, RangeQuery, WindowKeyQuery, WindowRangeQuery
+from streams.queries.reading import UnknownQuery, approximate_num_entries, read
+from streams.serdes import Window, Windowed
+from streams.state import CachedStore, KeyValueStore, SessionStore, StoreSpec, WindowStore, open_store
+from tests.support.depth import seeds
+
+KEYS = ["", "a", "aa", "ab", "b", "b\x00", "c"]
+
+
+def key_values(folder: Path | None, *, value: Any = int) -> KeyValueStore[str, Any]:
+    store = open_store(StoreSpec(name="s", kind="key_value", key_serde=str, value_serde=value), folder)
+    assert isinstance(store, KeyValueStore)
+    return store
+
+
+def commit(store: CachedStore) -> None:
+    store.drain()
+    store.written(1)
+
+
+def all_rows(store: CachedStore, query: Any, **settings: Any) -> list[Any]:
+    """Of all pages."""
+    rows: list[Any] = []
+    after = None
+    while True:
+        page: Page = read(store, query(**settings, after=after))
+        rows += page.rows
+        if page.next is None:
+            return rows
+        after = page.next
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+@pytest.mark.parametrize("value", [int, dict])
+def test_pages_are_what_a_scan_sees(
+    seed: int, value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is on disk, pending, changed since, or deleted; immutable values, and others."""
+    monkeypatch.setattr(reading, "LOOKED_AT_MAX", 3)
+    chance = random.Random(seed)
+    store = key_values(tmp_path if seed % 2 else None, value=value)
+    for number in range(30):
+        new = None if chance.random() < 0.3 else (number if value is int else {"n": number})
+        store.put(chance.choice(KEYS), new, number)
+        if chance.random() < 0.2:
+            commit(store)
+        if chance.random() < 0.1:
+            commit(store)
+            store.shrink()
+        if chance.random() < 0.1:
+            store.drain()
+            assert_like_a_scan(store, chance)
+            store.written(number)
+        assert_like_a_scan(store, chance)
+    store.close()
+
+
+def assert_like_a_scan(store: KeyValueStore[str, Any], chance: random.Random) -> None:
+    lower, upper = sorted(chance.sample(KEYS, 2))
+    dirty, held = dict(store._entries.dirty), len(store._entries)
+    limit = chance.randrange(1, 4)
+    rows = all_rows(store, RangeQuery, lower=lower, upper=upper, limit=limit)
+    keys = {key: read(store, KeyQuery(key)) for key in KEYS}
+    assert (store._entries.dirty, len(store._entries)) == (dirty, held), "the cache is left as it was"
+    assert [(row.key, row.value) for row in rows] == list(store.range(lower, upper))
+    assert keys == {
+        key: None if (found := store.get(key)) is None else (found, store.get_timestamp(key)) for key in KEYS
+    }
+
+
+def starts(store: CachedStore, key: str, **settings: Any) -> list[int]:
+    """Of a key's windows."""
+    rows = all_rows(store, lambda **more: WindowKeyQuery(key, **settings, **more))
+    return [row.key.window.start for row in rows]
+
+
+def test_windows_of_a_key_are_not_those_of_a_longer_one(tmp_path: Path) -> None:
+    spec = StoreSpec(
+        name="w", kind="window", key_serde=str, value_serde=int, window_size_ms=10, retention_ms=120_000
+    )
+    store = open_store(spec, tmp_path)
+    assert isinstance(store, WindowStore)
+    for start in (0, 10, 70_000):
+        for key in ("a", "a\x00", "b"):
+            store.put(key, start, start)
+        commit(store)
+    store.put("a", 20, 1)
+    assert starts(store, "a") == starts(store, "a", limit=1) == [0, 10, 20, 70_000]
+    assert starts(store, "a", time_from=10, time_to=20) == [10, 20]
+    found = all_rows(store, WindowRangeQuery, time_from=10, time_to=10, limit=1)
+    assert {row.key for row in found} == {Windowed(key, Window(10, 20)) for key in ("a", "a\x00", "b")}
+    store.put("a", 300_000, 1)
+    assert starts(store, "a") == [300_000], "the others are past retention"
+    store.close()
+
+
+def test_sessions_are_found_by_any_part_of_them() -> None:
+    spec = StoreSpec(name="s", kind="session", key_serde=str, value_serde=int, retention_ms=100_000)
+    store = open_store(spec, None)
+    assert isinstance(store, SessionStore)
+    for start, end in ((0, 5), (10, 30), (40, 40)):
+        store.put(Windowed("a", Window(start, end)), end)
+        store.put(Windowed("a\x00", Window(start, end)), end)
+
+    def found(first: int, last: int) -> list[int]:
+        return [row.value for row in read(store, WindowKeyQuery("a", first, last)).rows]
+
+    assert [found(0, 100), found(6, 9), found(30, 40), found(5, 10)] == [[5, 30, 40], [], [30, 40], [5, 30]]
+    assert len(read(store, WindowRangeQuery(time_from=31)).rows) == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "said"),
+    [
+        (WindowKeyQuery("a"), UnknownQuery, r"store s \(key-value\) does not answer a WindowKeyQuery"),
+        (KeyQuery(7), InvalidStateStore, "7 is no key of store s, whose keys are of String"),
+        (RangeQuery(limit=0), InvalidStateStore, "a page of 0 rows of store s: limit is 1 or more"),
+    ],
+)
+def test_what_does_not_fit_is_refused(query: Query, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        read(key_values(None), query)
+
+
+def test_a_page_of_large_values_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "PAGE_BYTES_MAX", 1000)
+    store = key_values(tmp_path, value=str)
+    for _ in range(2):  # on the disk, and then in memory, where the mean of the last commit is what is known
+        for key in "abcde":
+            store.put(key, "x" * 600)
+        if not store.backend.checkpoint:
+            commit(store)
+        assert [row.key for row in read(store, RangeQuery()).rows] == ["a", "b"]
+        assert [row.key for row in all_rows(store, RangeQuery)] == list("abcde")
+    store.close()
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_entries_are_estimated(on_disk: bool, tmp_path: Path) -> None:
+    store = key_values(tmp_path if on_disk else None)
+    for number in range(10):
+        store.put(str(number), number)
+    commit(store)
+    assert approximate_num_entries(store) == 10
+    store.close()
