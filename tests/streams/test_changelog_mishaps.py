@@ -17,10 +17,20 @@ GUARANTEES = ["at_least_once", pytest.param("exactly_once_v2", marks=depth.deep)
 
 
 def counting(
-    logd: LogdProcess, name: str, folder: Path, *, windowed: bool = False, **settings: Any
+    logd: LogdProcess,
+    name: str,
+    folder: Path,
+    *,
+    windowed: bool = False,
+    mapped: bool = False,
+    **settings: Any,
 ) -> KafkaStreams:
+    """``mapped``: the store is in the second sub-topology, behind a repartition topic."""
     builder = StreamsBuilder(key_serde=str, value_serde=int)
-    grouped = builder.stream(f"{name}-in").group_by_key()
+    stream = builder.stream(f"{name}-in")
+    if mapped:
+        stream = stream.map(lambda key, value: (key, value))
+    grouped = stream.group_by_key()
     (grouped.windowed_by(TimeWindows(10)) if windowed else grouped).count(store="counts")
     return start(builder.build(), logd.bootstrap, name, folder, **settings)
 
@@ -137,5 +147,22 @@ def test_one_of_another_kind_of_store(
         with pytest.raises(StreamsError, match=problem):
             await count_some(logd, name, folder, windowed=True)
         assert await count_some(logd, name, folder) == {"the-letter-a": 3, "the-letter-b": 3}
+
+    run(case)
+
+
+def test_a_store_whose_sub_topology_has_another_number(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
+    """There and back again, over one state folder: the first task's folder has what was before."""
+    name = new_name("moved")
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+        for seen, mapped in enumerate([False, True, True, False], start=1):
+            found = await count_some(logd, name, tmp_path, mapped=mapped)
+            assert found == {"the-letter-a": seen, "the-letter-b": seen}
+        assert (tmp_path / name / "0_0" / "rocksdb" / "counts").exists()
+        assert (tmp_path / name / "1_0" / "rocksdb" / "counts").exists()
 
     run(case)
