@@ -14,7 +14,14 @@ from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, messa
 
 from streams import StreamsBuilder, log_and_continue
 from streams.errors import RegistryFailed, RegistryUnavailable, StreamsError
-from streams.serdes import RegisteredAvro, RegisteredJson, RegisteredProtobuf, RegistryClient, record_name
+from streams.serdes import (
+    RegisteredAvro,
+    RegisteredJson,
+    RegisteredProtobuf,
+    RegistryClient,
+    Serde,
+    record_name,
+)
 from streams.serdes import registry as registries
 from streams.serdes.registry import Kept, Schema
 from streams.testing import TopologyTestDriver
@@ -126,11 +133,9 @@ def test_protobuf_of_googles_own(client: RegistryClient) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\x00\x00", b"\x01\x00\x00\x00\x07x"])
 def test_bytes_without_an_id_are_named(client: RegistryClient, data: bytes) -> None:
-    for serde in (
-        RegisteredAvro(client),
-        RegisteredJson(client, dict),
-        RegisteredProtobuf(client, messages()[0]),
-    ):
+    protobuf: RegisteredProtobuf[Any] = RegisteredProtobuf(client, messages()[0])
+    serdes: list[Serde[Any]] = [RegisteredAvro(client), RegisteredJson(client, dict), protobuf]
+    for serde in serdes:
         with pytest.raises(ValueError, match=r"begin with a schema's id.*without a registry"):
             serde.deserialize(data)
 
