@@ -49,6 +49,7 @@ from streams.processors.custom import (
 from streams.processors.join_windows import JoinWindows
 from streams.processors.transform_values import ValueTransformer
 from streams.processors.windows import (
+    Duration,
     EmitStrategy,
     SessionWindows,
     SlidingWindows,
@@ -830,7 +831,11 @@ class KGroupedStream(Generic[K, V]):
 
     @overload
     def windowed_by(
-        self, windows: SessionWindows, *, emit_strategy: EmitStrategy | None = None
+        self,
+        windows: SessionWindows,
+        *,
+        emit_strategy: EmitStrategy | None = None,
+        idle_timeout: Duration | None = None,
     ) -> SessionWindowedKStream[K, V]: ...
 
     @overload
@@ -839,6 +844,7 @@ class KGroupedStream(Generic[K, V]):
         windows: TimeWindows | SlidingWindows | UnlimitedWindows,
         *,
         emit_strategy: EmitStrategy | None = None,
+        idle_timeout: Duration | None = None,
     ) -> TimeWindowedKStream[K, V]: ...
 
     def windowed_by(
@@ -846,9 +852,13 @@ class KGroupedStream(Generic[K, V]):
         windows: TimeWindows | SlidingWindows | UnlimitedWindows | SessionWindows,
         *,
         emit_strategy: EmitStrategy | None = None,
+        idle_timeout: Duration | None = None,
     ) -> TimeWindowedKStream[K, V] | SessionWindowedKStream[K, V]:
-        """Group by time as well. ``emit_strategy``: as the method of that name of what this returns."""
-        grouping = self._grouping.windowed_by(Windowing(windows, emit_strategy or "on_window_update"))
+        """Group by time as well. ``emit_strategy``, ``idle_timeout``: as the method ``emit_strategy`` of what
+        this returns.
+        """
+        windowing = Windowing(windows, emit_strategy or "on_window_update", idle_timeout)
+        grouping = self._grouping.windowed_by(windowing)
         if isinstance(windows, SessionWindows):
             return SessionWindowedKStream(grouping)
         return TimeWindowedKStream(grouping)
@@ -893,9 +903,14 @@ class TimeWindowedKStream(Generic[K, V]):
     def __init__(self, grouping: Grouping) -> None:
         self._grouping = grouping
 
-    def emit_strategy(self, emit_strategy: EmitStrategy) -> TimeWindowedKStream[K, V]:
-        """When results go on: ``on_window_update``, or once per window, ``on_window_close`` (KIP-825)."""
-        return TimeWindowedKStream(_emitting(self._grouping, emit_strategy))
+    def emit_strategy(
+        self, emit_strategy: EmitStrategy, *, idle_timeout: Duration | None = None
+    ) -> TimeWindowedKStream[K, V]:
+        """When results go on: ``on_window_update``, or once per window, ``on_window_close`` (KIP-825).
+
+        Once a task's inputs brought nothing for ``idle_timeout`` by wall clock, its windows are closed.
+        """
+        return TimeWindowedKStream(_emitting(self._grouping, emit_strategy, idle_timeout))
 
     def count(
         self, *, name: str | None = None, store: str | Materialized | None = None
@@ -938,9 +953,14 @@ class SessionWindowedKStream(Generic[K, V]):
     def __init__(self, grouping: Grouping) -> None:
         self._grouping = grouping
 
-    def emit_strategy(self, emit_strategy: EmitStrategy) -> SessionWindowedKStream[K, V]:
-        """When results go on: ``on_window_update``, or once per session, ``on_window_close`` (KIP-825)."""
-        return SessionWindowedKStream(_emitting(self._grouping, emit_strategy))
+    def emit_strategy(
+        self, emit_strategy: EmitStrategy, *, idle_timeout: Duration | None = None
+    ) -> SessionWindowedKStream[K, V]:
+        """When results go on: ``on_window_update``, or once per session, ``on_window_close`` (KIP-825).
+
+        Once a task's inputs brought nothing for ``idle_timeout`` by wall clock, its sessions are closed.
+        """
+        return SessionWindowedKStream(_emitting(self._grouping, emit_strategy, idle_timeout))
 
     def count(
         self, *, name: str | None = None, store: str | Materialized | None = None
@@ -1061,8 +1081,8 @@ class SessionWindowedCogroupedKStream(Generic[K, A]):
         return KTable(self._cogrouping.aggregated(initializer, merger, value_serde, name, kept))
 
 
-def _emitting(grouping: Grouping, emit_strategy: EmitStrategy) -> Grouping:
-    return grouping.windowed_by(Windowing(grouping.windowing.windows, emit_strategy))
+def _emitting(grouping: Grouping, emit: EmitStrategy, idle_timeout: Duration | None) -> Grouping:
+    return grouping.windowed_by(Windowing(grouping.windowing.windows, emit, idle_timeout))
 
 
 def _counted(grouping: Grouping, name: str | None, store: str | Materialized | None) -> Table:

@@ -11,6 +11,7 @@ from typing import Any
 
 from streams.processors.aggregate import Aggregation, cannot_change
 from streams.processors.emit import emit_closed, spans_of_sessions
+from streams.processors.idle import let_close
 from streams.processors.record import Headers, Process
 from streams.processors.table import OldValues, forward_changes
 from streams.processors.windows import EmitStrategy, SessionWindows
@@ -50,8 +51,9 @@ def aggregate_sessions(
     emit: EmitStrategy,
     old_values: OldValues,
     clock: str = "",
+    idle_ms: int | None = None,
 ) -> Operator:
-    """One value per key and session."""
+    """One value per key and session. ``idle_ms``: see `let_close`."""
     gap, grace = windows.inactivity_gap_ms, windows.grace_ms
     initial, add, merge = aggregation.initial, aggregation.add, aggregation.merge
     assert merge is not None, "sessions merge"
@@ -63,7 +65,9 @@ def aggregate_sessions(
         update, give_back, cached = store.update, store.give_back, store.spec.cached
         serialize, dropped, late = store.spec.key_serde.serialize, wiring.metrics.dropped, wiring.metrics.late
         emits = emit == "on_window_close"
-        on_close = emit_closed(wiring, store, spans_of_sessions(windows))
+        spans = spans_of_sessions(windows)
+        on_close = emit_closed(wiring, store, spans)
+        let_close(wiring, store, windows, spans if emits else None, clock, idle_ms)
         forward = None if emits or cached else wiring.forward
         known: dict[type, bool] = {}
         tells_old = old_values.are_told

@@ -35,6 +35,7 @@ from streams.errors import TaskLost
 from streams.processors.metrics import NodeMetrics
 from streams.runtime.commit import COMMITS_UNDER_WAY_MAX, Committer, late
 from streams.runtime.folder import StateFolder
+from streams.runtime.idle_ends import IdleEnds
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.opener import TaskOpener
 from streams.runtime.openings import Openings
@@ -113,6 +114,7 @@ class TaskLoop:
         self._fetcher = BatchFetcher(
             client, isolation_level=config.isolation_level, fetch_max_wait_ms=config.poll_ms
         )
+        self._idle_ends = IdleEnds(client)
         self._held_back: set[TopicPartition] = set()
         self._queues: dict[TopicPartition, InputQueue] = {}
         self._lock = asyncio.Lock()
@@ -220,6 +222,9 @@ class TaskLoop:
         ready = [tp for tp in self._held_back if not self._has_enough(self._queues[tp])]
         self._fetcher.resume(ready)
         self._held_back.difference_update(ready)
+        self._idle_ends.ask(running.task.idle for running in tasks)
+        if any(running.task.wants_commit for running in tasks) and not self._committer.under_way:
+            self.request_commit()
         await self._commit_if_due()
         self._purge.start_if_due()
         return done
@@ -410,6 +415,7 @@ class TaskLoop:
     async def close(self) -> None:
         """Close fetcher and tasks; commit before."""
         await self._purge.close()
+        await self._idle_ends.close()
         await self._fetcher.close()
         async with self._lock:
             await self._committer.abandon()

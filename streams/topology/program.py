@@ -91,6 +91,7 @@ def _start(state: TaskState, stores: Mapping[str, CachedStore]) -> None:
             store.now = lambda: state.timestamp
     state.starters.reverse()  # children were built first
     state.closers.reverse()
+    state.on_idle.reverse()
     for start in state.starters:
         start()
 
