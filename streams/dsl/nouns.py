@@ -7,13 +7,14 @@ stream), so they stand in one module, and are signatures only. How nodes are put
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from streams.dsl.arity import takes_key
 from streams.dsl.branches import Branches
 from streams.dsl.cogrouping import Cogrouping
+from streams.dsl.deduplication import deduplicated
 from streams.dsl.foreign_key import join_foreign
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouping import Grouping
@@ -46,7 +47,9 @@ from streams.processors.custom import (
     run_fixed_key_processor,
     run_processor,
 )
+from streams.processors.fields import dropping, filling
 from streams.processors.join_windows import JoinWindows
+from streams.processors.top import Ranking, all_of_table, best_of_stream
 from streams.processors.transform_values import ValueTransformer
 from streams.processors.windows import (
     Duration,
@@ -56,7 +59,7 @@ from streams.processors.windows import (
     TimeWindows,
     UnlimitedWindows,
 )
-from streams.serdes import Long, SerdeLike, Windowed
+from streams.serdes import ListOf, Long, SerdeLike, Windowed
 from streams.state import StoreSpec
 
 K = TypeVar("K")
@@ -284,6 +287,129 @@ class KStream(Generic[K, V]):
     ) -> KTable[K, V]:
         """Read the stream as a table's updates: the last value per key, a null value deletes."""
         return KTable(table_of_stream(self._stream, key_serde, value_serde, name, as_materialized(store)))
+
+    # -- fields of values that are dicts
+
+    def fill(
+        self: KStream[K, dict[str, Any]], defaults: Mapping[str, Any], *, name: str | None = None
+    ) -> KStream[K, dict[str, Any]]:
+        """Give fields that are missing in a value, or None, their default."""
+        operator = stateless.map_values(filling(defaults))
+        return KStream(self._stream.then("KSTREAM-MAPVALUES-", name, operator))
+
+    def drop(
+        self: KStream[K, dict[str, Any]],
+        *fields: str,
+        errors: Literal["raise", "ignore"] = "raise",
+        name: str | None = None,
+    ) -> KStream[K, dict[str, Any]]:
+        """Leave fields out of a value. KeyError for one without them, unless ``errors`` is ``ignore``."""
+        if errors not in ("raise", "ignore"):
+            raise TopologyError(f"drop(): errors is {errors!r}, it may be 'raise' or 'ignore'")
+        operator = stateless.map_values(dropping(fields, ignore_missing=errors == "ignore"))
+        return KStream(self._stream.then("KSTREAM-MAPVALUES-", name, operator))
+
+    # -- duplicates
+
+    @overload
+    def deduplicate(
+        self,
+        key: Callable[[V], Any] | None = None,
+        *,
+        within: Duration,
+        grace: Duration = 0,
+        id_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KStream[K, V]: ...
+    @overload
+    def deduplicate(
+        self,
+        key: Callable[[K, V], Any],
+        *,
+        within: Duration,
+        grace: Duration = 0,
+        id_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KStream[K, V]: ...
+    def deduplicate(
+        self,
+        key: Callable[..., Any] | None = None,
+        *,
+        within: Duration,
+        grace: Duration = 0,
+        id_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KStream[K, V]:
+        """Leave out records whose id went on ``within`` of their time, before or after (KIP-655).
+
+        The id is the key, or the key and what ``key(value)``, or ``key(key, value)``, gives; records without
+        one go on. Ids are remembered until stream time is ``within`` and ``grace`` past. ``id_serde`` is that
+        of what ``key`` gives, MessagePack unless given.
+        """
+        id_of = None if key is None else _with_key(key, "deduplicate")
+        kept = as_materialized(store)
+        return KStream(deduplicated(self._stream, id_of, within, grace, id_serde, name, kept))
+
+    # -- joins by time
+
+    @overload
+    def interval_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[V, T], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        before: Duration = 0,
+        after: Duration = 0,
+        grace: Duration = 0,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def interval_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[K, V, T], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        before: Duration = 0,
+        after: Duration = 0,
+        grace: Duration = 0,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    def interval_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[..., NewV],
+        joined: StreamJoined | None = None,
+        *,
+        before: Duration = 0,
+        after: Duration = 0,
+        grace: Duration = 0,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]:
+        """Join each record with those of ``other`` and its key that are at most ``before`` earlier, or
+        ``after`` later: `join` with ``JoinWindows(before, after, grace)``, by the name it has elsewhere.
+        """
+        windows = JoinWindows(before=before, after=after, grace=grace)
+        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
+        if not isinstance(other, KStream):
+            raise TopologyError(f"an interval join is with a KStream, not with a {type(other).__name__}")
+        return KStream(self._joined(other, joiner, windows, options, left=False))
 
     # -- joins
 
@@ -792,6 +918,48 @@ class KGroupedTable(Generic[K, V]):
         aggregation = grouped_table.aggregating(initializer, adder, subtractor)
         return self._aggregated("KTABLE-AGGREGATE-", aggregation, value_serde, name, store)
 
+    def top_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, list[V]]:
+        """The ``n`` greatest rows of each key, greatest first, by ``by(row)`` or by themselves.
+
+        Of equals the one that became so earlier comes first. All rows of a key are kept, in one value of the
+        store, since any may be taken back. ``value_serde`` is that of one row.
+        """
+        return self._ranked(n, Ranking.of(by, smallest=False), value_serde, name, store)
+
+    def bottom_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, list[V]]:
+        """The ``n`` smallest rows of each key, smallest first, by ``by(row)`` or by themselves."""
+        return self._ranked(n, Ranking.of(by, smallest=True), value_serde, name, store)
+
+    def _ranked(
+        self,
+        n: int,
+        ranking: Ranking,
+        value_serde: SerdeLike | None,
+        name: str | None,
+        store: str | Materialized | None,
+    ) -> KTable[Any, Any]:
+        _check_n(n)
+        serde = ListOf(self._grouping.known_value_serde("top_n()", value_serde))
+        kept = as_materialized(store)
+        table = self._grouping.aggregated("KTABLE-AGGREGATE-", all_of_table(ranking), serde, name, kept)
+        return KTable(table.shortened(n, name, serde))
+
     def _aggregated(
         self,
         prefix: str,
@@ -892,6 +1060,33 @@ class KGroupedStream(Generic[K, V]):
         """
         return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
 
+    def top_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, list[V]]:
+        """The ``n`` greatest values of each key, greatest first, by ``by(value)`` or by themselves.
+
+        Of equals the earlier record comes first. ``value_serde`` is that of one value.
+        """
+        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
+
+    def bottom_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, list[V]]:
+        """The ``n`` smallest values of each key, smallest first, by ``by(value)`` or by themselves."""
+        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
+
     def cogroup(self, aggregator: Callable[[K, V, A], A]) -> CogroupedKStream[K, A]:
         """Begin an aggregation of several grouped streams into one table (KIP-150)."""
         return CogroupedKStream(Cogrouping({}).and_of(self._grouping, aggregator))
@@ -942,6 +1137,33 @@ class TimeWindowedKStream(Generic[K, V]):
         The aggregator may change ``so_far`` in place and return it.
         """
         return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
+
+    def top_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], list[V]]:
+        """The ``n`` greatest values of each window, greatest first, by ``by(value)`` or by themselves.
+
+        Of equals the earlier record comes first. ``value_serde`` is that of one value.
+        """
+        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
+
+    def bottom_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], list[V]]:
+        """The ``n`` smallest values of each window, smallest first, by ``by(value)`` or by themselves."""
+        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
 
 
 class SessionWindowedKStream(Generic[K, V]):
@@ -994,6 +1216,33 @@ class SessionWindowedKStream(Generic[K, V]):
         Both may change ``so_far``, which is ``one``, in place and return it.
         """
         return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store, merger))
+
+    def top_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], list[V]]:
+        """The ``n`` greatest values of each session, greatest first, by ``by(value)`` or by themselves.
+
+        Of equals the earlier record comes first. ``value_serde`` is that of one value.
+        """
+        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
+
+    def bottom_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], list[V]]:
+        """The ``n`` smallest values of each session, smallest first, by ``by(value)`` or by themselves."""
+        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
 
 
 class CogroupedKStream(Generic[K, A]):
@@ -1110,3 +1359,28 @@ def _aggregated(
 ) -> Table:
     aggregation, kept = aggregations.aggregating(initializer, aggregator, merger), as_materialized(store)
     return grouping.aggregated("KSTREAM-AGGREGATE-", aggregation, value_serde, name, kept)
+
+
+def _check_n(n: int) -> None:
+    if n < 1:
+        raise TopologyError(f"top_n() and bottom_n() are of 1 value or more, not {n}")
+
+
+def _ranked(
+    grouping: Grouping,
+    n: int,
+    ranking: Ranking,
+    value_serde: SerdeLike | None,
+    name: str | None,
+    store: str | Materialized | None,
+) -> Table:
+    _check_n(n)
+    stream = grouping.stream
+    serde = ListOf(stream.builder.value_serde("top_n()", value_serde, stream.value_serde))
+    kept = as_materialized(store)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", best_of_stream(n, ranking), serde, name, kept)
+
+
+def _with_key(function: Callable[..., Any], operator: str) -> Callable[[Any, Any], Any]:
+    """A function of key and value, whichever of the two forms the user's has."""
+    return function if takes_key(function, operator) else lambda key, value: function(value)
