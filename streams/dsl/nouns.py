@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from streams.dsl.arity import takes_key
+from streams.dsl.asof_join import join_streams_as_of
 from streams.dsl.branches import Branches
 from streams.dsl.cogrouping import Cogrouping
 from streams.dsl.deduplication import deduplicated
@@ -41,6 +42,7 @@ from streams.errors import TopologyError
 from streams.graph import StreamPartitioner, TopicChooser
 from streams.processors import aggregate as aggregations
 from streams.processors import grouped_table, stateless
+from streams.processors.asof import AsOf, Direction
 from streams.processors.custom import (
     FixedKeyProcessor,
     Processor,
@@ -410,6 +412,164 @@ class KStream(Generic[K, V]):
         if not isinstance(other, KStream):
             raise TopologyError(f"an interval join is with a KStream, not with a {type(other).__name__}")
         return KStream(self._joined(other, joiner, windows, options, left=False))
+
+    @overload
+    def join_asof(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[V, T], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        tolerance: Duration,
+        direction: Direction = "backward",
+        allow_exact_matches: bool = True,
+        grace: Duration = 0,
+        idle_timeout: Duration | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def join_asof(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[K, V, T], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        tolerance: Duration,
+        direction: Direction = "backward",
+        allow_exact_matches: bool = True,
+        grace: Duration = 0,
+        idle_timeout: Duration | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    def join_asof(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[..., NewV],
+        joined: StreamJoined | None = None,
+        *,
+        tolerance: Duration,
+        direction: Direction = "backward",
+        allow_exact_matches: bool = True,
+        grace: Duration = 0,
+        idle_timeout: Duration | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]:
+        """Join each record with at most one of ``other`` and its key, as pandas' ``merge_asof`` does: the
+        last that is not later (``backward``), the first that is not earlier (``forward``), or the nearest.
+
+        It is no further away than ``tolerance``. A record goes on with its own timestamp once stream time is
+        so far that no better match can come that is up to ``grace`` late; or after ``idle_timeout``, by wall
+        clock, in which the task's inputs brought nothing.
+        """
+        options = options_with(
+            joined,
+            StreamJoined,
+            key_serde=key_serde,
+            value_serde=value_serde,
+            other_value_serde=other_value_serde,
+            name=name,
+            store=store,
+        )
+        as_of = AsOf(
+            tolerance=tolerance, direction=direction, allow_exact_matches=allow_exact_matches, grace=grace
+        )
+        return KStream(self._joined_as_of(other, joiner, as_of, options, idle_timeout, outer=False))
+
+    @overload
+    def left_join_asof(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[V, T | None], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        tolerance: Duration,
+        direction: Direction = "backward",
+        allow_exact_matches: bool = True,
+        grace: Duration = 0,
+        idle_timeout: Duration | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def left_join_asof(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[K, V, T | None], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        tolerance: Duration,
+        direction: Direction = "backward",
+        allow_exact_matches: bool = True,
+        grace: Duration = 0,
+        idle_timeout: Duration | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    def left_join_asof(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[..., NewV],
+        joined: StreamJoined | None = None,
+        *,
+        tolerance: Duration,
+        direction: Direction = "backward",
+        allow_exact_matches: bool = True,
+        grace: Duration = 0,
+        idle_timeout: Duration | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]:
+        """As `join_asof`, but a record that meets none is joined with None."""
+        options = options_with(
+            joined,
+            StreamJoined,
+            key_serde=key_serde,
+            value_serde=value_serde,
+            other_value_serde=other_value_serde,
+            name=name,
+            store=store,
+        )
+        as_of = AsOf(
+            tolerance=tolerance, direction=direction, allow_exact_matches=allow_exact_matches, grace=grace
+        )
+        return KStream(self._joined_as_of(other, joiner, as_of, options, idle_timeout, outer=True))
+
+    def _joined_as_of(
+        self,
+        other: KStream[Any, Any],
+        joiner: Callable[..., Any],
+        as_of: AsOf,
+        options: StreamJoined,
+        idle_timeout: Duration | None,
+        *,
+        outer: bool,
+    ) -> Stream:
+        if not isinstance(other, KStream):
+            raise TopologyError(f"an as-of join is with a KStream, not with a {type(other).__name__}")
+        return join_streams_as_of(
+            self._stream, other._stream, joiner, as_of, options, idle_timeout, outer=outer
+        )
 
     # -- joins
 

@@ -16,6 +16,7 @@ from streams.state.segments import layout_of, segment_ms_for
 from streams.state.session import SessionStore
 from streams.state.spec import StoreKind, StoreSpec
 from streams.state.timed import TimedStore
+from streams.state.waiting import WaitingStore
 from streams.state.window import WindowStore
 
 _STORES: dict[StoreKind, Callable[[StoreSpec, Backend], CachedStore]] = {
@@ -24,6 +25,7 @@ _STORES: dict[StoreKind, Callable[[StoreSpec, Backend], CachedStore]] = {
     "session": SessionStore,
     "join_window": JoinWindowStore,
     "outer_join": OuterJoinStore,
+    "waiting": WaitingStore,
 }
 _SEGMENTED = ("window", "session", "join_window")
 
@@ -76,6 +78,7 @@ __all__ = [
     "StoreKind",
     "StoreSpec",
     "TimedStore",
+    "WaitingStore",
     "WindowStore",
     "check_installed",
     "open_store",

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from streams.serdes import serde_for
 
-StoreKind = Literal["key_value", "window", "session", "join_window", "outer_join"]
+StoreKind = Literal["key_value", "window", "session", "join_window", "outer_join", "waiting"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,6 +52,10 @@ def both(order: Order, other: Order) -> str:
     return order.item + other.item
 
 
+def keyed(key: str, order: Order, other: Order | None) -> int:
+    return 0 if other is None else other.pieces
+
+
 def again_by_size(prices: KTable[str, Price]) -> KTable[int, list[str]]:
     return prices.group_by(lambda key, price: (price.cents, key), value_serde=str).top_n(2)
 
@@ -107,6 +111,8 @@ def topology() -> Topology:
     assert_type(again_by_size(prices), KTable[int, list[str]])
     first = orders.deduplicate(lambda order: order.item, within=1000)
     assert_type(first.deduplicate(lambda key, order: (key, order.item), within=10), KStream[str, Order])
+    assert_type(orders.join_asof(first, both, tolerance=5, direction="nearest"), KStream[str, str])
+    assert_type(orders.left_join_asof(first, keyed, tolerance=5), KStream[str, int])
     assert_type(orders.interval_join(first, both, before=5, after=5), KStream[str, str])
     raw = builder.stream("raw", value_serde=dict[str, Any])
     assert_type(raw.fill({"pieces": 1}).drop("country"), KStream[str, dict[str, Any]])
