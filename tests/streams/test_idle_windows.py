@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logd.client import TopicPartition
+from logd.errors import RequestTimedOut
 from streams import (
     SessionWindows,
     SlidingWindows,
@@ -19,7 +22,9 @@ from streams import (
     TopologyError,
     UnlimitedWindows,
 )
+from streams.runtime import idle_ends
 from streams.runtime.idle import IdleWatch
+from streams.runtime.idle_ends import IdleEnds
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.queue import InputQueue
 from streams.testing import TopologyTestDriver
@@ -231,6 +236,44 @@ def test_nothing_is_called_before_the_brokers_confirmed_it() -> None:
     for callback in watched.watch.take_due():
         callback()
     assert (watched.called, watched.watch.has_closed, watched.watch.is_due) == (1, True, False)
+
+
+def test_windows_stay_open_while_nobody_says_where_the_inputs_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent:
+        def __init__(self, client: object) -> None:
+            pass
+
+        async def list_offsets(self, wanted: dict[TopicPartition, str]) -> dict[TopicPartition, Any]:
+            asked.append(wanted)
+            if len(asked) == 1:
+                raise RequestTimedOut("no broker answers")
+            return dict.fromkeys(wanted, Mock(offset=5))
+
+    asked: list[dict[TopicPartition, str]] = []
+    monkeypatch.setattr(idle_ends, "Admin", Silent)
+    watched = Watched()
+    client: Any = None
+
+    async def ask(ends: IdleEnds) -> None:
+        ends.ask([watched.watch])
+        while ends.is_asking:  # noqa: ASYNC110 - there is no event to wait for
+            await asyncio.sleep(0)
+
+    async def case() -> None:
+        ends = IdleEnds(client)
+        await ask(ends)
+        assert asked == [], "it is not due"
+        assert watched.look(*steps(100, 1000))
+        await ask(ends)
+        assert (watched.watch.is_confirmed, watched.watch.is_due) == (False, False)
+        assert watched.look(*steps(1100, 2000))
+        await ask(ends)
+        assert watched.watch.is_confirmed
+        await ask(ends)
+        assert asked == [{TP: "latest"}] * 2, "not again what is confirmed"
+        await ends.close()
+
+    asyncio.run(case())
 
 
 # -- refused
