@@ -37,6 +37,7 @@ from streams.dsl.suppression import suppressed as suppress_updates
 from streams.dsl.table import Table, table_of_stream
 from streams.dsl.table_grouping import TableGrouping
 from streams.dsl.table_join import join_tables
+from streams.dsl.window_filling import filled
 from streams.dsl.windowing import Windowing
 from streams.errors import TopologyError
 from streams.graph import StreamPartitioner, TopicChooser
@@ -50,6 +51,7 @@ from streams.processors.custom import (
     run_processor,
 )
 from streams.processors.fields import dropping, filling
+from streams.processors.fill_windows import Filling
 from streams.processors.join_windows import JoinWindows
 from streams.processors.top import Ranking, all_of_table, best_of_stream
 from streams.processors.transform_values import ValueTransformer
@@ -60,6 +62,7 @@ from streams.processors.windows import (
     SlidingWindows,
     TimeWindows,
     UnlimitedWindows,
+    milliseconds,
 )
 from streams.serdes import ListOf, Long, SerdeLike, Windowed
 from streams.state import StoreSpec
@@ -310,6 +313,26 @@ class KStream(Generic[K, V]):
             raise TopologyError(f"drop(): errors is {errors!r}, it may be 'raise' or 'ignore'")
         operator = stateless.map_values(dropping(fields, ignore_missing=errors == "ignore"))
         return KStream(self._stream.then("KSTREAM-MAPVALUES-", name, operator))
+
+    # -- windows without gaps
+
+    def fill_windows(
+        self: KStream[Windowed[T], V],
+        value: V | None = None,
+        *,
+        limit: int,
+        advance: Duration | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KStream[Windowed[T], V]:
+        """Put in the windows between two of a key in which it has nothing, the first ``limit`` of each gap.
+
+        They have the value before the gap, or ``value``. For streams that tell of each window once, in order:
+        of tables with ``on_window_close``, or suppressed. ``advance``: that of windows that overlap.
+        """
+        advance_ms = None if advance is None else milliseconds(advance)
+        filling = Filling(limit=limit, constant=value, advance_ms=advance_ms)
+        return KStream(filled(self._stream, filling, name, as_materialized(store)))
 
     # -- duplicates
 

@@ -118,6 +118,8 @@ def topology() -> Topology:
     assert_type(raw.fill({"pieces": 1}).drop("country"), KStream[str, dict[str, Any]])
     idle = grouped.windowed_by(TimeWindows(10), emit_strategy="on_window_close", idle_timeout=5)
     assert_type(idle.bottom_n(3), KTable[Windowed[str], list[Order]])
+    closed = idle.count().to_stream()
+    assert_type(closed.fill_windows(0, limit=5), KStream[Windowed[str], int])
     windowed = grouped.windowed_by(TimeWindows(1000)).count()
     assert_type(windowed, KTable[Windowed[str], int])
     assert_type(windowed.to_stream(lambda key, count: key.key), KStream[str, int])
