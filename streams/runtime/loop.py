@@ -84,6 +84,7 @@ class TaskLoop:
         buffer: InputBuffer,
         config: StreamsConfig,
         clock: Clock,
+        idle_ends: IdleEnds,
     ) -> None:
         self.tasks: dict[TaskId, RunningTask] = {}
         self.progress = asyncio.Event()
@@ -114,7 +115,7 @@ class TaskLoop:
         self._fetcher = BatchFetcher(
             client, isolation_level=config.isolation_level, fetch_max_wait_ms=config.poll_ms
         )
-        self._idle_ends = IdleEnds(client)
+        self._idle_ends = idle_ends
         self._held_back: set[TopicPartition] = set()
         self._queues: dict[TopicPartition, InputQueue] = {}
         self._lock = asyncio.Lock()
@@ -222,8 +223,10 @@ class TaskLoop:
         ready = [tp for tp in self._held_back if not self._has_enough(self._queues[tp])]
         self._fetcher.resume(ready)
         self._held_back.difference_update(ready)
-        self._idle_ends.ask(running.task.idle for running in tasks)
+        self._idle_ends.ask((running.task.id.subtopology, running.task.idle) for running in tasks)
         if any(running.task.wants_commit for running in tasks) and not self._committer.under_way:
+            self.request_commit()
+        if self._idle_ends.take_wants_commit():
             self.request_commit()
         await self._commit_if_due()
         self._purge.start_if_due()

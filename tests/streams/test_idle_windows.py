@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from hypothesis import given, settings
@@ -24,10 +24,11 @@ from streams import (
 )
 from streams.runtime import idle_ends
 from streams.runtime.idle import IdleWatch
-from streams.runtime.idle_ends import IdleEnds
+from streams.runtime.idle_ends import IdleEnds, Upstream
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.queue import InputQueue
 from streams.testing import TopologyTestDriver
+from streams.topology.upstream import sources_upstream
 from tests.support import depth
 
 IDLE = 1_000
@@ -255,12 +256,12 @@ def test_windows_stay_open_while_nobody_says_where_the_inputs_end(monkeypatch: p
     client: Any = None
 
     async def ask(ends: IdleEnds) -> None:
-        ends.ask([watched.watch])
+        ends.ask([(0, watched.watch)])
         while ends.is_asking:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0)
 
     async def case() -> None:
-        ends = IdleEnds(client)
+        ends = IdleEnds(client, "group", {})
         await ask(ends)
         assert asked == [], "it is not due"
         assert watched.look(*steps(100, 1000))
@@ -274,6 +275,62 @@ def test_windows_stay_open_while_nobody_says_where_the_inputs_end(monkeypatch: p
         await ends.close()
 
     asyncio.run(case())
+
+
+def test_windows_behind_a_topic_stay_open_while_there_is_more_above_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Offsets:
+        """Of a topic with two partitions, to the second of which nobody has committed anything."""
+
+        def __init__(self, client: object) -> None:
+            pass
+
+        async def list_group_offsets(self, group: str, tps: object) -> dict[TopicPartition, Any]:
+            return {ABOVE: Mock(offset=said["committed"])}
+
+        async def list_offsets(self, wanted: dict[TopicPartition, str]) -> dict[TopicPartition, Any]:
+            ends = {TP: 5, ABOVE: 9, UNREAD: 3}
+            return {
+                tp: Mock(offset=ends[tp] if at == "latest" else said["begin"]) for tp, at in wanted.items()
+            }
+
+    ABOVE, UNREAD = TopicPartition("above", 0), TopicPartition("above", 1)
+    client: Any = Mock()
+    client.metadata = AsyncMock(return_value=Mock(topics={"above": Mock(partition_count=2)}))
+    monkeypatch.setattr(idle_ends, "Admin", Offsets)
+
+    async def is_confirmed(upstream: Upstream) -> bool:
+        watched = Watched()
+        watched.look(*steps(100, 1000))
+        ends = IdleEnds(client, "group", {1: upstream})
+        ends.ask([(1, watched.watch)])
+        while ends.is_asking:  # noqa: ASYNC110 - there is no event to wait for
+            await asyncio.sleep(0)
+        assert ends.take_wants_commit() is not watched.watch.is_confirmed
+        return watched.watch.is_confirmed
+
+    above = frozenset(["above"])
+    said: dict[str, int] = {}
+    for told, latest, confirmed in (
+        ({"committed": 9, "begin": 3}, False, True),
+        ({"committed": 8, "begin": 3}, False, False),
+        ({"committed": 9, "begin": 0}, False, False),
+        ({"committed": 9, "begin": 0}, True, True),
+    ):
+        said.update(told)
+        upstream = Upstream(above, above if latest else frozenset())
+        assert asyncio.run(is_confirmed(upstream)) is confirmed
+
+
+def test_what_is_above_a_repartition_topic() -> None:
+    builder = StreamsBuilder(key_serde=str, value_serde=str)
+    other = builder.stream("b")
+    first = builder.stream("a").join(other.to_table(), lambda one, two: one).repartition(name="x")
+    first.select_key(lambda key, value: value).group_by_key(key_serde=str, name="y").count()
+    builder.stream("c").to("d")
+    found = {number: sorted(sources) for number, sources in sources_upstream(builder.build()).items()}
+    assert sorted(found.values()) == [[], [], ["a", "b"], ["a", "b", "x-repartition"]]
 
 
 # -- refused
