@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Record,
         build_batch,
         estimate_size,
+        estimate_sizes,
         rebuild_batch,
         restamp,
     )
@@ -75,6 +76,7 @@ __all__ = [
     "decode_records",
     "decompress",
     "estimate_size",
+    "estimate_sizes",
     "iter_batches",
     "parse_control",
     "parse_end_marker",
@@ -93,6 +95,7 @@ _MODULES = {
         "Record",
         "build_batch",
         "estimate_size",
+        "estimate_sizes",
         "rebuild_batch",
         "restamp",
     ),

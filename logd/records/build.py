@@ -154,12 +154,21 @@ def restamp(
 
 def estimate_size(record: NewRecord) -> int:
     """At most how many bytes `record` takes in an uncompressed batch (its share of the header left out)."""
-    _, key, value, headers = record
-    size = _RECORD_OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
-    for name, data in headers:
-        # A character takes at most four bytes of UTF-8.
-        size += _HEADER_OVERHEAD + 4 * len(name) + (len(data) if data else 0)
-    return size
+    return estimate_sizes((record,))[0]
+
+
+def estimate_sizes(records: Iterable[NewRecord]) -> list[int]:
+    """The `estimate_size` of each."""
+    overhead = _RECORD_OVERHEAD
+    return [
+        overhead + len(key or b"") + len(value or b"") + (_size_of_headers(headers) if headers else 0)
+        for _, key, value, headers in records
+    ]
+
+
+def _size_of_headers(headers: Headers) -> int:
+    # A character takes at most four bytes of UTF-8.
+    return sum([_HEADER_OVERHEAD + 4 * len(name) + len(data or b"") for name, data in headers])
 
 
 def seal(header: BatchHeader, body: Buffer) -> bytes:
@@ -174,10 +183,9 @@ def _encode(records: Iterable[tuple[int, NewRecord]], base_timestamp: int) -> li
     """The records as parts to be joined; each comes with its offset delta."""
     table, limit, join = TABLE, TABLE_SIZE, b"".join
     parts: list[bytes] = []
+    append = parts.append
     for delta, (timestamp, key, value, headers) in records:
         elapsed = timestamp - base_timestamp
-        when = table[elapsed] if 0 <= elapsed < limit else varint(elapsed)
-        offset = table[delta] if delta < limit else varint(delta)
         if key is None:
             key, key_size = b"", b"\1"
         else:
@@ -188,10 +196,21 @@ def _encode(records: Iterable[tuple[int, NewRecord]], base_timestamp: int) -> li
         else:
             size = len(value)
             value_size = table[size] if size < limit else varint(size)
-        tail = _encode_headers(headers) if headers else b"\0"
-        body = join((b"\0", when, offset, key_size, key, value_size, value, tail))
+        body = join(
+            (
+                b"\0",
+                table[elapsed] if 0 <= elapsed < limit else varint(elapsed),
+                table[delta] if delta < limit else varint(delta),
+                key_size,
+                key,
+                value_size,
+                value,
+                _encode_headers(headers) if headers else b"\0",
+            )
+        )
         size = len(body)
-        parts += (table[size] if size < limit else varint(size), body)
+        append(table[size] if size < limit else varint(size))
+        append(body)
     return parts
 
 

@@ -7,7 +7,8 @@ Records without a key are left out; one without a value is a record like others.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from streams.processors.aggregate import Aggregation, cannot_change
 from streams.processors.emit import emit_closed, spans_of_sessions
@@ -19,6 +20,9 @@ from streams.processors.wiring import Operator, Wiring
 from streams.serdes import Window, Windowed
 from streams.state import SessionStore
 from streams.state.session_key import session_key
+
+Bounds: TypeAlias = tuple[int, int]
+"""A stored session's end and start, as the store finds them."""
 
 
 def _leave_out_expired(store: SessionStore[Any, Any]) -> None:
@@ -55,22 +59,18 @@ def aggregate_sessions(
 ) -> Operator:
     """One value per key and session. ``idle_ms``: see `let_close`."""
     gap, grace = windows.inactivity_gap_ms, windows.grace_ms
-    initial, add, merge = aggregation.initial, aggregation.add, aggregation.merge
-    assert merge is not None, "sessions merge"
+    emits = emit == "on_window_close"
 
     def build(wiring: Wiring) -> Process:
         store = wiring.session_store(store_name)
         time = store.clock(clock)
-        find, lookup, take_out, take_place = store.find, store.borrow, store.take_out, store.merge
-        update, give_back, cached = store.update, store.give_back, store.spec.cached
-        serialize, dropped, late = store.spec.key_serde.serialize, wiring.metrics.dropped, wiring.metrics.late
-        emits = emit == "on_window_close"
+        find, serialize = store.find, store.spec.key_serde.serialize
+        dropped, late = wiring.metrics.dropped, wiring.metrics.late
+        merged = _merging(store, aggregation)
+        replace = _replacing(wiring, store, aggregation, old_values, emits=emits)
         spans = spans_of_sessions(windows)
         on_close = emit_closed(wiring, store, spans)
         let_close(wiring, store, windows, spans if emits else None, clock, idle_ms)
-        forward = None if emits or cached else wiring.forward
-        known: dict[type, bool] = {}
-        tells_old = old_values.are_told
         if not emits:
             forward_changes(wiring, store, old_values)
             _leave_out_expired(store)
@@ -92,32 +92,89 @@ def aggregate_sessions(
             if end < close:
                 late()
             else:
-                so_far = initial()
-                for old_end, old_start in found:
-                    entry = lookup(session_key(raw, old_start, old_end))
-                    so_far = merge(key, so_far, None if entry is None else entry[0])
-                if forward is not None and (start != end or start != timestamp):
-                    for old_end, old_start in found:
-                        entry = lookup(session_key(raw, old_start, old_end)) if tells_old else None
-                        take_out(raw, old_start, old_end, headers)
-                        old = None if entry is None else entry[0]
-                        forward(Windowed(key, Window(old_start, old_end)), (None, old), old_end, ())
-                    found = []
-                so_far = add(key, value, so_far)
-                if so_far is None:
-                    for old_end, old_start in found:
-                        take_out(raw, old_start, old_end, headers)
-                else:
-                    stored_key = take_place(raw, found, start, end, headers)
-                    if cached and cannot_change(value, known):
-                        give_back(stored_key, so_far, end, headers)
-                    else:
-                        update(stored_key, so_far, end, headers)
-                if forward is not None:
-                    forward(Windowed(key, Window(start, end)), (so_far, None), end, ())
+                so_far = merged(key, raw, found)
+                replace(key, raw, value, so_far, found, start, end, timestamp, headers)
             if emits:
                 on_close(close, headers)
 
         return process
 
     return build
+
+
+def _merging(
+    store: SessionStore[Any, Any], aggregation: Aggregation
+) -> Callable[[Any, bytes, list[Bounds]], Any]:
+    """What the sessions found amount to, before the record is added; the initial value if there are none."""
+    lookup, initial, merge = store.borrow, aggregation.initial, aggregation.merge
+    assert merge is not None, "sessions merge"
+
+    def merged(key: Any, raw: bytes, found: list[Bounds]) -> Any:
+        so_far = initial()
+        for old_end, old_start in found:
+            entry = lookup(session_key(raw, old_start, old_end))
+            so_far = merge(key, so_far, None if entry is None else entry[0])
+        return so_far
+
+    return merged
+
+
+def _replacing(
+    wiring: Wiring,
+    store: SessionStore[Any, Any],
+    aggregation: Aggregation,
+    old_values: OldValues,
+    *,
+    emits: bool,
+) -> Callable[..., None]:
+    """Adds the record, and puts the session in the place of those found, here and downstream."""
+    take_out, take_place, add = store.take_out, store.merge, aggregation.add
+    update, give_back, cached = store.update, store.give_back, store.spec.cached
+    forward = None if emits or cached else wiring.forward
+    known: dict[type, bool] = {}
+    retire = _retiring(wiring, store, old_values)
+
+    def replace(
+        key: Any,
+        raw: bytes,
+        value: Any,
+        so_far: Any,
+        found: list[Bounds],
+        start: int,
+        end: int,
+        timestamp: int,
+        headers: Headers,
+    ) -> None:
+        if forward is not None and (start != end or start != timestamp):
+            retire(key, raw, found, headers)
+            found = []
+        so_far = add(key, value, so_far)
+        if so_far is None:
+            for old_end, old_start in found:
+                take_out(raw, old_start, old_end, headers)
+        else:
+            stored_key = take_place(raw, found, start, end, headers)
+            if cached and cannot_change(value, known):
+                give_back(stored_key, so_far, end, headers)
+            else:
+                update(stored_key, so_far, end, headers)
+        if forward is not None:
+            forward(Windowed(key, Window(start, end)), (so_far, None), end, ())
+
+    return replace
+
+
+def _retiring(
+    wiring: Wiring, store: SessionStore[Any, Any], old_values: OldValues
+) -> Callable[[Any, bytes, list[Bounds], Headers], None]:
+    """Takes sessions out of the store, and tells downstream of an uncached store that they are gone."""
+    lookup, take_out, forward, tells_old = store.borrow, store.take_out, wiring.forward, old_values.are_told
+
+    def retire(key: Any, raw: bytes, found: list[Bounds], headers: Headers) -> None:
+        for old_end, old_start in found:
+            entry = lookup(session_key(raw, old_start, old_end)) if tells_old else None
+            take_out(raw, old_start, old_end, headers)
+            old = None if entry is None else entry[0]
+            forward(Windowed(key, Window(old_start, old_end)), (None, old), old_end, ())
+
+    return retire

@@ -2,6 +2,9 @@
 
 A record counts in each of its windows whose end lies behind stream time less grace (Kafka's
 KStreamWindowAggregate). One without a key is left out; one without a value is a record like others.
+
+The walk over a record's windows stands in three functions, one per way of telling results, since it is the
+whole of what happens per record: a call within it would be paid for each window of each record.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from logd.records import NewRecord, build_batch, estimate_size
+from logd.records import NewRecord, build_batch, estimate_sizes
 from streams.errors import TaskLost
 from streams.runtime.producing import Producer
 from streams.runtime.running import RunningTask
@@ -68,7 +68,7 @@ class ChangelogWriter:
     def _build(self, running: RunningTask, store: str, pending: Pending) -> list[Batch]:
         records: list[NewRecord] = [(timestamp, key, raw, ()) for key, (raw, timestamp) in pending.items()]
         room = min(self._producer.max_request_size, BATCH_MAX) - BATCH_OVERHEAD
-        if self._undoable and sum(map(estimate_size, records)) > room:
+        if self._undoable and sum(estimate_sizes(records)) > room:
             cut, get = running.cuts[store], running.task.stores[store].backend.get
             records = [
                 (timestamp, key, raw, with_previous(cut, get(key)))
@@ -82,8 +82,7 @@ def _in_batches(records: list[NewRecord], room: int) -> Iterator[list[NewRecord]
     """Batches of at most ``room`` bytes; a record that is larger stands alone, for the producer to refuse."""
     batch: list[NewRecord] = []
     size = 0
-    for record in records:
-        cost = estimate_size(record)
+    for record, cost in zip(records, estimate_sizes(records), strict=True):
         if batch and size + cost > room:
             yield batch
             batch, size = [], 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,7 +14,6 @@ from streams.handlers import ErrorContext, ExceptionHandler, answering
 from streams.runtime.producing import Producer
 from streams.runtime.running import RunningTask
 from streams.runtime.topics import TopicNames
-from streams.topology import Rows
 
 log = logging.getLogger(__name__)
 
@@ -83,17 +81,10 @@ class Output:
         for topic, rows in running.task.take_output().items():
             running.has_sent = True
             name = self._names.topic(topic)
-            for partition, records in self._partitioned(name, rows).items():
+            for partition, records in self._producer.partitioned(name, rows, self._counts[name]).items():
                 await self._send(name, partition, records)
         for (topic, partition), rows in running.task.take_placed_output().items():
             await self._send(self._names.topic(topic), partition, [*rows])
-
-    def _partitioned(self, topic: str, rows: Rows) -> dict[int, list[NewRecord]]:
-        count, partition_for = self._counts[topic], self._producer.partition_for
-        partitions: dict[int, list[NewRecord]] = defaultdict(list)
-        for row in rows:
-            partitions[partition_for(topic, row[1], count)].append(row)
-        return partitions
 
     async def _send(self, topic: str, partition: int, records: list[NewRecord]) -> None:
         try:

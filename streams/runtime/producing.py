@@ -22,8 +22,10 @@ class Producer(Protocol):
         """Bytes of the largest record, and batch, that is sent."""
         ...
 
-    def partition_for(self, topic: str, key: bytes | None, partition_count: int) -> int:
-        """Kafka's default partitioner."""
+    def partitioned(
+        self, topic: str, records: Sequence[NewRecord], partition_count: int
+    ) -> dict[int, list[NewRecord]]:
+        """The records by partition, as Kafka's default partitioner has it."""
         ...
 
     async def send(

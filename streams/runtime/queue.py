@@ -295,14 +295,12 @@ class InputQueue:
 
     def _decode(self, records: Sequence[Record]) -> list[Decoded]:
         problems: _Problems = {}
-        keys = self._values(self.source.key_serde, records, [record[2] for record in records], problems)
-        values = self._values(self.source.value_serde, records, [record[3] for record in records], problems)
-        decoded: list[Decoded] = [
-            (timestamp, key, value, headers, offset)
-            for (offset, timestamp, _, _, headers), key, value in zip(records, keys, values, strict=True)
-            if key is not _MISSING and value is not _MISSING
-        ]
+        offsets, times, raw_keys, raw_values, headers = zip(*records, strict=True)
+        keys = self._values(self.source.key_serde, offsets, raw_keys, problems)
+        values = self._values(self.source.value_serde, offsets, raw_values, problems)
+        decoded: list[Decoded] = list(zip(times, keys, values, headers, offsets, strict=True))
         if problems:
+            decoded = [each for each in decoded if each[1] is not _MISSING and each[2] is not _MISSING]
             self._bad.extend(_among(records, problems))
         if (extract := self.source.timestamp_extractor) is not None:
             decoded = [self._extracted(extract, each) for each in decoded]
@@ -320,18 +318,19 @@ class InputQueue:
             ) from error
 
     def _check_times(self, decoded: list[Decoded]) -> None:
-        for timestamp, _, _, _, offset in decoded:
-            if timestamp < 0:
-                raise StreamsError(
-                    f"{self.tp} offset {offset}: timestamp {timestamp} is negative; "
-                    "give the source a timestamp_extractor that finds one"
-                )
+        if min([each[0] for each in decoded], default=0) >= 0:
+            return
+        timestamp, _, _, _, offset = next(each for each in decoded if each[0] < 0)
+        raise StreamsError(
+            f"{self.tp} offset {offset}: timestamp {timestamp} is negative; "
+            "give the source a timestamp_extractor that finds one"
+        )
 
     def _values(
         self,
         serde: Serde[object],
-        records: Sequence[Record],
-        data: list[bytes | None],
+        offsets: Sequence[int],
+        data: Sequence[bytes | None],
         problems: _Problems,
     ) -> Sequence[object]:
         try:
@@ -339,8 +338,7 @@ class InputQueue:
         except Exception:
             # One of them is bad: find out which, the others are processed.
             return [
-                self._value(serde, record[0], each, problems)
-                for record, each in zip(records, data, strict=True)
+                self._value(serde, offset, each, problems) for offset, each in zip(offsets, data, strict=True)
             ]
 
     def _value(self, serde: Serde[object], offset: int, data: bytes | None, problems: _Problems) -> object:

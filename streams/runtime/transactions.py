@@ -124,9 +124,11 @@ class Transactions:
         opened_at = self._opened_at
         return opened_at is not None and self.is_open and self._clock() - opened_at >= self._open_max_ms
 
-    def partition_for(self, topic: str, key: bytes | None, partition_count: int) -> int:
-        """Kafka's default partitioner."""
-        return self._producer.partition_for(topic, key, partition_count)
+    def partitioned(
+        self, topic: str, records: Sequence[NewRecord], partition_count: int
+    ) -> dict[int, list[NewRecord]]:
+        """The records by partition, as Kafka's default partitioner has it."""
+        return self._producer.partitioned(topic, records, partition_count)
 
     async def send(
         self, topic: str, partition: int, records: Sequence[NewRecord]

@@ -1,4 +1,7 @@
-"""Sinks as functions: a record is serialized at once, since the program may go on changing its value."""
+"""Sinks as functions: a record is serialized at once, since the program may go on changing its value.
+
+That is written out in both of them: a function for it would be called for each record of every application.
+"""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ class Producer:
     def __init__(self) -> None:
         self.acks: list[Ack] = []
 
-    def partition_for(self, topic: str, key: bytes | None, count: int) -> int:
-        return 0
+    def partitioned(self, topic: str, records: list[Any], count: int) -> dict[int, list[Any]]:
+        return {0: records}
 
     async def send(self, topic: str, partition: int, records: list[Any]) -> Ack:
         self.acks.append(asyncio.get_running_loop().create_future())

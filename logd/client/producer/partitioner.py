@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
+from logd.records import NewRecord
+
 KEY_CACHE_SIZE = 65_536
+KNOWN_KEYS_MAX = 16_384
+KEYLESS = -1
 
 _MASK = 0xFFFFFFFF
 _M = 0x5BD1E995
@@ -33,6 +38,37 @@ def murmur2(data: bytes) -> int:
 def partition_for_key(key: bytes, partition_count: int) -> int:
     """The partition Kafka's Java client puts `key` in; remembered for the latest `KEY_CACHE_SIZE` keys."""
     return (murmur2(key) & 0x7FFFFFFF) % partition_count
+
+
+class KeyPartitions(dict[bytes | None, int]):
+    """Keys with their partitions, `KEYLESS` for None; a lookup finds out what is missing.
+
+    For lists of records: what is there already costs no call. When `KNOWN_KEYS_MAX` keys are there, all of
+    them are forgotten.
+    """
+
+    def __init__(self, partition_count: int) -> None:
+        super().__init__()
+        self._partition_count = partition_count
+
+    def __missing__(self, key: bytes | None) -> int:
+        if len(self) >= KNOWN_KEYS_MAX:
+            self.clear()
+        partition = KEYLESS if key is None else partition_for_key(key, self._partition_count)
+        self[key] = partition
+        return partition
+
+    def group(self, records: Sequence[NewRecord], sticky: Callable[[], int]) -> dict[int, list[NewRecord]]:
+        """The records by partition, in order; those without a key go to the one of ``sticky()``."""
+        groups: dict[int, list[NewRecord]] = defaultdict(list)
+        for record in records:
+            groups[self[record[1]]].append(record)
+        if KEYLESS in groups:
+            keyless, partition = groups.pop(KEYLESS), sticky()
+            if partition in groups:
+                keyless = [record for record in records if self[record[1]] in (KEYLESS, partition)]
+            groups[partition] = keyless
+        return groups
 
 
 class StickyPartitioner:

@@ -22,7 +22,7 @@ from logd.client.producer.director import Director
 from logd.client.producer.gate import TransactionGate
 from logd.client.producer.identity import Identity
 from logd.client.producer.node import ProduceSettings
-from logd.client.producer.partitioner import StickyPartitioner, partition_for_key
+from logd.client.producer.partitioner import KeyPartitions, StickyPartitioner, partition_for_key
 from logd.client.producer.producer_metrics import FLUSH, ProducerMetrics
 from logd.errors import (
     ConfigError,
@@ -32,7 +32,7 @@ from logd.errors import (
     MillstreamError,
 )
 from logd.metrics.metrics import Values
-from logd.records import Codec, NewRecord, estimate_size, read_header
+from logd.records import Codec, NewRecord, estimate_sizes, read_header
 from logd.topic_partition import TopicPartition
 
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
@@ -113,6 +113,8 @@ class BatchProducer:
         self._identity = Identity()
         self._undelivered: set[asyncio.Future[int | None]] = set()
         self._sticky = StickyPartitioner(client.random)
+        self._key_partitions: dict[int, KeyPartitions] = {}
+        """By partition count."""
         self._closed = False
         self._told = ExitStack()
         """Ends what metrics tell of this producer."""
@@ -168,7 +170,7 @@ class BatchProducer:
         queued.
         """
         self._check_open()
-        sizes = [estimate_size(record) for record in records]
+        sizes = estimate_sizes(records)
         if sizes and (largest := max(sizes)) > self.max_request_size:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE,
@@ -288,6 +290,15 @@ class BatchProducer:
         if key is not None:
             return partition_for_key(key, partition_count)
         return self._sticky.partition(topic, partition_count)
+
+    def partitioned(
+        self, topic: str, records: Sequence[NewRecord], partition_count: int
+    ) -> dict[int, list[NewRecord]]:
+        """The records by `partition_for` their keys, in order."""
+        known = self._key_partitions.get(partition_count)
+        if known is None:
+            known = self._key_partitions[partition_count] = KeyPartitions(partition_count)
+        return known.group(records, lambda: self._sticky.partition(topic, partition_count))
 
     def statistics(self) -> dict[str, int]:
         """buffered_bytes and their bound, waiting (calls of `send`, for room), in_flight_requests (bound: per

@@ -273,6 +273,12 @@ class TransactionalProducer:
         """Kafka's default partitioner, as `BatchProducer.partition_for`."""
         return self._batches.partition_for(topic, key, partition_count)
 
+    def partitioned(
+        self, topic: str, records: Sequence[NewRecord], partition_count: int
+    ) -> dict[int, list[NewRecord]]:
+        """As `BatchProducer.partitioned`."""
+        return self._batches.partitioned(topic, records, partition_count)
+
     # --- states ---
 
     def _check(self) -> None:

@@ -7,7 +7,13 @@ from aiokafka.partitioner import murmur2 as untyped
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.client.producer.partitioner import StickyPartitioner, murmur2, partition_for_key
+from logd.client.producer.partitioner import (
+    KNOWN_KEYS_MAX,
+    KeyPartitions,
+    StickyPartitioner,
+    murmur2,
+    partition_for_key,
+)
 
 reference: Callable[[bytes], int] = untyped
 
@@ -24,6 +30,26 @@ def test_murmur2_is_kafkas(key: bytes) -> None:
 )
 def test_values_of_kafkas_own_test(key: bytes, signed: int) -> None:
     assert murmur2(key) == signed & 0xFFFF_FFFF
+
+
+@given(st.lists(st.none() | st.binary(max_size=2)), st.integers(1, 5), st.integers(0, 4))
+def test_a_list_goes_where_its_records_would_go_one_by_one(
+    keys: list[bytes | None], count: int, sticky: int
+) -> None:
+    sticky %= count
+    records = [(n, key, None, ()) for n, key in enumerate(keys)]
+    expected: dict[int, list[object]] = {}
+    for record in records:
+        partition = sticky if record[1] is None else partition_for_key(record[1], count)
+        expected.setdefault(partition, []).append(record)
+    assert KeyPartitions(count).group(records, lambda: sticky) == expected
+
+
+def test_keys_that_are_known_are_bounded() -> None:
+    known = KeyPartitions(3)
+    for n in range(KNOWN_KEYS_MAX + 10):
+        assert known[b"%d" % n] == partition_for_key(b"%d" % n, 3)
+        assert len(known) <= KNOWN_KEYS_MAX
 
 
 def test_keyless_records_stay_until_a_batch_is_full() -> None:

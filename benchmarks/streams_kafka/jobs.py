@@ -1,0 +1,116 @@
+"""The jobs of `StreamsJobs.java` in Millstream's language; each is given to `millstream streams run`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from streams import (
+    JoinWindows,
+    Materialized,
+    SessionWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    Windowed,
+)
+from streams.dsl.nouns import KGroupedStream, KTable
+
+TUMBLING = TimeWindows(timedelta(seconds=10))
+HOPPING = TimeWindows(timedelta(seconds=10), advance=timedelta(seconds=2))
+SESSIONS = SessionWindows(timedelta(seconds=5))
+MATCHES = JoinWindows.of(timedelta(seconds=1))
+
+
+def _builder() -> StreamsBuilder[str, str]:
+    return StreamsBuilder(key_serde=str, value_serde=str)
+
+
+def stateless() -> Topology:
+    """Each value in upper case, and half of them kept."""
+    builder = _builder()
+    upper = builder.stream("events").map(lambda key, value: (key, value.upper()))
+    upper.filter(lambda key, value: value[0] < "N").to("out")
+    return builder.build()
+
+
+def table_join() -> Topology:
+    """Each event with its user's name."""
+    builder = _builder()
+    users = builder.table("users")
+    builder.stream("events").join(users, lambda event, user: f"{event} {user}").to("out")
+    return builder.build()
+
+
+def _word_count(store: str | Materialized) -> Topology:
+    builder = _builder()
+    words = builder.stream("lines").flat_map_values(str.split).group_by(lambda key, word: word)
+    words.count(store=store).to_stream().to("counts", value_serde=int)
+    return builder.build()
+
+
+def word_count() -> Topology:
+    """Words of lines, through a repartition topic."""
+    return _word_count("counts")
+
+
+def word_count_uncached() -> Topology:
+    """The same, each update told."""
+    return _word_count(Materialized(name="counts", caching=False))
+
+
+def _grouped() -> tuple[StreamsBuilder[str, str], KGroupedStream[str, str]]:
+    builder = _builder()
+    return builder, builder.stream("events").group_by_key()
+
+
+def _written(builder: StreamsBuilder[str, str], counts: KTable[Windowed[str], int]) -> Topology:
+    counts.to_stream(key=lambda windowed, count: windowed.key).to("counts", value_serde=int)
+    return builder.build()
+
+
+def tumbling() -> Topology:
+    """Events of each user in 10 s."""
+    builder, grouped = _grouped()
+    return _written(builder, grouped.windowed_by(TUMBLING).count(store="counts"))
+
+
+def hopping() -> Topology:
+    """The same every 2 s: an event is in five windows."""
+    builder, grouped = _grouped()
+    return _written(builder, grouped.windowed_by(HOPPING).count(store="counts"))
+
+
+def sessions() -> Topology:
+    """Events of each user with less than 5 s between them."""
+    builder, grouped = _grouped()
+    return _written(builder, grouped.windowed_by(SESSIONS).count(store="counts"))
+
+
+def suppressed() -> Topology:
+    """The last result of each tumbling window alone."""
+    builder, grouped = _grouped()
+    counts = grouped.windowed_by(TUMBLING).count(store="counts")
+    return _written(builder, counts.suppress(Suppressed.until_window_closes()))
+
+
+def stream_join() -> Topology:
+    """Events with other events of the user no more than a second away."""
+    builder = _builder()
+    events, others = builder.stream("events"), builder.stream("others")
+    events.join(others, lambda event, other: f"{event} {other}", windows=MATCHES).to("out")
+    return builder.build()
+
+
+def foreign_join() -> Topology:
+    """Orders, each with the user that it names."""
+    builder = _builder()
+    orders, users = builder.table("orders"), builder.table("users")
+    joined = orders.join(
+        users,
+        lambda order, user: f"{order} {user}",
+        foreign_key=lambda order: order.partition("|")[0],
+        store="joined",
+    )
+    joined.to_stream().to("out")
+    return builder.build()
