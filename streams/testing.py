@@ -95,10 +95,12 @@ class TopologyTestDriver:
             written=WrittenInOrder,
             coroutines=self._coroutines,
         )
+        self._task.idle.step_max_ms = None
         for source in everything.sources:
             for topic in source.topics:
                 self._task.add_input(TopicPartition(topic, 0), source, position=0, end=0)
                 self._waiting[topic] = deque()
+        self._task.idle.look(self._now)
 
     def _global_store(
         self, part: Subtopology, stores: dict[str, CachedStore], on_bad_record: ExceptionHandler
@@ -186,6 +188,7 @@ class TopologyTestDriver:
             self._task.process()
             self._commit()
             self._pass_on()
+        self._task.idle.look(self._now)
 
     def _commit(self) -> None:
         flush = self._task.flush()
@@ -219,6 +222,9 @@ class TopologyTestDriver:
         """Move the wall clock and fire what is due."""
         self._now += milliseconds(by)
         self._task.punctuate()
+        if self._task.idle.is_due:
+            self._task.idle.heard({tp: queue.end for tp, queue in self._task.queues.items()})
+            self._task.punctuate()
         self._commit()
         self._run_until_idle()
 

@@ -7,15 +7,17 @@ stream), so they stand in one module, and are signatures only. How nodes are put
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from streams.dsl.arity import takes_key
+from streams.dsl.asof_join import join_streams_as_of
 from streams.dsl.asynchronous import flat_mapped_values, mapped, mapped_values
 from streams.dsl.batching import BatchForm, mapped_in_batches, mapped_values_in_batches
 from streams.dsl.branches import Branches
 from streams.dsl.cogrouping import Cogrouping
+from streams.dsl.deduplication import deduplicated
 from streams.dsl.foreign_key import join_foreign
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouping import Grouping
@@ -37,11 +39,13 @@ from streams.dsl.suppression import suppressed as suppress_updates
 from streams.dsl.table import Table, table_of_stream
 from streams.dsl.table_grouping import TableGrouping
 from streams.dsl.table_join import join_tables
+from streams.dsl.window_filling import filled
 from streams.dsl.windowing import Windowing
 from streams.errors import TopologyError
 from streams.graph import StreamPartitioner, TopicChooser
 from streams.processors import aggregate as aggregations
 from streams.processors import grouped_table, stateless
+from streams.processors.asof import AsOf, Direction
 from streams.processors.coroutines import Context
 from streams.processors.custom import (
     FixedKeyProcessor,
@@ -49,8 +53,11 @@ from streams.processors.custom import (
     run_fixed_key_processor,
     run_processor,
 )
+from streams.processors.fields import dropping, filling
+from streams.processors.fill_windows import Filling
 from streams.processors.in_flight import Ordered
 from streams.processors.join_windows import JoinWindows
+from streams.processors.top import Ranking, all_of_table, best_of_stream
 from streams.processors.transform_values import ValueTransformer
 from streams.processors.windows import (
     Duration,
@@ -59,8 +66,9 @@ from streams.processors.windows import (
     SlidingWindows,
     TimeWindows,
     UnlimitedWindows,
+    milliseconds,
 )
-from streams.serdes import Long, SerdeLike, Windowed
+from streams.serdes import ListOf, Long, SerdeLike, Windowed
 from streams.state import StoreSpec
 
 K = TypeVar("K")
@@ -400,6 +408,307 @@ class KStream(Generic[K, V]):
     ) -> KTable[K, V]:
         """Read the stream as a table's updates: the last value per key, a null value deletes."""
         return KTable(table_of_stream(self._stream, key_serde, value_serde, name, as_materialized(store)))
+
+    # -- fields of values that are dicts
+
+    def fill(
+        self: KStream[K, dict[str, Any]], defaults: Mapping[str, Any], *, name: str | None = None
+    ) -> KStream[K, dict[str, Any]]:
+        """Give fields that are missing in a value, or None, their default."""
+        operator = stateless.map_values(filling(defaults))
+        return KStream(self._stream.then("KSTREAM-MAPVALUES-", name, operator))
+
+    def drop(
+        self: KStream[K, dict[str, Any]],
+        *fields: str,
+        errors: Literal["raise", "ignore"] = "raise",
+        name: str | None = None,
+    ) -> KStream[K, dict[str, Any]]:
+        """Leave fields out of a value. KeyError for one without them, unless ``errors`` is ``ignore``."""
+        if errors not in ("raise", "ignore"):
+            raise TopologyError(f"drop(): errors is {errors!r}, it may be 'raise' or 'ignore'")
+        operator = stateless.map_values(dropping(fields, ignore_missing=errors == "ignore"))
+        return KStream(self._stream.then("KSTREAM-MAPVALUES-", name, operator))
+
+    # -- windows without gaps
+
+    def fill_windows(
+        self: KStream[Windowed[T], V],
+        value: V | None = None,
+        *,
+        limit: int,
+        advance: Duration | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KStream[Windowed[T], V]:
+        """Put in the windows between two of a key in which it has nothing, the first ``limit`` of each gap.
+
+        They have the value before the gap, or ``value``. For streams that tell of each window once, in order:
+        of tables with ``on_window_close``, or suppressed. ``advance``: that of windows that overlap.
+        """
+        advance_ms = None if advance is None else milliseconds(advance)
+        filling = Filling(limit=limit, constant=value, advance_ms=advance_ms)
+        return KStream(filled(self._stream, filling, name, as_materialized(store)))
+
+    # -- duplicates
+
+    @overload
+    def deduplicate(
+        self,
+        key: Callable[[V], Any] | None = None,
+        *,
+        within: Duration,
+        grace: Duration = 0,
+        id_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KStream[K, V]: ...
+    @overload
+    def deduplicate(
+        self,
+        key: Callable[[K, V], Any],
+        *,
+        within: Duration,
+        grace: Duration = 0,
+        id_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KStream[K, V]: ...
+    def deduplicate(
+        self,
+        key: Callable[..., Any] | None = None,
+        *,
+        within: Duration,
+        grace: Duration = 0,
+        id_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KStream[K, V]:
+        """Leave out records whose id went on ``within`` of their time, before or after (KIP-655).
+
+        The id is the key, or the key and what ``key(value)``, or ``key(key, value)``, gives; records without
+        one go on. Ids are remembered until stream time is ``within`` and ``grace`` past. ``id_serde`` is that
+        of what ``key`` gives, MessagePack unless given.
+        """
+        id_of = None if key is None else _with_key(key, "deduplicate")
+        kept = as_materialized(store)
+        return KStream(deduplicated(self._stream, id_of, within, grace, id_serde, name, kept))
+
+    # -- joins by time
+
+    @overload
+    def interval_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[V, T], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        before: Duration = 0,
+        after: Duration = 0,
+        grace: Duration = 0,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def interval_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[K, V, T], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        before: Duration = 0,
+        after: Duration = 0,
+        grace: Duration = 0,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    def interval_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[..., NewV],
+        joined: StreamJoined | None = None,
+        *,
+        before: Duration = 0,
+        after: Duration = 0,
+        grace: Duration = 0,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]:
+        """Join each record with those of ``other`` and its key that are at most ``before`` earlier, or
+        ``after`` later: `join` with ``JoinWindows(before, after, grace)``, by the name it has elsewhere.
+        """
+        windows = JoinWindows(before=before, after=after, grace=grace)
+        options = _joined(joined, windows, key_serde, value_serde, other_value_serde, name, store)
+        if not isinstance(other, KStream):
+            raise TopologyError(f"an interval join is with a KStream, not with a {type(other).__name__}")
+        return KStream(self._joined(other, joiner, windows, options, left=False))
+
+    @overload
+    def join_asof(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[V, T], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        tolerance: Duration,
+        direction: Direction = "backward",
+        allow_exact_matches: bool = True,
+        grace: Duration = 0,
+        idle_timeout: Duration | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def join_asof(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[K, V, T], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        tolerance: Duration,
+        direction: Direction = "backward",
+        allow_exact_matches: bool = True,
+        grace: Duration = 0,
+        idle_timeout: Duration | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    def join_asof(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[..., NewV],
+        joined: StreamJoined | None = None,
+        *,
+        tolerance: Duration,
+        direction: Direction = "backward",
+        allow_exact_matches: bool = True,
+        grace: Duration = 0,
+        idle_timeout: Duration | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]:
+        """Join each record with at most one of ``other`` and its key, as pandas' ``merge_asof`` does: the
+        last that is not later (``backward``), the first that is not earlier (``forward``), or the nearest.
+
+        It is no further away than ``tolerance``. A record goes on with its own timestamp once stream time is
+        so far that no better match can come that is up to ``grace`` late; or after ``idle_timeout``, by wall
+        clock, in which the task's inputs brought nothing.
+        """
+        options = options_with(
+            joined,
+            StreamJoined,
+            key_serde=key_serde,
+            value_serde=value_serde,
+            other_value_serde=other_value_serde,
+            name=name,
+            store=store,
+        )
+        as_of = AsOf(
+            tolerance=tolerance, direction=direction, allow_exact_matches=allow_exact_matches, grace=grace
+        )
+        return KStream(self._joined_as_of(other, joiner, as_of, options, idle_timeout, outer=False))
+
+    @overload
+    def left_join_asof(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[V, T | None], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        tolerance: Duration,
+        direction: Direction = "backward",
+        allow_exact_matches: bool = True,
+        grace: Duration = 0,
+        idle_timeout: Duration | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    @overload
+    def left_join_asof(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[K, V, T | None], NewV],
+        joined: StreamJoined | None = None,
+        *,
+        tolerance: Duration,
+        direction: Direction = "backward",
+        allow_exact_matches: bool = True,
+        grace: Duration = 0,
+        idle_timeout: Duration | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]: ...
+    def left_join_asof(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[..., NewV],
+        joined: StreamJoined | None = None,
+        *,
+        tolerance: Duration,
+        direction: Direction = "backward",
+        allow_exact_matches: bool = True,
+        grace: Duration = 0,
+        idle_timeout: Duration | None = None,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        other_value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | None = None,
+    ) -> KStream[K, NewV]:
+        """As `join_asof`, but a record that meets none is joined with None."""
+        options = options_with(
+            joined,
+            StreamJoined,
+            key_serde=key_serde,
+            value_serde=value_serde,
+            other_value_serde=other_value_serde,
+            name=name,
+            store=store,
+        )
+        as_of = AsOf(
+            tolerance=tolerance, direction=direction, allow_exact_matches=allow_exact_matches, grace=grace
+        )
+        return KStream(self._joined_as_of(other, joiner, as_of, options, idle_timeout, outer=True))
+
+    def _joined_as_of(
+        self,
+        other: KStream[Any, Any],
+        joiner: Callable[..., Any],
+        as_of: AsOf,
+        options: StreamJoined,
+        idle_timeout: Duration | None,
+        *,
+        outer: bool,
+    ) -> Stream:
+        if not isinstance(other, KStream):
+            raise TopologyError(f"an as-of join is with a KStream, not with a {type(other).__name__}")
+        return join_streams_as_of(
+            self._stream, other._stream, joiner, as_of, options, idle_timeout, outer=outer
+        )
 
     # -- joins
 
@@ -922,6 +1231,48 @@ class KGroupedTable(Generic[K, V]):
         aggregation = grouped_table.aggregating(initializer, adder, subtractor)
         return self._aggregated("KTABLE-AGGREGATE-", aggregation, value_serde, name, store)
 
+    def top_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, list[V]]:
+        """The ``n`` greatest rows of each key, greatest first, by ``by(row)`` or by themselves.
+
+        Of equals the one that became so earlier comes first. All rows of a key are kept, in one value of the
+        store, since any may be taken back. ``value_serde`` is that of one row.
+        """
+        return self._ranked(n, Ranking.of(by, smallest=False), value_serde, name, store)
+
+    def bottom_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, list[V]]:
+        """The ``n`` smallest rows of each key, smallest first, by ``by(row)`` or by themselves."""
+        return self._ranked(n, Ranking.of(by, smallest=True), value_serde, name, store)
+
+    def _ranked(
+        self,
+        n: int,
+        ranking: Ranking,
+        value_serde: SerdeLike | None,
+        name: str | None,
+        store: str | Materialized | None,
+    ) -> KTable[Any, Any]:
+        _check_n(n)
+        serde = ListOf(self._grouping.known_value_serde("top_n()", value_serde))
+        kept = as_materialized(store)
+        table = self._grouping.aggregated("KTABLE-AGGREGATE-", all_of_table(ranking), serde, name, kept)
+        return KTable(table.shortened(n, name, serde))
+
     def _aggregated(
         self,
         prefix: str,
@@ -961,7 +1312,11 @@ class KGroupedStream(Generic[K, V]):
 
     @overload
     def windowed_by(
-        self, windows: SessionWindows, *, emit_strategy: EmitStrategy | None = None
+        self,
+        windows: SessionWindows,
+        *,
+        emit_strategy: EmitStrategy | None = None,
+        idle_timeout: Duration | None = None,
     ) -> SessionWindowedKStream[K, V]: ...
 
     @overload
@@ -970,6 +1325,7 @@ class KGroupedStream(Generic[K, V]):
         windows: TimeWindows | SlidingWindows | UnlimitedWindows,
         *,
         emit_strategy: EmitStrategy | None = None,
+        idle_timeout: Duration | None = None,
     ) -> TimeWindowedKStream[K, V]: ...
 
     def windowed_by(
@@ -977,9 +1333,13 @@ class KGroupedStream(Generic[K, V]):
         windows: TimeWindows | SlidingWindows | UnlimitedWindows | SessionWindows,
         *,
         emit_strategy: EmitStrategy | None = None,
+        idle_timeout: Duration | None = None,
     ) -> TimeWindowedKStream[K, V] | SessionWindowedKStream[K, V]:
-        """Group by time as well. ``emit_strategy``: as the method of that name of what this returns."""
-        grouping = self._grouping.windowed_by(Windowing(windows, emit_strategy or "on_window_update"))
+        """Group by time as well. ``emit_strategy``, ``idle_timeout``: as the method ``emit_strategy`` of what
+        this returns.
+        """
+        windowing = Windowing(windows, emit_strategy or "on_window_update", idle_timeout)
+        grouping = self._grouping.windowed_by(windowing)
         if isinstance(windows, SessionWindows):
             return SessionWindowedKStream(grouping)
         return TimeWindowedKStream(grouping)
@@ -1013,6 +1373,33 @@ class KGroupedStream(Generic[K, V]):
         """
         return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
 
+    def top_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, list[V]]:
+        """The ``n`` greatest values of each key, greatest first, by ``by(value)`` or by themselves.
+
+        Of equals the earlier record comes first. ``value_serde`` is that of one value.
+        """
+        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
+
+    def bottom_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[K, list[V]]:
+        """The ``n`` smallest values of each key, smallest first, by ``by(value)`` or by themselves."""
+        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
+
     def cogroup(self, aggregator: Callable[[K, V, A], A]) -> CogroupedKStream[K, A]:
         """Begin an aggregation of several grouped streams into one table (KIP-150)."""
         return CogroupedKStream(Cogrouping({}).and_of(self._grouping, aggregator))
@@ -1024,9 +1411,14 @@ class TimeWindowedKStream(Generic[K, V]):
     def __init__(self, grouping: Grouping) -> None:
         self._grouping = grouping
 
-    def emit_strategy(self, emit_strategy: EmitStrategy) -> TimeWindowedKStream[K, V]:
-        """When results go on: ``on_window_update``, or once per window, ``on_window_close`` (KIP-825)."""
-        return TimeWindowedKStream(_emitting(self._grouping, emit_strategy))
+    def emit_strategy(
+        self, emit_strategy: EmitStrategy, *, idle_timeout: Duration | None = None
+    ) -> TimeWindowedKStream[K, V]:
+        """When results go on: ``on_window_update``, or once per window, ``on_window_close`` (KIP-825).
+
+        Once a task's inputs brought nothing for ``idle_timeout`` by wall clock, its windows are closed.
+        """
+        return TimeWindowedKStream(_emitting(self._grouping, emit_strategy, idle_timeout))
 
     def count(
         self, *, name: str | None = None, store: str | Materialized | None = None
@@ -1059,6 +1451,33 @@ class TimeWindowedKStream(Generic[K, V]):
         """
         return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store))
 
+    def top_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], list[V]]:
+        """The ``n`` greatest values of each window, greatest first, by ``by(value)`` or by themselves.
+
+        Of equals the earlier record comes first. ``value_serde`` is that of one value.
+        """
+        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
+
+    def bottom_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], list[V]]:
+        """The ``n`` smallest values of each window, smallest first, by ``by(value)`` or by themselves."""
+        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
+
 
 class SessionWindowedKStream(Generic[K, V]):
     """A stream grouped by key and session; its tables are keyed by ``Windowed(key, Window(start, end))``.
@@ -1069,9 +1488,14 @@ class SessionWindowedKStream(Generic[K, V]):
     def __init__(self, grouping: Grouping) -> None:
         self._grouping = grouping
 
-    def emit_strategy(self, emit_strategy: EmitStrategy) -> SessionWindowedKStream[K, V]:
-        """When results go on: ``on_window_update``, or once per session, ``on_window_close`` (KIP-825)."""
-        return SessionWindowedKStream(_emitting(self._grouping, emit_strategy))
+    def emit_strategy(
+        self, emit_strategy: EmitStrategy, *, idle_timeout: Duration | None = None
+    ) -> SessionWindowedKStream[K, V]:
+        """When results go on: ``on_window_update``, or once per session, ``on_window_close`` (KIP-825).
+
+        Once a task's inputs brought nothing for ``idle_timeout`` by wall clock, its sessions are closed.
+        """
+        return SessionWindowedKStream(_emitting(self._grouping, emit_strategy, idle_timeout))
 
     def count(
         self, *, name: str | None = None, store: str | Materialized | None = None
@@ -1105,6 +1529,33 @@ class SessionWindowedKStream(Generic[K, V]):
         Both may change ``so_far``, which is ``one``, in place and return it.
         """
         return KTable(_aggregated(self._grouping, initializer, aggregator, value_serde, name, store, merger))
+
+    def top_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], list[V]]:
+        """The ``n`` greatest values of each session, greatest first, by ``by(value)`` or by themselves.
+
+        Of equals the earlier record comes first. ``value_serde`` is that of one value.
+        """
+        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=False), value_serde, name, store))
+
+    def bottom_n(
+        self,
+        n: int,
+        *,
+        by: Callable[[V], Any] | None = None,
+        value_serde: SerdeLike | None = None,
+        name: str | None = None,
+        store: str | Materialized | None = None,
+    ) -> KTable[Windowed[K], list[V]]:
+        """The ``n`` smallest values of each session, smallest first, by ``by(value)`` or by themselves."""
+        return KTable(_ranked(self._grouping, n, Ranking.of(by, smallest=True), value_serde, name, store))
 
 
 class CogroupedKStream(Generic[K, A]):
@@ -1192,8 +1643,8 @@ class SessionWindowedCogroupedKStream(Generic[K, A]):
         return KTable(self._cogrouping.aggregated(initializer, merger, value_serde, name, kept))
 
 
-def _emitting(grouping: Grouping, emit_strategy: EmitStrategy) -> Grouping:
-    return grouping.windowed_by(Windowing(grouping.windowing.windows, emit_strategy))
+def _emitting(grouping: Grouping, emit: EmitStrategy, idle_timeout: Duration | None) -> Grouping:
+    return grouping.windowed_by(Windowing(grouping.windowing.windows, emit, idle_timeout))
 
 
 def _counted(grouping: Grouping, name: str | None, store: str | Materialized | None) -> Table:
@@ -1221,3 +1672,28 @@ def _aggregated(
 ) -> Table:
     aggregation, kept = aggregations.aggregating(initializer, aggregator, merger), as_materialized(store)
     return grouping.aggregated("KSTREAM-AGGREGATE-", aggregation, value_serde, name, kept)
+
+
+def _check_n(n: int) -> None:
+    if n < 1:
+        raise TopologyError(f"top_n() and bottom_n() are of 1 value or more, not {n}")
+
+
+def _ranked(
+    grouping: Grouping,
+    n: int,
+    ranking: Ranking,
+    value_serde: SerdeLike | None,
+    name: str | None,
+    store: str | Materialized | None,
+) -> Table:
+    _check_n(n)
+    stream = grouping.stream
+    serde = ListOf(stream.builder.value_serde("top_n()", value_serde, stream.value_serde))
+    kept = as_materialized(store)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", best_of_stream(n, ranking), serde, name, kept)
+
+
+def _with_key(function: Callable[..., Any], operator: str) -> Callable[[Any, Any], Any]:
+    """A function of key and value, whichever of the two forms the user's has."""
+    return function if takes_key(function, operator) else lambda key, value: function(value)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from streams.dsl.table import Table
+from streams.dsl.windowing import check_idle_timeout
 from streams.errors import TopologyError
 from streams.graph import Graph, ProcessorNode
 from streams.processors.suppress import Holding, SuppressedView, suppress
@@ -26,6 +27,7 @@ class Suppressed:
     logging: bool = True
     changelog_config: Mapping[str, str] = field(default_factory=dict)
     name: str | None = None
+    idle_timeout: Duration | None = None
 
     def __post_init__(self) -> None:
         for what, bound in (("max_records", self.max_records), ("max_bytes", self.max_bytes)):
@@ -33,6 +35,10 @@ class Suppressed:
                 raise TopologyError(f"Suppressed: {what} is {bound}, it must not be negative")
         if self.wait is not None and milliseconds(self.wait) < 0:
             raise TopologyError(f"Suppressed: wait is {self.wait}, it must not be negative")
+        if self.idle_timeout is not None:
+            if self.wait is not None:
+                raise TopologyError("Suppressed: idle_timeout= is for until_window_closes")
+            check_idle_timeout(self.idle_timeout)
 
     @classmethod
     def until_window_closes(
@@ -43,8 +49,10 @@ class Suppressed:
         logging: bool = True,
         changelog_config: Mapping[str, str] | None = None,
         name: str | None = None,
+        idle_timeout: Duration | None = None,
     ) -> Self:
-        """Only the last result of each window, once window and grace are over by stream time.
+        """Only the last result of each window, once window and grace are over by stream time; or, with
+        ``idle_timeout``, once the task's inputs brought nothing for so long by wall clock.
 
         A buffer that outgrows a bound ends the application: nothing is told early.
         """
@@ -55,6 +63,7 @@ class Suppressed:
             logging=logging,
             changelog_config=changelog_config or {},
             name=name,
+            idle_timeout=idle_timeout,
         )
 
     @classmethod
@@ -88,13 +97,16 @@ def suppressed(table: Table, options: Suppressed) -> Table:
         raise TopologyError(
             "suppress() is only for tables that are not versioned, by their store or one above"
         )
-    wait = options.wait
+    wait, idle_timeout = options.wait, options.idle_timeout
+    aggregations = windows_above(builder.graph, stream.node) if wait is None else {}
     holding = Holding(
-        wait_ms=window_grace_ms(builder.graph, stream.node) if wait is None else milliseconds(wait),
+        wait_ms=max(aggregations.values()) if wait is None else milliseconds(wait),
         until_window_closes=wait is None,
         max_records=options.max_records,
         max_bytes=options.max_bytes,
         when_full=options.when_full,
+        idle_ms=None if idle_timeout is None else milliseconds(idle_timeout),
+        aggregations=tuple(aggregations),
     )
     # Of all names only this one costs no number where it is given, as in Kafka.
     node = options.name or builder.names.node("KTABLE-SUPPRESS-")
@@ -119,17 +131,16 @@ def suppressed(table: Table, options: Suppressed) -> Table:
     )
 
 
-def window_grace_ms(graph: Graph, node: str) -> int:
-    """How long after its end a window at this node may still change, ms; of several parents the longest.
-
-    TopologyError if it is no table of windows.
+def windows_above(graph: Graph, node: str) -> dict[str, int]:
+    """The aggregations by windows that make the table of this node, and how long after its end a window of
+    each may still change, ms. TopologyError if it is no table of windows.
     """
     found = graph.nodes[node]
     if isinstance(found, ProcessorNode) and found.grace_ms is not None:
-        return found.grace_ms
+        return {node: found.grace_ms}
     if not found.parents:
         raise TopologyError(
             "until_window_closes is for tables of windows (windowed_by); this one comes from "
             f"{node}: say until_time_limit"
         )
-    return max(window_grace_ms(graph, parent) for parent in found.parents)
+    return {name: ms for parent in found.parents for name, ms in windows_above(graph, parent).items()}

@@ -29,7 +29,7 @@ from streams.processors.table import (
 )
 from streams.processors.transform_values import Supplier, TransformedView, transform_values
 from streams.processors.wiring import Operator
-from streams.serdes import SerdeLike, serde_for
+from streams.serdes import Serde, SerdeLike, serde_for
 from streams.state import StoreSpec
 
 
@@ -100,6 +100,12 @@ class Table:
             lambda: DerivedView(self.read(), step),
             keeps_values=is_filter,
         )
+
+    def shortened(self, n: int, name: str | None, value_serde: Serde[Any]) -> Table:
+        """A table of the first ``n`` of each value, which is a list."""
+        node = None if name is None else f"{name}-first"
+        table = self.derived("KTABLE-MAPVALUES-", node, lambda key, rows: rows[:n], None)
+        return replace(table, stream=replace(table.stream, value_serde=value_serde))
 
     def transformed(
         self,

@@ -13,7 +13,7 @@ from streams.graph import SinkNode, SourceNode, checked
 from streams.processors.aggregate import Aggregation
 from streams.processors.grouped_table import aggregate_changes, regroup
 from streams.processors.versioned import latest_only
-from streams.serdes import SerdeLike, serde_for
+from streams.serdes import Serde, SerdeLike, serde_for
 from streams.serdes.change import ChangeSerde
 
 
@@ -44,6 +44,10 @@ class TableGrouping:
     def value_serde(self) -> SerdeLike | None:
         """The serde of the values to aggregate."""
         return self._stream.value_serde
+
+    def known_value_serde(self, node: str, wanted: SerdeLike | None) -> Serde[Any]:
+        """The serde of one value to aggregate; TopologyError, which names the node, if there is none."""
+        return self._stream.builder.value_serde(node, wanted, self._stream.value_serde)
 
     def aggregated(
         self,

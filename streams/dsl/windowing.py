@@ -13,6 +13,7 @@ from streams.processors.aggregate_sliding import aggregate_sliding
 from streams.processors.aggregate_windows import aggregate_windows
 from streams.processors.table import OldValues
 from streams.processors.windows import (
+    Duration,
     EmitStrategy,
     SessionWindows,
     SlidingWindows,
@@ -33,6 +34,7 @@ class Windowing:
 
     windows: Windows | None = None
     emit: EmitStrategy = "on_window_update"
+    idle_timeout: Duration | None = None
 
     def __post_init__(self) -> None:
         if self.windows is not None and not isinstance(self.windows, get_args(Windows)):
@@ -43,6 +45,10 @@ class Windowing:
             raise TopologyError(f"emit_strategy is {self.emit!r}, it may be {kinds}")
         if self.emit == "on_window_close" and isinstance(self.windows, UnlimitedWindows):
             raise TopologyError("emit_strategy is on_window_close, but UnlimitedWindows never close")
+        if self.idle_timeout is not None:
+            if self.emit != "on_window_close":
+                raise TopologyError("idle_timeout= is for emit_strategy='on_window_close'")
+            check_idle_timeout(self.idle_timeout)
 
     @property
     def closing_ms(self) -> int | None:
@@ -90,15 +96,17 @@ class Windowing:
         self, store: str, aggregation: Aggregation, old_values: OldValues, clock: str = ""
     ) -> Operator:
         """What aggregates. ``clock``: which of the stream times kept with the store it goes by."""
+        idle_ms = None if self.idle_timeout is None else milliseconds(self.idle_timeout)
+        how = (aggregation, self.emit, old_values, clock, idle_ms)
         match self.windows:
             case None:
                 return aggregate(store, aggregation, old_values)
             case SessionWindows():
-                return aggregate_sessions(store, self.windows, aggregation, self.emit, old_values, clock)
+                return aggregate_sessions(store, self.windows, *how)
             case SlidingWindows():
-                return aggregate_sliding(store, self.windows, aggregation, self.emit, old_values, clock)
+                return aggregate_sliding(store, self.windows, *how)
             case _:
-                return aggregate_windows(store, self.windows, aggregation, self.emit, old_values, clock)
+                return aggregate_windows(store, self.windows, *how)
 
     def key_serde(self, inner: Serde[Any]) -> Serde[Any]:
         """The serde of the table's keys."""
@@ -114,3 +122,9 @@ class Windowing:
 
 
 NO_WINDOWS = Windowing()
+
+
+def check_idle_timeout(timeout: Duration) -> None:
+    """TopologyError for one that is no time."""
+    if milliseconds(timeout) <= 0:
+        raise TopologyError(f"idle_timeout is {timeout}, it must be longer than 0")

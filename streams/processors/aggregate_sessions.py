@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from streams.processors.aggregate import Aggregation, cannot_change
 from streams.processors.emit import emit_closed, spans_of_sessions
+from streams.processors.idle import let_close
 from streams.processors.record import Headers, Process
 from streams.processors.table import OldValues, forward_changes
 from streams.processors.windows import EmitStrategy, SessionWindows
@@ -54,8 +55,9 @@ def aggregate_sessions(
     emit: EmitStrategy,
     old_values: OldValues,
     clock: str = "",
+    idle_ms: int | None = None,
 ) -> Operator:
-    """One value per key and session."""
+    """One value per key and session. ``idle_ms``: see `let_close`."""
     gap, grace = windows.inactivity_gap_ms, windows.grace_ms
     emits = emit == "on_window_close"
 
@@ -66,7 +68,9 @@ def aggregate_sessions(
         dropped, late = wiring.metrics.dropped, wiring.metrics.late
         merged = _merging(store, aggregation)
         replace = _replacing(wiring, store, aggregation, old_values, emits=emits)
-        on_close = emit_closed(wiring, store, spans_of_sessions(windows))
+        spans = spans_of_sessions(windows)
+        on_close = emit_closed(wiring, store, spans)
+        let_close(wiring, store, windows, spans if emits else None, clock, idle_ms)
         if not emits:
             forward_changes(wiring, store, old_values)
             _leave_out_expired(store)

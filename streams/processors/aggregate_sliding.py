@@ -21,6 +21,7 @@ from typing import Any
 
 from streams.processors.aggregate import Aggregation
 from streams.processors.emit import emit_closed, spans_of_sliding_windows
+from streams.processors.idle import let_close
 from streams.processors.record import Headers, Process
 from streams.processors.table import OldValues, forward_changes
 from streams.processors.windows import EmitStrategy, SlidingWindows
@@ -37,15 +38,18 @@ def aggregate_sliding(
     emit: EmitStrategy,
     old_values: OldValues,
     clock: str = "",
+    idle_ms: int | None = None,
 ) -> Operator:
-    """One value per key and window."""
+    """One value per key and window. ``idle_ms``: see `let_close`."""
     difference, grace = windows.time_difference_ms, windows.grace_ms
 
     def build(wiring: Wiring) -> Process:
         store = wiring.window_store(store_name)
         time = store.clock(clock)
         serialize, dropped, late = store.spec.key_serde.serialize, wiring.metrics.dropped, wiring.metrics.late
-        on_close = emit_closed(wiring, store, spans_of_sliding_windows(windows))
+        spans, emits = spans_of_sliding_windows(windows), emit == "on_window_close"
+        on_close = emit_closed(wiring, store, spans)
+        let_close(wiring, store, windows, spans if emits else None, clock, idle_ms)
         forward = wiring.forward if emit == "on_window_update" and not store.spec.cached else None
         if emit == "on_window_update":
             forward_changes(wiring, store, old_values)

@@ -13,6 +13,7 @@ from typing import Any
 
 from streams.processors.aggregate import Aggregation, addition, addition_unheard
 from streams.processors.emit import emit_closed, spans_of_time_windows
+from streams.processors.idle import let_close
 from streams.processors.record import Headers, Process
 from streams.processors.table import OldValues
 from streams.processors.windows import EmitStrategy, TimeWindows, UnlimitedWindows
@@ -29,11 +30,14 @@ def aggregate_windows(
     emit: EmitStrategy,
     old_values: OldValues,
     clock: str = "",
+    idle_ms: int | None = None,
 ) -> Operator:
-    """One value per key and window."""
+    """One value per key and window. ``idle_ms``: see `let_close`."""
 
     def build(wiring: Wiring) -> Process:
         if isinstance(windows, TimeWindows):
+            spans = spans_of_time_windows(windows) if emit == "on_window_close" else None
+            let_close(wiring, wiring.window_store(store_name), windows, spans, clock, idle_ms)
             if emit == "on_window_close":
                 return _on_close(wiring, store_name, windows, aggregation)
             if windows.advance_ms == windows.size_ms:
@@ -71,6 +75,8 @@ def _tumbling(
         elif start + size <= time.stream_time - grace:
             late()
             return
+        elif start > store.newest:  # time is ahead of the windows since they were closed on an idle input
+            store.newest = start
         windowed = None if cached else Windowed(key, Window(start, start + size))
         add(window_key(serialize(key), start), windowed, key, value, timestamp, headers)
 

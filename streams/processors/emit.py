@@ -25,14 +25,14 @@ in the store's sense, of those that closed between the two; None if the last tim
 """
 
 
-def emit_closed(wiring: Wiring, store: TimedStore, spans: Spans) -> Emit:
-    """What to call behind each record."""
+def emit_closed(wiring: Wiring, store: TimedStore, spans: Spans, *, at_once: bool = False) -> Emit:
+    """What to call behind each record. ``at_once``: however recently it was done last."""
     task, forward, lookup, decode = wiring.task, wiring.forward, store.lookup, store.decode_key
     next_at = 0
 
     def emit(close: int, headers: Headers) -> None:
         nonlocal next_at
-        if task.wall_clock < next_at:
+        if task.wall_clock < next_at and not at_once:
             return
         next_at = task.wall_clock + task.windowed_emit_interval_ms
         if close <= store.emitted_to or (span := spans(store.emitted_to, close)) is None:

@@ -18,6 +18,7 @@ from streams.processors.table import Getter, TableView
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import Serde
 from streams.serdes.buffered import Buffered
+from streams.serdes.windowed import FOREVER
 from streams.state import CachedStore, Entry
 
 UNKNOWN_TIMESTAMP = -1
@@ -30,7 +31,8 @@ class Holding:
 
     `wait_ms`: an update goes once stream time is so much past its time, which is the end of its key's window
     if `until_window_closes`, else its own. `max_records`, `max_bytes`: bounds of the buffer (None: none);
-    `when_full`: whether the oldest go early then, or the application ends.
+    `when_full`: whether the oldest go early then, or the application ends. `idle_ms`: how long the task's
+    inputs bring nothing, by wall clock, before all windows are closed; `aggregations`: the nodes they are of.
     """
 
     wait_ms: int
@@ -38,6 +40,8 @@ class Holding:
     max_records: int | None = None
     max_bytes: int | None = None
     when_full: Literal["emit_early", "shut_down"] = "shut_down"
+    idle_ms: int | None = None
+    aggregations: tuple[str, ...] = ()
 
 
 class Buffer:
@@ -111,6 +115,19 @@ def suppress(store_name: str, holding: Holding, value_serde: Serde[Any]) -> Oper
                 change = (to_value(update.new), to_value(update.old))
                 forward(decode(key), change, update.timestamp, update.headers)
             held.drop_first(update.timestamp)
+
+        def close() -> None:
+            nonlocal buffer
+            for node in holding.aggregations:  # first: what comes late is dropped there from now on
+                if node in task.window_closers:
+                    task.window_closers[node]()
+            if buffer is None:
+                buffer = Buffer(store)
+            while (lowest := buffer.lowest_time) is not None and lowest < FOREVER:
+                emit(buffer)
+
+        if holding.idle_ms is not None:
+            task.on_idle.append((holding.idle_ms, close))
 
         def process(key: Any, value: Change, timestamp: int, headers: Headers) -> None:
             nonlocal buffer, stream_time

@@ -64,6 +64,11 @@ class TimeWindows:
         return self.grace_ms
 
     @property
+    def closed_after_ms(self) -> int:
+        """How far behind a window's start stream time is when it is closed, ms."""
+        return self.size_ms + self.grace_ms
+
+    @property
     def retention_ms(self) -> int:
         """How long a window is needed at least, ms from its start."""
         return self.size_ms + self.grace_ms
@@ -115,6 +120,11 @@ class SlidingWindows:
         return self.grace_ms
 
     @property
+    def closed_after_ms(self) -> int:
+        """How far behind a window's start stream time is when it is closed, ms: its end is in it."""
+        return self.time_difference_ms + self.grace_ms + 1
+
+    @property
     def retention_ms(self) -> int:
         """How long a window is needed at least, ms from its start: its neighbours are made of it."""
         return 2 * self.time_difference_ms + self.grace_ms
@@ -152,6 +162,11 @@ class SessionWindows:
     def closing_ms(self) -> int:
         """How long after its end a session is final, ms of stream time."""
         return self.inactivity_gap_ms + self.grace_ms
+
+    @property
+    def closed_after_ms(self) -> int:
+        """How far behind a session's end stream time is when it is closed, ms: the end is in it."""
+        return self.closing_ms + 1
 
     @property
     def retention_ms(self) -> int:

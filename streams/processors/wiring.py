@@ -85,6 +85,10 @@ class TaskState:
     starters: list[Callable[[], None]] = field(default_factory=list)
     """Called once all nodes are built, in their order."""
     closers: list[Callable[[], None]] = field(default_factory=list)
+    on_idle: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
+    """Milliseconds of wall clock for which the task's inputs brought nothing, and what to call then."""
+    window_closers: dict[str, Callable[[], None]] = field(default_factory=dict)
+    """By node, what has all windows of an aggregation closed, as if stream time were that far."""
     global_stores: Mapping[str, CachedStore] = field(default_factory=dict)
     """The stores of global tables, which any node may read."""
     during: str = ""

@@ -50,6 +50,7 @@ from streams.runtime.global_stores import GlobalStores
 from streams.runtime.guarantees import AtLeastOnce, ExactlyOnce, Guarantee
 from streams.runtime.hang import watch_worker
 from streams.runtime.hosts import Hosts, Partitioner
+from streams.runtime.idle_ends import IdleEnds, Upstream
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.local_queries import LocalQueries
 from streams.runtime.loop import TaskLoop
@@ -71,6 +72,7 @@ from streams.runtime.watch import watch_partitions
 from streams.runtime.worker import Worker
 from streams.state import CachedStore, RocksMemory, check_installed
 from streams.topology import Topology
+from streams.topology.upstream import sources_upstream
 
 if TYPE_CHECKING:
     from streams.http.view import HttpView
@@ -213,6 +215,19 @@ class KafkaStreams:
             ),
         }
 
+    def _upstream(self) -> dict[int, Upstream]:
+        """By sub-topology, the topics that are read above it."""
+        found: dict[int, Upstream] = {}
+        for part, sources in sources_upstream(self.topology).items():
+            latest = {
+                self._names.topic(topic)
+                for topic, source in sources.items()
+                if (source.reset or self.config.auto_offset_reset) == "latest"
+            }
+            topics = frozenset(self._names.topic(topic) for topic in sources)
+            found[part] = Upstream(topics, frozenset(latest))
+        return found
+
     async def _connect(self) -> None:
         config, topology = self.config, self.topology
         counts = await count_partitions(self._client, topology)
@@ -310,6 +325,7 @@ class KafkaStreams:
             buffer=buffer,
             config=config,
             clock=wall_clock,
+            idle_ends=IdleEnds(self._client, config.application_id, self._upstream()),
         )
         self._loop.on_change = self._tasks_changed
         self._opener = opener

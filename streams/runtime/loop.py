@@ -36,6 +36,7 @@ from streams.processors.metrics import NodeMetrics
 from streams.runtime.commit import COMMITS_UNDER_WAY_MAX, Committer, late
 from streams.runtime.coroutines import LoopCoroutines
 from streams.runtime.folder import StateFolder
+from streams.runtime.idle_ends import IdleEnds
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.opener import TaskOpener
 from streams.runtime.openings import Openings
@@ -85,6 +86,7 @@ class TaskLoop:
         buffer: InputBuffer,
         config: StreamsConfig,
         clock: Clock,
+        idle_ends: IdleEnds,
     ) -> None:
         self.tasks: dict[TaskId, RunningTask] = {}
         self.progress = asyncio.Event()
@@ -116,6 +118,7 @@ class TaskLoop:
         self._fetcher = BatchFetcher(
             client, isolation_level=config.isolation_level, fetch_max_wait_ms=config.poll_ms
         )
+        self._idle_ends = idle_ends
         self._held_back: set[TopicPartition] = set()
         self._queues: dict[TopicPartition, InputQueue] = {}
         self._lock = asyncio.Lock()
@@ -232,6 +235,11 @@ class TaskLoop:
         ready = [tp for tp in self._held_back if not self._has_enough(self._queues[tp])]
         self._fetcher.resume(ready)
         self._held_back.difference_update(ready)
+        self._idle_ends.ask((running.task.id.subtopology, running.task.idle) for running in tasks)
+        if any(running.task.wants_commit for running in tasks) and not self._committer.under_way:
+            self.request_commit()
+        if self._idle_ends.take_wants_commit():
+            self.request_commit()
         await self._commit_if_due()
         self._purge.start_if_due()
         return done
@@ -456,6 +464,7 @@ class TaskLoop:
     async def close(self) -> None:
         """Close fetcher and tasks; commit before."""
         await self._purge.close()
+        await self._idle_ends.close()
         await self._fetcher.close()
         async with self._lock:
             await self._committer.abandon()

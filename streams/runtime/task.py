@@ -7,9 +7,10 @@ and where the task stands, and once all of that is safe `written` brings the sto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from logd.client import TopicPartition
@@ -20,6 +21,7 @@ from streams.processors.coroutines import Coroutines
 from streams.processors.metrics import NodeMetrics
 from streams.processors.punctuation import PunctuationQueue
 from streams.processors.wiring import TaskState
+from streams.runtime.idle import IdleWatch
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.queue import InputQueue
 from streams.state import CachedStore, Pending
@@ -128,6 +130,7 @@ class Task:
         self._holding = self._state.holding
         self.takes_input = True
         """Whether records are processed, else only let go by nodes that keep some, for a commit."""
+        self.idle = IdleWatch(self.queues, self._state.on_idle, self._state.wall_clock)
 
     @property
     def stream_time(self) -> int:
@@ -281,13 +284,31 @@ class Task:
         """Fire what is due by wall clock."""
         self._state.wall_clock = self._clock()
         self._punctuate(self._state.by_wall_clock, self._state.wall_clock)
+        if self._state.on_idle:
+            self.idle.look(self._state.wall_clock)
+            if self.idle.is_confirmed and not self._holds_back_changes:
+                callbacks = self.idle.take_due()
+                self._call(callbacks, self._state.wall_clock, "windows that close on idle inputs")
+
+    @property
+    def wants_commit(self) -> bool:
+        """Whether windows are to be closed on idle inputs, and first what caches hold back is to go on."""
+        return self.idle.is_confirmed and self._holds_back_changes
+
+    @property
+    def _holds_back_changes(self) -> bool:
+        return any(store.needs_drain and store.listener is not None for store in self.stores.values())
 
     def _punctuate(self, punctuations: PunctuationQueue, now: int) -> None:
-        for callback in punctuations.due(now):
+        self._call((partial(callback, now) for callback in punctuations.due(now)), now, "a schedule")
+
+    def _call(self, callbacks: Iterable[Callable[[], None]], now: int, what: str) -> None:
+        """Call each without a record in work."""
+        for callback in callbacks:
             self._state.begin_punctuation(now)
-            with self._during("a schedule"):
+            with self._during(what):
                 try:
-                    callback(now)
+                    callback()
                 except StreamsError:
                     raise
                 except Exception as error:
@@ -347,6 +368,7 @@ class Task:
         """Whether anything happened since the last commit."""
         return (
             self.held > 0
+            or self.idle.has_closed
             or any(store.needs_drain or store.pending for store in self.stores.values())
             or any(queue.position != self._committed[tp] for tp, queue in self.queues.items())
         )
@@ -355,6 +377,7 @@ class Task:
         """Drain the stores and say what to send; what they forward is in `take_output`, to be called next."""
         with self._during("changes of tables, forwarded at a commit"):
             self._program.drain()
+        self.idle.has_closed = False
         store_times: dict[str, int] = {}
         for store in self.stores.values():
             store_times.update(store.clocks())

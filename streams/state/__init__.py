@@ -27,6 +27,7 @@ from streams.state.versioned import (
     segment_ms_of,
 )
 from streams.state.versions import layout_of as layout_of_versions
+from streams.state.waiting import WaitingStore
 from streams.state.window import WindowStore
 
 _STORES: dict[StoreKind, Callable[[StoreSpec, Backend], CachedStore]] = {
@@ -37,6 +38,7 @@ _STORES: dict[StoreKind, Callable[[StoreSpec, Backend], CachedStore]] = {
     "outer_join": OuterJoinStore,
     "versioned_key_value": VersionedStore,
     "join_buffer": JoinBufferStore,
+    "waiting": WaitingStore,
 }
 _SEGMENTED = ("window", "session", "join_window")
 
@@ -112,6 +114,7 @@ __all__ = [
     "TimedStore",
     "VersionedRecord",
     "VersionedStore",
+    "WaitingStore",
     "WindowStore",
     "check_installed",
     "open_store",

@@ -10,7 +10,14 @@ from streams.errors import TopologyError
 from streams.serdes import serde_for
 
 StoreKind = Literal[
-    "key_value", "window", "session", "join_window", "outer_join", "versioned_key_value", "join_buffer"
+    "key_value",
+    "window",
+    "session",
+    "join_window",
+    "outer_join",
+    "versioned_key_value",
+    "join_buffer",
+    "waiting",
 ]
 
 

@@ -102,6 +102,7 @@ def _start(state: TaskState, stores: Mapping[str, CachedStore]) -> None:
     state.starters.reverse()  # children were built first
     state.closers.reverse()
     state.holding.reverse()
+    state.on_idle.reverse()
     for start in state.starters:
         start()
 

@@ -49,6 +49,18 @@ def total(order: Order, price: Price) -> int:
     return order.pieces * price.cents
 
 
+def both(order: Order, other: Order) -> str:
+    return order.item + other.item
+
+
+def keyed(key: str, order: Order, other: Order | None) -> int:
+    return 0 if other is None else other.pieces
+
+
+def again_by_size(prices: KTable[str, Price]) -> KTable[int, list[str]]:
+    return prices.group_by(lambda key, price: (price.cents, key), value_serde=str).top_n(2)
+
+
 def by_country(key: str, order: Order, context: RecordContext) -> str:
     return f"orders-{order.country or context.topic}"
 
@@ -126,6 +138,19 @@ def topology() -> Topology:
     assert_type(grouped, KGroupedStream[str, Order])
     assert_type(grouped.count(), KTable[str, int])
     assert_type(grouped.aggregate(int, lambda key, order, so_far: so_far + order.pieces), KTable[str, int])
+    assert_type(grouped.top_n(3, by=lambda order: order.pieces), KTable[str, list[Order]])
+    assert_type(again_by_size(prices), KTable[int, list[str]])
+    first = orders.deduplicate(lambda order: order.item, within=1000)
+    assert_type(first.deduplicate(lambda key, order: (key, order.item), within=10), KStream[str, Order])
+    assert_type(orders.join_asof(first, both, tolerance=5, direction="nearest"), KStream[str, str])
+    assert_type(orders.left_join_asof(first, keyed, tolerance=5), KStream[str, int])
+    assert_type(orders.interval_join(first, both, before=5, after=5), KStream[str, str])
+    raw = builder.stream("raw", value_serde=dict[str, Any])
+    assert_type(raw.fill({"pieces": 1}).drop("country"), KStream[str, dict[str, Any]])
+    idle = grouped.windowed_by(TimeWindows(10), emit_strategy="on_window_close", idle_timeout=5)
+    assert_type(idle.bottom_n(3), KTable[Windowed[str], list[Order]])
+    closed = idle.count().to_stream()
+    assert_type(closed.fill_windows(0, limit=5), KStream[Windowed[str], int])
     windowed = grouped.windowed_by(TimeWindows(1000)).count()
     assert_type(windowed, KTable[Windowed[str], int])
     assert_type(windowed.to_stream(lambda key, count: key.key), KStream[str, int])

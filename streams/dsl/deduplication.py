@@ -1,0 +1,63 @@
+"""`deduplicated`: a stream without its duplicates, the store that remembers ids, and the topic before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from streams.dsl.options import Materialized
+from streams.dsl.stream import Stream
+from streams.errors import TopologyError
+from streams.processors.deduplicate import deduplicate
+from streams.processors.windows import Duration, milliseconds
+from streams.serdes import Long, MessagePack, SerdeLike, serde_for
+from streams.serdes.key_and_id import KeyAndId
+from streams.state import StoreSpec
+
+PREFIX = "KSTREAM-DEDUPLICATE-"
+
+
+def deduplicated(
+    stream: Stream,
+    id_of: Callable[[Any, Any], Any] | None,
+    within: Duration,
+    grace: Duration,
+    id_serde: SerdeLike | None,
+    name: str | None,
+    materialized: Materialized,
+) -> Stream:
+    """Add the node; the stream that leaves it."""
+    within_ms, grace_ms = milliseconds(within), milliseconds(grace)
+    if within_ms <= 0:
+        raise TopologyError(f"deduplicate(): within is {within}, it must be longer than 0")
+    if grace_ms < 0:
+        raise TopologyError(f"deduplicate(): grace is {grace}, it must not be negative")
+    builder = stream.builder
+    store = materialized.name or builder.names.store(PREFIX)
+    node = builder.names.node(PREFIX, name)
+    key_serde = builder.key_serde(node, materialized.key_serde, stream.key_serde)
+    if stream.rekeyed:
+        value_serde = builder.value_serde(node, stream.value_serde)
+        stream = stream.repartitioned(name or store, key_serde, value_serde)
+    ids = key_serde if id_of is None else KeyAndId(key_serde, serde_for(id_serde) or MessagePack(Any))
+    builder.graph.add_store(
+        StoreSpec(
+            name=store,
+            kind="window",
+            key_serde=ids,
+            value_serde=Long(),
+            persistent=materialized.persistent,
+            logged=materialized.logging,
+            cached=False,
+            retention_ms=_retention_ms(store, within_ms + grace_ms + 1, materialized.retention),
+            changelog_config=materialized.changelog_config,
+        )
+    )
+    return stream.then_named(node, deduplicate(store, id_of, within_ms), (store,), takes_null_keys=True)
+
+
+def _retention_ms(store: str, needed: int, wanted: Duration | None) -> int:
+    retention = needed if wanted is None else milliseconds(wanted)
+    if retention < needed:
+        raise TopologyError(f"store {store}: retention is {retention} ms, it must be at least {needed} ms")
+    return retention

@@ -1,0 +1,54 @@
+"""Fields of values that are dicts: filled where they are missing, or dropped.
+
+The dict is never changed in place, since other operators may have it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+
+def filling(defaults: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """Give fields that are missing, or None, their default. What is no value stays none."""
+    defaults = deepcopy(dict(defaults))
+
+    def fill(value: Any) -> Any:
+        if value is None:
+            return None
+        filled = _copied(value, "fill()")
+        for field, default in defaults.items():
+            if filled.get(field) is None:
+                filled[field] = deepcopy(default)
+        return filled
+
+    return fill
+
+
+def dropping(fields: Sequence[str], *, ignore_missing: bool) -> Callable[[Any], Any]:
+    """Leave fields out; KeyError for one that is missing, unless that does not matter."""
+
+    def drop(value: Any) -> Any:
+        if value is None:
+            return None
+        left = _copied(value, "drop()")
+        for field in fields:
+            if field in left:
+                del left[field]
+            elif not ignore_missing:
+                raise KeyError(
+                    f"drop(): no field {field!r} among {list(value)}; errors='ignore' allows for that"
+                )
+        return left
+
+    return drop
+
+
+def _copied(value: Any, caller: str) -> dict[str, Any]:
+    try:
+        return {**value}
+    except TypeError:
+        raise TypeError(
+            f"{caller} is for values that are dicts, not for a {type(value).__name__}: use map_values()"
+        ) from None
