@@ -58,20 +58,26 @@ class Worker:
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call ``work`` in the thread. Cancelling waits for its end: nobody may touch the task before."""
+        begun = cancelled = False
 
         def begin() -> T:
-            self.interrupted.clear()
+            nonlocal begun
+            begun = True
+            if cancelled:
+                self.interrupted.set()
+            else:
+                self.interrupted.clear()
             return work(*args, **kwargs)
 
         future = asyncio.get_running_loop().run_in_executor(self._pool, begin)
         self._begun[future] = time.monotonic()
         future.add_done_callback(self._ended)
-        cancelled = False
         while not future.done():
             try:
                 await asyncio.wait([future])
             except asyncio.CancelledError:
-                self.interrupted.set()
+                if begun:  # else the thread is at somebody else's work
+                    self.interrupted.set()
                 cancelled = True  # keep waiting: it may be cancelled again
         if cancelled:
             future.exception()

@@ -13,6 +13,7 @@ import pytest
 from streams.errors import TaskLost
 from streams.processors.coroutines import Call
 from streams.runtime.coroutines import LoopCoroutines
+from streams.runtime.worker import Worker
 from tests.streams.running import until
 
 Test = Callable[[LoopCoroutines, deque[Call]], Awaitable[None]]
@@ -136,3 +137,32 @@ def test_contexts() -> None:
 
     in_a_loop(test)
     assert told == ["entered", "entered", "left"]
+
+
+def test_only_work_that_is_cancelled_itself_is_interrupted() -> None:
+    """What waits in the queue may be cancelled meanwhile: the work in front of it goes on."""
+
+    async def case() -> None:
+        worker, first, go_on = Worker(), threading.Event(), threading.Event()
+        seen: list[bool] = []
+
+        def work() -> None:
+            first.set()
+            go_on.wait()
+            seen.append(worker.interrupted.is_set())
+
+        running = asyncio.create_task(worker.run(work))
+        await asyncio.to_thread(first.wait)
+        queued = asyncio.create_task(worker.run(work))
+        await asyncio.sleep(0)
+        queued.cancel()
+        await asyncio.sleep(0)
+        go_on.set()
+        await running
+        with pytest.raises(asyncio.CancelledError):
+            await queued
+        await worker.run(work)
+        assert seen == [False, True, False]
+        worker.close()
+
+    asyncio.run(case())
