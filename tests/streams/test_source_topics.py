@@ -71,6 +71,7 @@ def test_state_is_as_of_the_committed_position(
     run(case)
 
 
+@depth.deep
 def test_what_is_on_the_disk_is_gone_on_from(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
     name = new_name("source-topic-disk")
 
@@ -87,6 +88,7 @@ def test_what_is_on_the_disk_is_gone_on_from(logd: LogdProcess, tmp_path: Path, 
     run(case)
 
 
+@depth.deep
 def test_a_standby_follows_the_tables_topic(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
     name, settings = new_name("source-topic-standby"), SETTINGS | {"num_standby_replicas": 1}
 
