@@ -51,8 +51,9 @@ def as_of_join(
         joined,
         buffer.name,
         grace_ms,
-        builder.key_serde(node, options.key_serde, stream.key_serde),
-        builder.value_serde(node, options.value_serde, stream.value_serde),
+        # To these serdes the node is the topic, as it is in Kafka.
+        builder.key_serde(node, options.key_serde, stream.key_serde).of_topic(node, is_key=True),
+        builder.value_serde(node, options.value_serde, stream.value_serde).of_topic(node, is_key=False),
         left=left,
     )
     return operator, (buffer.name, *view.stores)  # as in Kafka, where both hash alike

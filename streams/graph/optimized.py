@@ -34,9 +34,12 @@ def optimized(graph: Graph, rules: Collection[str]) -> Graph:
 
 
 def reuse_source_topics(graph: Graph) -> None:
-    """Let stores of tables be restored from the topics that the tables are read from."""
+    """Let stores of tables be restored from the topics that the tables are read from.
+
+    Not versioned ones: their changelogs have a key for each version, and are not compacted to the last.
+    """
     for store, topic in graph.table_topics.items():
-        if (spec := graph.stores.get(store)) is not None:
+        if (spec := graph.stores.get(store)) is not None and not spec.is_versioned:
             graph.stores[store] = replace(spec, logged=False, source_topic=topic)
 
 

@@ -304,6 +304,17 @@ def table(b: StreamsBuilder, **changes: Any) -> KTable[Any, Any]:
     return b.table("t", store=Materialized(name="s", **{"history_retention": 10, **changes}))
 
 
+def test_a_versioned_table_is_restored_from_a_changelog_of_its_own() -> None:
+    builder = StreamsBuilder(key_serde=str, value_serde=str)
+    table(builder)
+    builder.table("u", store="latest")
+    topology = builder.build(topology_optimization="all")
+    assert {name: (spec.logged, spec.source_topic) for name, spec in topology.stores.items()} == {
+        "s": (True, None),
+        "latest": (False, "u"),
+    }
+
+
 def concat(value: str, other: str) -> str:
     return value + other
 
