@@ -34,7 +34,9 @@ def side_by_side(topologies: Mapping[str, Topology]) -> Topology:
 
 def _renamed(node: Node, prefix: str) -> Node:
     parents = tuple(prefix + parent for parent in node.parents)
-    renamed = dataclasses.replace(node, name=prefix + node.name, parents=parents, children=[])
+    reads_of = tuple(prefix + each for each in node.reads_of)
+    name = prefix + node.name
+    renamed = dataclasses.replace(node, name=name, parents=parents, reads_of=reads_of, children=[])
     match renamed:
         case SourceNode():
             renamed.topics = tuple(prefix + topic for topic in renamed.topics)
