@@ -52,15 +52,20 @@ class IdleWatch:
         """Whether the inputs were idle for long enough, as far as is known here."""
         return any(self._idle_ms >= due for due in self._due)
 
-    def look(self, now: int) -> None:
-        """Count the time since the last look, unless something came, or is still to be processed."""
+    def look(self, now: int, *, is_holding: bool = False) -> None:
+        """Count the time since the last look, unless something came, or is still to be processed.
+
+        ``is_holding``: nodes keep records that are not through yet.
+        """
         step, self._looked_at = max(now - self._looked_at, 0), now
         if self.step_max_ms is not None:
             step = min(step, self.step_max_ms)
         queues = self._queues.values()
         fetched = [queue.fetched for queue in queues]
-        if fetched != self._fetched or not all(
-            queue.is_caught_up and not queue.has_input for queue in queues
+        if (
+            is_holding
+            or fetched != self._fetched
+            or not all(queue.is_caught_up and not queue.has_input for queue in queues)
         ):
             self._fetched = fetched
             self._restart()

@@ -285,7 +285,7 @@ class Task:
         self._state.wall_clock = self._clock()
         self._punctuate(self._state.by_wall_clock, self._state.wall_clock)
         if self._state.on_idle:
-            self.idle.look(self._state.wall_clock)
+            self.idle.look(self._state.wall_clock, is_holding=self.held > 0)
             if self.idle.is_confirmed and not self._holds_back_changes:
                 callbacks = self.idle.take_due()
                 self._call(callbacks, self._state.wall_clock, "windows that close on idle inputs")

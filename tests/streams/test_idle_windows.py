@@ -222,6 +222,13 @@ def test_an_input_with_lag_is_not_idle(change: Callable[[Watched], None]) -> Non
     assert not watched.look(*steps(1000, 1900))
 
 
+def test_an_input_whose_records_are_in_flight_is_not_idle() -> None:
+    watched = Watched()
+    assert not watched.look(*steps(100, 900))
+    watched.watch.look(950, is_holding=True)
+    assert not watched.look(*steps(1000, 1900))
+
+
 def test_nothing_is_called_before_the_brokers_confirmed_it() -> None:
     watched = Watched()
     assert watched.look(*steps(100, 1000))
