@@ -152,6 +152,9 @@ def _replacing(
         if so_far is None:
             for old_end, old_start in found:
                 take_out(raw, old_start, old_end, headers)
+            if not cached and (end, start) not in found:
+                # Java deletes it all the same: without a cache nobody knows that it never was.
+                take_out(raw, start, end, headers)
         else:
             stored_key = take_place(raw, found, start, end, headers)
             if cached and cannot_change(value, known):
