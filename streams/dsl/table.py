@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from streams.dsl.arity import joiner_takes_key
-from streams.dsl.as_of_join import as_of_join
 from streams.dsl.options import Joined, Materialized
 from streams.dsl.stream import Stream
+from streams.dsl.versioned_join import join_versioned
 from streams.graph import Graph, ProcessorNode
 from streams.processors.change import new_values
 from streams.processors.lookup_join import join_selected, record_key
@@ -179,7 +179,7 @@ class Table:
         node = builder.names.node("KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-", options.name)
         if (past := versioned(view)) is not None or options.grace is not None:
             is_versioned = self.is_versioned
-            operator, stores = as_of_join(
+            operator, stores = join_versioned(
                 node, stream, past, joiner, options, left=left, is_versioned=is_versioned
             )
         else:

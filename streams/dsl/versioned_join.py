@@ -11,15 +11,15 @@ from streams.dsl.arity import joiner_takes_key
 from streams.dsl.options import Joined
 from streams.dsl.stream import Stream
 from streams.errors import TopologyError
-from streams.processors.join_as_of import join_as_of, join_buffered
 from streams.processors.joiner import with_key
 from streams.processors.table import AsOfView
+from streams.processors.versioned_join import join_as_of, join_buffered
 from streams.processors.windows import milliseconds
 from streams.processors.wiring import Operator
 from streams.state.join_buffer import join_buffer_spec
 
 
-def as_of_join(
+def join_versioned(
     node: str,
     stream: Stream,
     view: AsOfView | None,
