@@ -28,7 +28,7 @@ def interleave(logd: LogdProcess, name: str, folder: Path, seed: int, guarantee:
 
 
 @pytest.mark.parametrize("seed", depth.seeds(3))
-@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+@pytest.mark.parametrize("guarantee", depth.first(1, ["exactly_once_v2", "at_least_once"]))
 def test_tables_are_those_of_one_run(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: Any, seed: int
 ) -> None:
