@@ -14,17 +14,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 from logd.client import (
     BatchProducer,
     Client,
-    ClusterMetadata,
     GroupMember,
     TopicPartition,
-    TransactionalProducer,
 )
-from logd.errors import ErrorCode, KafkaError
 from logd.http import check_installed as check_installed_http
 from logd.metrics.metrics import Metrics
-from logd.records import Codec
 from streams.config import StreamsConfig
-from streams.errors import StreamsError, StreamsNotRunning, TopologyError
+from streams.errors import StreamsError, StreamsNotRunning
 from streams.graph import SinkNode, SourceNode
 from streams.processors.metrics import NodeMetrics
 from streams.queries import (
@@ -47,32 +43,31 @@ from streams.runtime.coroutines import LoopCoroutines
 from streams.runtime.event_loop import run_in_new_loop
 from streams.runtime.folder import StateFolder
 from streams.runtime.global_stores import GlobalStores
-from streams.runtime.guarantees import AtLeastOnce, ExactlyOnce, Guarantee
 from streams.runtime.hang import watch_worker
 from streams.runtime.hosts import Hosts, Partitioner
-from streams.runtime.idle_ends import IdleEnds, Upstream
+from streams.runtime.idle_ends import IdleEnds, upstream_of
 from streams.runtime.input_buffer import InputBuffer
 from streams.runtime.local_queries import LocalQueries
 from streams.runtime.loop import TaskLoop
 from streams.runtime.opener import TaskOpener
 from streams.runtime.output import Output
 from streams.runtime.probing import Probing
+from streams.runtime.producers import guarantee_of, producer_for
 from streams.runtime.protocol import StreamsProtocol, count_partitions
 from streams.runtime.purge import RepartitionPurge
 from streams.runtime.restore_listener import RestoreListeners, StateRestoreListener, progress
-from streams.runtime.sink_topics import SinkTopics
+from streams.runtime.sink_topics import SinkTopics, find_sinks
 from streams.runtime.standbys import Standbys
 from streams.runtime.status import State, StateListener, Status
 from streams.runtime.stored import look_after_a_kill, stored_offsets
 from streams.runtime.task import TaskId
 from streams.runtime.task_facts import task_facts
 from streams.runtime.topics import TopicNames
-from streams.runtime.transactions import Transactions, transactional_id
+from streams.runtime.transactions import Transactions
 from streams.runtime.watch import watch_partitions
 from streams.runtime.worker import Worker
 from streams.state import CachedStore, RocksMemory, check_installed
 from streams.topology import Topology
-from streams.topology.upstream import sources_upstream
 
 if TYPE_CHECKING:
     from streams.http.view import HttpView
@@ -215,29 +210,44 @@ class KafkaStreams:
             ),
         }
 
-    def _upstream(self) -> dict[int, Upstream]:
-        """By sub-topology, the topics that are read above it."""
-        found: dict[int, Upstream] = {}
-        for part, sources in sources_upstream(self.topology).items():
-            latest = {
-                self._names.topic(topic)
-                for topic, source in sources.items()
-                if (source.reset or self.config.auto_offset_reset) == "latest"
-            }
-            topics = frozenset(self._names.topic(topic) for topic in sources)
-            found[part] = Upstream(topics, frozenset(latest))
-        return found
-
     async def _connect(self) -> None:
+        """Make what works together here, from the producer up to the loop, and start the producer."""
         config, topology = self.config, self.topology
         counts = await count_partitions(self._client, topology)
-        sinks = await self._sinks()
         written = {self._names.topic(topic): counts[topic] for topic in topology.repartition_topics}
-        written.update({name: topic.partition_count for name, topic in sinks.topics.items()})
-        self._producer = self._transactions() if config.exactly_once else self._batch_producer()
-        self._protocol = StreamsProtocol(
-            self._client,
+        dead_letters = config.errors_dead_letter_queue_topic_name
+        written.update(await find_sinks(self._client, topology, dead_letters))
+        self._producer = producer_for(self._client, config, self._folder, wall_clock)
+        self._protocol = self._make_protocol()
+        await look_after_a_kill(self._folder, topology, self._restorer)
+        self._member = self._make_member()
+        self._probing = Probing(self._member)
+        self._output = Output(self._producer, self._names, written, config.production_exception_handler)
+        buffer = InputBuffer(config.input_buffer_max_bytes)
+        self._opener = self._make_opener(buffer, SinkTopics(self._client, self._names, written))
+        self._standbys = self._make_standbys()
+        self._loop = self._make_loop(buffer)
+        self._loop.on_change = self._tasks_changed
+        self._queries = LocalQueries(
             topology,
+            self._status,
+            self._loop,
+            self._standbys,
+            self._opener,
+            self._globals,
+            self._worker,
+            self._restorer,
+        )
+        self._loop.pause(paused=self._paused)
+        await self._producer.start()
+        told = AppMetrics(self._status, self._loop, self._opener, self._standbys, buffer, topology)
+        self._told.callback(told.add_to(self.registry, self._client.client_id))
+
+    def _make_protocol(self) -> StreamsProtocol:
+        config = self.config
+        return StreamsProtocol(
+            self._client,
+            self.topology,
             self._names,
             replication_factor=config.replication_factor,
             rules=Rules(
@@ -246,11 +256,13 @@ class KafkaStreams:
                 warmups=config.max_warmup_replicas,
             ),
             probing_interval_ms=config.probing_rebalance_interval_ms,
-            state=lambda: self._loop.member_state(stored_offsets(self._folder, topology)),
+            state=lambda: self._loop.member_state(stored_offsets(self._folder, self.topology)),
             host=lambda: self._hosts.own,
         )
-        await look_after_a_kill(self._folder, topology, self._restorer)
-        self._member = GroupMember(
+
+    def _make_member(self) -> GroupMember:
+        config = self.config
+        return GroupMember(
             self._client,
             config.application_id,
             protocols=[self._protocol],
@@ -265,18 +277,14 @@ class KafkaStreams:
             group_instance_id=config.group_instance_id,
             assigned_partitions=lambda: len(self._loop.positions()),
         )
-        self._probing = Probing(self._member)
-        output = self._output = Output(
-            self._producer, self._names, written, config.production_exception_handler
-        )
-        sink_topics = SinkTopics(self._client, self._names, written)
-        buffer = InputBuffer(config.input_buffer_max_bytes)
-        opener = TaskOpener(
+
+    def _make_opener(self, buffer: InputBuffer, sink_topics: SinkTopics) -> TaskOpener:
+        return TaskOpener(
             self._client,
             self._member,
-            topology,
+            self.topology,
             self._names,
-            config=config,
+            config=self.config,
             folder=self._folder,
             clock=wall_clock,
             worker=self._worker,
@@ -288,10 +296,13 @@ class KafkaStreams:
             listeners=self._restores,
             coroutines=self._coroutines,
         )
-        self._standbys = Standbys(
+
+    def _make_standbys(self) -> Standbys:
+        config = self.config
+        return Standbys(
             self._client,
             self._member,
-            opener,
+            self._opener,
             folder=self._folder,
             restorer=self._restorer,
             clock=wall_clock,
@@ -299,21 +310,17 @@ class KafkaStreams:
             acceptable_lag=config.acceptable_recovery_lag,
             on_warm=self._member.request_rejoin,
         )
-        self._loop = TaskLoop(
+
+    def _make_loop(self, buffer: InputBuffer) -> TaskLoop:
+        config, topology = self.config, self.topology
+        return TaskLoop(
             self._client,
             self._member,
-            opener=opener,
+            opener=self._opener,
             standbys=self._standbys,
             restorer=self._restorer,
-            committer=Committer(
-                self._guarantee(output),
-                ChangelogWriter(self._producer, self._worker, undoable=not config.exactly_once),
-                self._member,
-                output,
-                self._worker,
-                hold_max_ms=config.revoke_timeout_ms,
-            ),
-            output=output,
+            committer=self._make_committer(),
+            output=self._output,
             purge=RepartitionPurge(
                 self._client,
                 [self._names.topic(topic) for topic in topology.repartition_topics],
@@ -325,69 +332,20 @@ class KafkaStreams:
             buffer=buffer,
             config=config,
             clock=wall_clock,
-            idle_ends=IdleEnds(self._client, config.application_id, self._upstream()),
+            idle_ends=IdleEnds(
+                self._client, config.application_id, upstream_of(topology, self._names, config)
+            ),
         )
-        self._loop.on_change = self._tasks_changed
-        self._opener = opener
-        self._queries = LocalQueries(
-            topology,
-            self._status,
-            self._loop,
-            self._standbys,
-            opener,
-            self._globals,
+
+    def _make_committer(self) -> Committer:
+        return Committer(
+            guarantee_of(self._producer, self._member, self._output),
+            ChangelogWriter(self._producer, self._worker, undoable=not self.config.exactly_once),
+            self._member,
+            self._output,
             self._worker,
-            self._restorer,
+            hold_max_ms=self.config.revoke_timeout_ms,
         )
-        self._loop.pause(paused=self._paused)
-        await self._producer.start()
-        told = AppMetrics(self._status, self._loop, opener, self._standbys, buffer, topology)
-        self._told.callback(told.add_to(self.registry, self._client.client_id))
-
-    def _batch_producer(self) -> BatchProducer:
-        return BatchProducer(
-            self._client,
-            compression_type=self.config.compression_type,
-            max_request_size=self.config.max_request_size,
-        )
-
-    def _transactions(self) -> Transactions:
-        config = self.config
-        id = transactional_id(config.application_id, self._folder.path)
-
-        def make() -> TransactionalProducer:
-            return TransactionalProducer(
-                self._client,
-                id,
-                transaction_timeout_ms=config.transaction_timeout_ms,
-                compression_type=config.compression_type,
-                max_request_size=config.max_request_size,
-            )
-
-        return Transactions(
-            make,
-            clock=wall_clock,
-            timeout_ms=config.transaction_timeout_ms,
-            codec=Codec.named(config.compression_type),
-            max_request_size=config.max_request_size,
-        )
-
-    def _guarantee(self, output: Output) -> Guarantee:
-        if isinstance(self._producer, Transactions):
-            return ExactlyOnce(self._producer, self._member)
-        return AtLeastOnce(self._producer, self._member, output)
-
-    async def _sinks(self) -> ClusterMetadata:
-        dead_letters = self.config.errors_dead_letter_queue_topic_name
-        wanted = self.topology.sink_topics + ([] if dead_letters is None else [dead_letters])
-        try:
-            return await self._client.metadata(wanted)
-        except KafkaError as error:
-            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            raise TopologyError(
-                f"an output topic does not exist ({error.message}); create it before the application starts"
-            ) from error
 
     async def close(self) -> None:
         """Commit, leave the group, close everything; what ended the application before is not raised."""

@@ -16,7 +16,11 @@ from dataclasses import dataclass
 from logd.client import Admin, Client
 from logd.errors import MillstreamError
 from logd.topic_partition import TopicPartition
+from streams.config import StreamsConfig
 from streams.runtime.idle import IdleWatch
+from streams.runtime.topics import TopicNames
+from streams.topology import Topology
+from streams.topology.upstream import sources_upstream
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +31,19 @@ class Upstream:
 
     topics: frozenset[str] = frozenset()
     from_latest: frozenset[str] = frozenset()
+
+
+def upstream_of(topology: Topology, names: TopicNames, config: StreamsConfig) -> dict[int, Upstream]:
+    """By sub-topology, the topics that are read above it."""
+    found: dict[int, Upstream] = {}
+    for part, sources in sources_upstream(topology).items():
+        latest = {
+            names.topic(topic)
+            for topic, source in sources.items()
+            if (source.reset or config.auto_offset_reset) == "latest"
+        }
+        found[part] = Upstream(frozenset(map(names.topic, sources)), frozenset(latest))
+    return found
 
 
 class IdleEnds:

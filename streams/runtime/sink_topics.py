@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from logd.client import Client
-from streams.errors import StreamsError
+from logd.errors import ErrorCode, KafkaError
+from streams.errors import StreamsError, TopologyError
 from streams.runtime.topics import TopicNames
+from streams.topology import Topology
 
 LOOKUP_SECONDS_MAX = 60
 """How long a record waits for brokers to tell of a topic that was chosen for it, before its task fails."""
@@ -46,3 +48,19 @@ class SinkTopics:
             raise StreamsError(f"topic {name!r}, chosen for a record, does not exist; create it")
         self.counts[name] = metadata.topics[name].partition_count
         return self.counts[name]
+
+
+async def find_sinks(client: Client, topology: Topology, dead_letters: str | None) -> dict[str, int]:
+    """Partitions of the topics that are written, and of that for dead letters; TopologyError if one is
+    missing.
+    """
+    wanted = topology.sink_topics + ([] if dead_letters is None else [dead_letters])
+    try:
+        found = await client.metadata(wanted)
+    except KafkaError as error:
+        if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        raise TopologyError(
+            f"an output topic does not exist ({error.message}); create it before the application starts"
+        ) from error
+    return {name: topic.partition_count for name, topic in found.topics.items()}

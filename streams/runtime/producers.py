@@ -1,0 +1,51 @@
+"""What an instance writes through, and when its commits have happened, as its settings say."""
+
+from __future__ import annotations
+
+from logd.client import BatchProducer, Client, GroupMember, TransactionalProducer
+from logd.records import Codec
+from streams.config import StreamsConfig
+from streams.runtime.folder import StateFolder
+from streams.runtime.guarantees import AtLeastOnce, ExactlyOnce, Guarantee
+from streams.runtime.output import Output
+from streams.runtime.task import Clock
+from streams.runtime.transactions import Transactions, transactional_id
+
+
+def producer_for(
+    client: Client, config: StreamsConfig, folder: StateFolder, clock: Clock
+) -> BatchProducer | Transactions:
+    """Transactions for exactly-once; not started yet."""
+    if config.exactly_once:
+        return _transactions(client, config, folder, clock)
+    return BatchProducer(
+        client, compression_type=config.compression_type, max_request_size=config.max_request_size
+    )
+
+
+def guarantee_of(producer: BatchProducer | Transactions, member: GroupMember, output: Output) -> Guarantee:
+    """The guarantee that goes with this producer."""
+    if isinstance(producer, Transactions):
+        return ExactlyOnce(producer, member)
+    return AtLeastOnce(producer, member, output)
+
+
+def _transactions(client: Client, config: StreamsConfig, folder: StateFolder, clock: Clock) -> Transactions:
+    id = transactional_id(config.application_id, folder.path)
+
+    def make() -> TransactionalProducer:
+        return TransactionalProducer(
+            client,
+            id,
+            transaction_timeout_ms=config.transaction_timeout_ms,
+            compression_type=config.compression_type,
+            max_request_size=config.max_request_size,
+        )
+
+    return Transactions(
+        make,
+        clock=clock,
+        timeout_ms=config.transaction_timeout_ms,
+        codec=Codec.named(config.compression_type),
+        max_request_size=config.max_request_size,
+    )
