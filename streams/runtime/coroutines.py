@@ -36,6 +36,7 @@ class LoopCoroutines:
         self._begun_at: dict[Call, float] = {}
         self._contexts = Contexts()
         self._one_is_over = threading.Event()
+        self._is_waited_for = False
         self.arrived = asyncio.Event()
         """Set when a call is over; who collects results clears it before."""
 
@@ -50,13 +51,17 @@ class LoopCoroutines:
 
     def wait(self, over: deque[Call]) -> None:
         """Block until there is something in ``over``; TaskLost if nobody waits for this thread any more."""
-        while not over:
-            self._one_is_over.clear()
-            if over:
-                return
-            if self._interrupted.is_set():
-                raise TaskLost("what was in flight is given up: it took too long for a commit")
-            self._one_is_over.wait(LOOK_S)
+        self._is_waited_for = True
+        try:
+            while not over:
+                self._one_is_over.clear()
+                if over:
+                    return
+                if self._interrupted.is_set():
+                    raise TaskLost("what was in flight is given up: it took too long for a commit")
+                self._one_is_over.wait(LOOK_S)
+        finally:
+            self._is_waited_for = False
 
     def give_up(self, calls: Iterable[Call]) -> None:
         """Cancel them: nobody waits for them any more."""
@@ -121,6 +126,11 @@ class LoopCoroutines:
     def oldest_call_seconds(self) -> float:
         """Since the oldest call that is not over was started; 0 if there is none."""
         return time.monotonic() - min(self._begun_at.values()) if self._begun_at else 0.0
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether the tasks' thread waits for a call that runs: then that is what it hangs in."""
+        return self._is_waited_for and bool(self._begun_at)
 
     def oldest_told(self) -> str:
         """The oldest call in words, "" if there is none."""

@@ -39,11 +39,8 @@ async def watch_worker(
         await asyncio.sleep(limit_ms / LOOKS / 1000)
         if not member.member_id:
             continue
-        if coroutines.oldest_call_seconds * 1000 >= limit_ms:
-            where = coroutines.where_it_hangs()
-        elif worker.oldest_job_seconds * 1000 >= limit_ms:
-            where = where_it_hangs(worker.thread_id, nodes)
-        else:
+        where = hanging(worker, coroutines, limit_ms=limit_ms, nodes=nodes)
+        if where is None:
             continue
         log.error(
             "%s has not come back within max.poll.interval.ms (%d ms): leaving the group, others take the "
@@ -53,6 +50,21 @@ async def watch_worker(
         )
         await member.step_out(f"{where} exceeded max.poll.interval.ms")
         worker.interrupted.set()  # It may wait for that coroutine.
+
+
+def hanging(
+    worker: Worker, coroutines: LoopCoroutines, *, limit_ms: int, nodes: Collection[str]
+) -> str | None:
+    """The node and the line that have taken longer than the limit, None if nothing has. Where the worker
+    waits for a coroutine it is that one's: its own stack would only name where threads wait.
+    """
+    if coroutines.oldest_call_seconds * 1000 >= limit_ms:
+        return coroutines.where_it_hangs()
+    if worker.oldest_job_seconds * 1000 < limit_ms:
+        return None
+    if coroutines.is_waited_for:
+        return coroutines.where_it_hangs()
+    return where_it_hangs(worker.thread_id, nodes)
 
 
 def where_it_hangs(thread_id: int, nodes: Collection[str]) -> str:

@@ -7,12 +7,15 @@ import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from streams.errors import TaskLost
 from streams.processors.coroutines import Call
 from streams.runtime.coroutines import LoopCoroutines
+from streams.runtime.hang import hanging
 from streams.runtime.worker import Worker
 from tests.streams.running import until
 
@@ -166,3 +169,21 @@ def test_only_work_that_is_cancelled_itself_is_interrupted() -> None:
         worker.close()
 
     asyncio.run(case())
+
+
+def test_a_worker_that_waits_for_a_call_hangs_in_it() -> None:
+    async def test(coroutines: LoopCoroutines, over: deque[Call]) -> None:
+        coroutines.start(Call("gate", hangs), over)
+        worker = Worker()
+        job = asyncio.create_task(worker.run(coroutines.wait, over))
+        await until(lambda: coroutines.is_waited_for)
+        for_long: Any = SimpleNamespace(oldest_job_seconds=3600.0, thread_id=worker.thread_id)
+        where = hanging(for_long, coroutines, limit_ms=60_000, nodes=["gate"])
+        assert where is not None
+        assert f"node gate ({__file__}, line " in where, "and not a line of threading's"
+        assert hanging(worker, coroutines, limit_ms=3_600_000, nodes=["gate"]) is None
+        await coroutines.close()
+        await job
+        worker.close()
+
+    in_a_loop(test)
