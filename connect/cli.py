@@ -163,7 +163,8 @@ async def _run(
 async def _report(worker: Worker, changed: asyncio.Event, interval: float) -> None:
     while True:
         try:
-            await asyncio.wait_for(changed.wait(), interval or None)
+            async with asyncio.timeout(interval or None):
+                await changed.wait()
         except TimeoutError:
             pass
         changed.clear()

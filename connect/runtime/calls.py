@@ -78,7 +78,8 @@ class PluginCalls:
     async def wait_idle(self, seconds: float) -> bool:
         """Wait for plain methods under way to return; whether they have."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._idle.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
         return self._idle.is_set()
 
     @property

@@ -133,7 +133,8 @@ class WorkerConnector:
             await self._stop_tasks()
             grace = self._parts.config.task_shutdown_graceful_timeout_ms / 1000
             try:
-                await asyncio.wait_for(self._plugin_calls.call(self._connector.stop), grace)
+                async with asyncio.timeout(grace):
+                    await self._plugin_calls.call(self._connector.stop)
             except Exception as e:
                 _log.warning("%s did not stop cleanly: %r", self.name, e)
             self._plugin_calls.close()

@@ -38,7 +38,8 @@ async def run(config: StreamsConfig) -> None:
                 through = asyncio.create_task(streams.wait_until_caught_up())
             report(streams, await streams.lag(), rounds)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), REPORT_SECONDS)
+                async with asyncio.timeout(REPORT_SECONDS):
+                    await stop.wait()
         through.cancel()
 
 

@@ -121,4 +121,5 @@ class Producing:
 async def within(work: Coroutine[Any, Any, None], seconds: float) -> None:
     """Do it, but not for longer; what goes wrong then is not what ended the run."""
     with suppress(MillstreamError, RuntimeError, TimeoutError):
-        await asyncio.wait_for(work, seconds)
+        async with asyncio.timeout(seconds):
+            await work

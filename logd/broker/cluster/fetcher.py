@@ -206,7 +206,8 @@ class ReplicaFetcher:
             return
         try:
             wait_s = self._due[0][0] - now if self._due else None
-            await asyncio.wait_for(self._news.wait(), wait_s)
+            async with asyncio.timeout(wait_s):
+                await self._news.wait()
         except TimeoutError:
             pass
 

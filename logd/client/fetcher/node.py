@@ -152,9 +152,9 @@ class NodeFetch:
         return room
 
     async def _wait(self) -> None:
-        due_at = self._wanted.due_at()
         try:
-            await asyncio.wait_for(self._woken.wait(), None if due_at is None else due_at - _now())
+            async with asyncio.timeout_at(self._wanted.due_at()):
+                await self._woken.wait()
         except TimeoutError:
             pass
 
