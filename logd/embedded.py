@@ -91,7 +91,7 @@ class EmbeddedBroker:
             raise
         try:
             if self.broker.shared is None:
-                await self._server.accept()
+                self._server.accept()
             else:
                 await self._join(self.broker.shared)
         except BaseException:
@@ -103,7 +103,7 @@ class EmbeddedBroker:
         from logd.api.joining import for_brokers_only
 
         self._server.intercept(for_brokers_only)
-        await self._server.accept()
+        self._server.accept()
         await shared.join()
         self._server.intercept(lambda before: serve)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from logd.api.dispatch import serve
 from logd.broker.rounds import Rounds, report
+from logd.server.acceptor import Acceptor
 from logd.server.connection import HELD_MAX, Connection
 from logd.server.errors import CannotListen
 from logd.server.output import FLUSH_AT
@@ -41,7 +42,7 @@ class Listener:
         self._connections: set[Connection] = set()
         self._per_host: Counter[str] = Counter()
         self._socket: socket.socket | None = None
-        self._server: asyncio.Server | None = None
+        self._acceptor: Acceptor | None = None
         self._rounds = Rounds()
 
     def bind(self) -> None:
@@ -58,24 +59,24 @@ class Listener:
         self.bound = self.bound._replace(port=sock.getsockname()[1])
         self._socket = sock
 
-    async def accept(self) -> None:
+    def accept(self) -> None:
         """Accept connections, once ``advertised`` is known. CannotListen when another was faster."""
         assert self._socket is not None, "bind first"
         backlog = self.broker.config.socket_listen_backlog_size
+        acceptor = Acceptor(self._socket, lambda: Connection(self))
         try:
-            self._server = await self.loop.create_server(
-                lambda: Connection(self), sock=self._socket, backlog=backlog
-            )
+            acceptor.start(backlog)
         except OSError as error:
             raise CannotListen(self.bound, error) from error
+        self._acceptor = acceptor
         interval = min(max(self._idle_seconds / 4, 0.05), SWEEP_SECONDS_MAX)
         self._rounds.every(interval * 1000, self._sweep)
 
     async def close(self) -> None:
         """Stop accepting and close every connection."""
         await self._rounds.stop()
-        if self._server is not None:
-            self._server.close()
+        if self._acceptor is not None:
+            await self._acceptor.close()
         elif self._socket is not None:
             self._socket.close()
         self.drop_connections()

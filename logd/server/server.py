@@ -40,10 +40,10 @@ class Server:
             listener.advertised = endpoint
         self._broker.endpoints = advertised
 
-    async def accept(self) -> None:
+    def accept(self) -> None:
         """Let clients in. CannotListen."""
         for listener in self._listeners:
-            await listener.accept()
+            listener.accept()
 
     def intercept(self, wrap: Callable[[Serving], Serving]) -> None:
         """Have requests go to ``wrap`` of what served them so far, on all connections from now on."""

@@ -24,6 +24,10 @@ from millstream.zookeeper.server import Server
 
 READY_SECONDS = 60.0
 LOOK_AGAIN_S = 0.02
+PATIENCE_S, PATIENCE_SHARE = 0.25, 0.25
+"""A server that is asked as it begins may never answer: an answer is waited for so long, or for so much of
+the time that it has taken yet, and then it is asked again.
+"""
 TICK_MS = 2000
 """ZooKeeper's default; sessions last from 2 to 20 ticks."""
 _COMMANDS = "srvr, stat, ruok, mntr, cons, dump, wchs"
@@ -76,10 +80,10 @@ class Ensemble:
         """Start all servers and wait until each serves; ZooKeeperError with what one said that did not."""
         for server in self.servers:
             server.start()
-        deadline = time.monotonic() + READY_SECONDS
+        began = time.monotonic()
         for server in self.servers:
-            while server.state() is None:
-                if server.status is not None or time.monotonic() > deadline:
+            while server.state(max(PATIENCE_S, PATIENCE_SHARE * (time.monotonic() - began))) is None:
+                if server.status is not None or time.monotonic() > began + READY_SECONDS:
                     self.stop()
                     raise ZooKeeperError(f"{server.address} does not serve; {server.folder}: {server.said()}")
                 time.sleep(LOOK_AGAIN_S)

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from millstream.with_parent import with_parent
-from millstream.zookeeper.state import NotServing, State, state
+from millstream.zookeeper.state import PATIENCE_SECONDS, NotServing, State, state
 
 STOP_SECONDS = 10.0
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -60,10 +60,10 @@ class Server:
                 start_new_session=True,
             )
 
-    def state(self) -> State | None:
-        """What it says of itself; None while it does not serve."""
+    def state(self, seconds: float = PATIENCE_SECONDS) -> State | None:
+        """What it says of itself; None while it does not serve, or has not answered in so many seconds."""
         try:
-            return state("127.0.0.1", self.port)
+            return state("127.0.0.1", self.port, seconds)
         except (OSError, NotServing):
             return None
 

@@ -157,9 +157,3 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     ) -> tuple[asyncio.Transport, Any]:
         """See `asyncio.AbstractEventLoop`."""
         return await self.network.connect(protocol_factory, (host, port))
-
-    async def create_server(  # type: ignore[override]
-        self, protocol_factory: Callable[[], Any], *, sock: Any, backlog: int = 0
-    ) -> Any:
-        """See `asyncio.AbstractEventLoop`."""
-        return self.network.listen(protocol_factory, sock, contextvars.copy_context())

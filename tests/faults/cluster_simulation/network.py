@@ -51,14 +51,23 @@ class BoundSocket:
         """See `socket.socket`."""
 
 
-class Server:
-    """In place of `asyncio.Server`."""
+class Acceptor:
+    """In place of `logd.server.acceptor.Acceptor`."""
 
-    def __init__(self, network: Network, address: Address) -> None:
-        self._network = network
-        self._address = address
+    def __init__(self, listening: BoundSocket, factory: Callable[[], Any]) -> None:
+        loop = asyncio.get_running_loop()
+        self._network: Network = loop.network  # type: ignore[attr-defined]
+        self._address = listening.address
+        self._factory = factory
 
-    def close(self) -> None:
+    def start(self, _backlog: int) -> None:
+        """Take connections; whatever comes by them belongs to the life that listens."""
+        life = LIFE.get()
+        assert life is not None
+        listening = Listening(self._factory, life, contextvars.copy_context())
+        self._network.listening[self._address] = listening
+
+    async def close(self) -> None:
         """Listen no more."""
         self._network.listening.pop(self._address, None)
 
@@ -117,13 +126,6 @@ class Network:
     def bind(self, endpoint: Any) -> BoundSocket:
         """In place of `logd.server.listener._bound_socket`."""
         return BoundSocket((endpoint.host, endpoint.port))
-
-    def listen(self, factory: Callable[[], Any], sock: BoundSocket, context: contextvars.Context) -> Server:
-        """Take connections; whatever comes by them belongs to the life whose context it is."""
-        life = context[LIFE]
-        assert life is not None
-        self.listening[sock.address] = Listening(factory, life, context)
-        return Server(self, sock.address)
 
     async def connect(self, factory: Callable[[], Any], address: Address) -> tuple[asyncio.Transport, Any]:
         """See `asyncio.AbstractEventLoop.create_connection`."""

@@ -66,7 +66,7 @@ from tests.faults.cluster_simulation.clients import (
 from tests.faults.cluster_simulation.faults import Faults
 from tests.faults.cluster_simulation.loop import LoopPool, SimulatedLoop, StandsStill
 from tests.faults.cluster_simulation.machine import NOBODY, Life
-from tests.faults.cluster_simulation.network import Network, StreamOutput
+from tests.faults.cluster_simulation.network import Acceptor, Network, StreamOutput
 from tests.faults.cluster_simulation.ordered_sets import ordered_sets
 from tests.faults.cluster_simulation.profile import Profile
 from tests.faults.cluster_simulation.zookeeper import Ensemble, ZooKeeperClient
@@ -363,6 +363,7 @@ class Simulation:
                 ),
                 mock.patch("logd.server.connection.Output", StreamOutput),
                 mock.patch("logd.server.listener._bound_socket", self.network.bind),
+                mock.patch("logd.server.listener.Acceptor", Acceptor),
             ):
                 yield
         finally:

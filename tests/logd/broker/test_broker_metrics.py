@@ -37,7 +37,7 @@ async def running(folder: Path) -> AsyncIterator[Broker]:
     server = Server(broker)
     server.bind()
     await broker.start()
-    await server.accept()
+    server.accept()
     yield broker
     await server.close()
     await broker.stop()

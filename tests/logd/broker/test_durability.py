@@ -90,7 +90,7 @@ class Running:
         server = Server(broker)
         server.bind()
         await broker.start()
-        await server.accept()
+        server.accept()
         self.port = broker.endpoint.port
         self._started.set()
         await self._stop.wait()

@@ -96,7 +96,7 @@ class Life:
         server.bind()
         await self.broker.start()
         self._disk.watch()
-        await server.accept()
+        server.accept()
         self._ready.set()
         await self._stop.wait()
         await server.close()

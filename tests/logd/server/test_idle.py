@@ -41,7 +41,7 @@ def serving(tmp_path: Path, test: Callable[[int], Awaitable[None]]) -> None:
         server.bind()
         await broker.start()
         try:
-            await server.accept()
+            server.accept()
             async with asyncio.timeout(SECONDS):
                 await test(broker.endpoint.port)
         finally:

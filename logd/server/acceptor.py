@@ -1,0 +1,87 @@
+"""Taking connections from a listening socket.
+
+asyncio's own server, when it is closed, loses connections that it has accepted in the same turn: nobody
+closes them, and their clients wait for an answer until the next garbage collection (CPython's issue 109564).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable
+
+ACCEPTED_AT_ONCE = 100
+"""Then other callbacks have their turn."""
+AGAIN_S = 1.0
+"""After the system had no descriptor or no memory left."""
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+log = logging.getLogger("logd.server")
+
+
+class Acceptor:
+    """From `start` until `close`, after which all connections have been made that were ever accepted.
+
+    `factory` makes a connection's protocol.
+    """
+
+    def __init__(self, listening: socket.socket, factory: Callable[[], asyncio.BaseProtocol]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._listening = listening
+        self._factory = factory
+        self._taking: set[asyncio.Task[None]] = set()
+        """Accepted, and on their way to a protocol."""
+        self._again: asyncio.TimerHandle | None = None
+
+    def start(self, backlog: int) -> None:
+        """Have clients come. OSError when the address has been taken by another."""
+        self._listening.listen(backlog)
+        self._loop.add_reader(self._listening, self._accept)
+
+    async def close(self) -> None:
+        """Accept no more; what is in the system's queue is reset."""
+        if self._listening.fileno() >= 0:
+            self._rest()
+            self._listening.close()
+        if self._taking:
+            await asyncio.wait(self._taking)
+
+    def _rest(self) -> None:
+        self._loop.remove_reader(self._listening)
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTED_AT_ONCE):
+            try:
+                accepted, _address = self._listening.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _EXHAUSTED:
+                    raise
+                self._accept_later(error)
+                return
+            accepted.setblocking(False)
+            task = self._loop.create_task(self._take(accepted))
+            self._taking.add(task)
+            task.add_done_callback(self._taking.discard)
+
+    def _accept_later(self, error: OSError) -> None:
+        """The socket stays readable while nothing can be accepted: to be asked in a while."""
+        host, port, *_ = self._listening.getsockname()
+        log.error(
+            "%s:%d: connections wait, none can be accepted: %s (ulimit -n?)", host, port, error.strerror
+        )
+        self._rest()
+        self._again = self._loop.call_later(AGAIN_S, self._loop.add_reader, self._listening, self._accept)
+
+    async def _take(self, accepted: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._factory, accepted)
+        except Exception:
+            accepted.close()
+            log.exception("a connection could not be made")
