@@ -8,6 +8,7 @@ stand.still = open    before its partitions are opened
 
 import os
 import signal
+import threading
 
 from plugins.files import FilesSink
 from plugins.files import sink as files_sink
@@ -15,7 +16,8 @@ from plugins.files.sink import FilesSinkTask
 
 
 def _stand_still():
-    os.kill(os.getpid(), signal.SIGSTOP)
+    """A signal to the process may reach another thread first, and this one would go on for a while."""
+    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 
 class StandingStillTask(FilesSinkTask):
