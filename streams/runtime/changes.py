@@ -70,10 +70,11 @@ class ChangelogWriter:
         room = min(self._producer.max_request_size, BATCH_MAX) - BATCH_OVERHEAD
         repairs = running.ends[store] > running.cuts[store]
         if self._undoable and (repairs or sum(estimate_sizes(records)) > room):
-            cut, get = running.cuts[store], running.task.stores[store].backend.get
+            held = running.task.stores[store]
+            cut, get, new = running.cuts[store], held.backend.get, () if repairs else held.pending_new
             records = [
-                (timestamp, key, raw, with_previous(cut, get(key)))
-                for key, (raw, timestamp) in pending.items()
+                record if key in new else (*record[:3], with_previous(cut, get(key)))
+                for key, record in zip(pending, records, strict=True)
             ]
         codec = self._producer.codec
         return [(len(batch), build_batch(batch, codec=codec)) for batch in _in_batches(records, room)]

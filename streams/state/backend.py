@@ -64,6 +64,31 @@ class Backend(Protocol):
         ...
 
 
+class BackendOver:
+    """What a backend hands on that lays its keys out in another, ``inner``, in a way of its own."""
+
+    def __init__(self, inner: Backend) -> None:
+        self._inner = inner
+
+    @property
+    def checkpoint(self) -> int | None:
+        return self._inner.checkpoint
+
+    @property
+    def origin(self) -> bytes | None:
+        return self._inner.origin
+
+    @property
+    def as_of(self) -> int | None:
+        return self._inner.as_of
+
+    def properties(self) -> Mapping[str, float]:
+        return self._inner.properties()
+
+    def close(self) -> None:
+        self._inner.close()
+
+
 class MemoryBackend:
     """A dict, and its keys in order."""
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import heapq
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any, Protocol
 
 from logd.records import Headers
@@ -68,6 +68,8 @@ class CachedStore:
         self.is_table = False
         """Whether a table is kept here: deletions of keys that it never told of go unsaid."""
         self.pending: Pending = {}
+        self.pending_new: set[bytes] = set()
+        """Those of `pending` that the backend does not have, as far as that is known without asking it."""
         self._entries = entries = entries_for(spec, self._load)
         self._repairs: set[bytes] = set()
         self._changed: SortedKeys | None = None
@@ -167,24 +169,26 @@ class CachedStore:
     def drain(self) -> None:
         """Forward and serialize what changed into `pending`; see the module's text for what comes next."""
         self._drain_repairs()
-        dirty = self._entries.take_dirty()
+        dirty, new = self._entries.take_dirty()
         self._changed = None
-        changes = self._taken(dirty)
+        changes = self._taken(dirty, new)
         if self.listener is not None:  # once all is pending, because a listener may scan this very store
             for change in changes:
                 self.listener(*change)
 
-    def _taken(self, dirty: Mapping[bytes, Headers]) -> list[_Change]:
+    def _taken(self, dirty: Mapping[bytes, Headers], new: Set[bytes]) -> list[_Change]:
         """Bring what changed into `pending`; what the listener is to hear of it."""
         flush, pending, has_listener = self._entries.flush, self.pending, self.listener is not None
+        self.pending_new |= new - pending.keys() if pending else new
         changes: list[_Change] = []
         total = 0
         for key, headers in dirty.items():
             data, value, timestamp = flush(key, with_value=has_listener)
-            if data is None and self.is_table and self._drained(key) is None:
+            is_new = key in new
+            if data is None and self.is_table and (is_new or self._drained(key) is None):
                 continue  # Deleted, and never told of: neither the changelog nor anybody else has it.
             if has_listener:
-                old = self._drained_value(key) if self.tells_old_values else None
+                old = self._drained_value(key) if self.tells_old_values and not is_new else None
                 changes.append((key, value, old, timestamp, headers))
             pending[key] = (data, timestamp)
             total += len(data or b"")
@@ -220,7 +224,7 @@ class CachedStore:
                 for key, (raw, timestamp) in self.pending.items()
             ]
             self.backend.write(updates, checkpoint, as_of)
-            self.pending = {}
+            self.pending, self.pending_new = {}, set()
             self._changed = None
 
     def shrink(self) -> None:

@@ -32,6 +32,11 @@ FORGOTTEN_MAX = 1000
 _UNKNOWN: Any = object()
 
 
+def _is_absent(entry: tuple[Any, int] | None) -> bool:
+    """Whether an entry says that there is no value; `_UNKNOWN` says nothing."""
+    return entry is None or (entry is not _UNKNOWN and entry[0] is None)
+
+
 class Codec:
     """A store's values to bytes and back; errors name the store."""
 
@@ -66,25 +71,22 @@ class Entries(ABC):
     """Entries by key.
 
     `dirty`: the keys changed since the last flush, in the order of their last changes, each with the headers
-    of the record that it came by. `first_changed`: the same keys in the order of their first changes.
+    of the record that it came by. `first_changed`: the same keys in the order of their first changes. `new`:
+    those of them that were absent at the last flush, as far as that is known without a look at the backend.
     """
 
     def __init__(self, codec: Codec, load: Load) -> None:
         self.codec = codec
         self.dirty: dict[bytes, Headers] = {}
         self.first_changed: list[bytes] = []
+        self.new: set[bytes] = set()
         self._load = load
 
-    def take_dirty(self) -> dict[bytes, Headers]:
-        """The dirty keys, which are none from now on; `flush` each."""
-        dirty, self.dirty, self.first_changed = self.dirty, {}, []
-        return dirty
-
-    def _mark(self, key: bytes, headers: Headers) -> None:
-        """Note a change. The last one decides a key's place in the order, as in Kafka's cache."""
-        if self.dirty.pop(key, None) is None:
-            self.first_changed.append(key)
-        self.dirty[key] = headers
+    def take_dirty(self) -> tuple[dict[bytes, Headers], set[bytes]]:
+        """The dirty keys, which are none from now on, and which of them are new; `flush` each."""
+        taken = self.dirty, self.new
+        self.dirty, self.first_changed, self.new = {}, [], set()
+        return taken
 
     @abstractmethod
     def lookup(self, key: bytes) -> Entry | None:
@@ -115,6 +117,7 @@ class Entries(ABC):
         self.dirty.pop(key, None)
         if len(self.first_changed) > 2 * len(self.dirty) + FORGOTTEN_MAX:
             self.first_changed = list(self.dirty)
+            self.new &= self.dirty.keys()
 
     @abstractmethod
     def keep_dirty(self) -> None:
@@ -148,11 +151,13 @@ class ValueEntries(Entries):
     borrow = lookup
 
     def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
-        self._entries[key] = (value, timestamp)
-        dirty = self.dirty  # as `_mark`, without the call: this is once per record
-        if dirty.pop(key, None) is None:
+        dirty, entries = self.dirty, self._entries
+        if dirty.pop(key, None) is None:  # the last change decides the order, as in Kafka's cache
             self.first_changed.append(key)
+            if _is_absent(entries.get(key, _UNKNOWN)):
+                self.new.add(key)
         dirty[key] = headers
+        entries[key] = (value, timestamp)
 
     give_back = put
 
@@ -200,13 +205,22 @@ class SerializedEntries(Entries):
         return self._given_back.get(key) or self.lookup(key)
 
     def put(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
-        self._entries[key] = (None if value is None else self.codec.encode(key, value), timestamp)
-        self._given_back.pop(key, None)
+        data = None if value is None else self.codec.encode(key, value)
         self._mark(key, headers)
+        self._entries[key] = (data, timestamp)
+        self._given_back.pop(key, None)
 
     def give_back(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
-        self._given_back[key] = (value, timestamp)
         self._mark(key, headers)
+        self._given_back[key] = (value, timestamp)
+
+    def _mark(self, key: bytes, headers: Headers) -> None:
+        """Note that a key is about to change. The last change decides its place, as in Kafka's cache."""
+        if self.dirty.pop(key, None) is None:
+            self.first_changed.append(key)
+            if _is_absent(self._entries.get(key, _UNKNOWN)):
+                self.new.add(key)
+        self.dirty[key] = headers
 
     def _serialize(self, key: bytes) -> Any:
         """Keep the bytes of a value that was given back instead of it; returns the value."""

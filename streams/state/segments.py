@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import heapq
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from streams.errors import StateError
-from streams.state.backend import Backend, Update
+from streams.state.backend import Backend, BackendOver, Update
 from streams.state.window_key import window_start
 
 SEGMENT = struct.Struct(">q")
@@ -40,7 +40,7 @@ def layout_of(segment_ms: int, *, sessions: bool = False, by_time: bool = False)
     return b"segments of %d ms" % segment_ms + kind + (b", by time" if by_time else b"")
 
 
-class SegmentedBackend:
+class SegmentedBackend(BackendOver):
     """A backend of window keys over one whose keys begin with the segment.
 
     ``time_of`` finds the time (ms) in a key. ``by_time``: what there is can be looked up by time, too.
@@ -55,26 +55,11 @@ class SegmentedBackend:
         by_time: bool = False,
     ) -> None:
         self.segment_ms = segment_ms
-        self._inner = inner
+        super().__init__(inner)
         self._time_of = time_of
         self._by_time = by_time
         self._segments = set(self._found_segments())
         self._expired_to = b""
-
-    @property
-    def checkpoint(self) -> int | None:
-        return self._inner.checkpoint
-
-    @property
-    def origin(self) -> bytes | None:
-        return self._inner.origin
-
-    @property
-    def as_of(self) -> int | None:
-        return self._inner.as_of
-
-    def properties(self) -> Mapping[str, float]:
-        return self._inner.properties()
 
     def get(self, key: bytes) -> bytes | None:
         return self._inner.get(SEGMENT.pack(self._time_of(key) // self.segment_ms) + key)
@@ -141,6 +126,3 @@ class SegmentedBackend:
         self._inner.wipe(origin)
         self._segments.clear()
         self._expired_to = b""
-
-    def close(self) -> None:
-        self._inner.close()

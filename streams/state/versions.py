@@ -15,11 +15,11 @@ Above this, keys are those of the changelog: the first form without its first by
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from streams.errors import StateError
-from streams.state.backend import Backend, Update
+from streams.state.backend import Backend, BackendOver, Update
 
 TIME = struct.Struct(">q")
 ROWS, BY_SEGMENT, END = b"\x00", b"\x01", b"\x02"
@@ -54,28 +54,13 @@ def layout_of(segment_ms: int) -> bytes:
     return b"versions, segments of %d ms" % segment_ms
 
 
-class VersionsBackend:
+class VersionsBackend(BackendOver):
     """A backend of versions over one that has them by segment, too."""
 
     def __init__(self, inner: Backend, segment_ms: int) -> None:
         self.segment_ms = segment_ms
-        self._inner = inner
+        super().__init__(inner)
         self._expired_to = BY_SEGMENT
-
-    @property
-    def checkpoint(self) -> int | None:
-        return self._inner.checkpoint
-
-    @property
-    def origin(self) -> bytes | None:
-        return self._inner.origin
-
-    @property
-    def as_of(self) -> int | None:
-        return self._inner.as_of
-
-    def properties(self) -> Mapping[str, float]:
-        return self._inner.properties()
 
     def get(self, key: bytes) -> bytes | None:
         return self._inner.get(ROWS + key)
@@ -117,6 +102,3 @@ class VersionsBackend:
     def wipe(self, origin: bytes | None = None) -> None:
         self._inner.wipe(origin)
         self._expired_to = BY_SEGMENT
-
-    def close(self) -> None:
-        self._inner.close()

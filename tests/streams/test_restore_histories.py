@@ -101,6 +101,8 @@ class Application:
     async def commit(self, changes: Changes, size: int, batches: int = -1) -> None:
         """``batches``: so many are sent at most, then the process ends; unless given, all is committed."""
         for key, value in changes.items():
+            if value is None or value % 2:  # so it knows whether the key is new
+                self.store.get(key)
             self.store.put(key, value, 5)
         self.store.drain()
         producer = Producer(self.log, self._one_batch_for_one(size), batches)
