@@ -67,24 +67,29 @@ class ChangelogWriter:
 
     def _build(self, running: RunningTask, store: str, pending: Pending) -> list[Batch]:
         records: list[NewRecord] = [(timestamp, key, raw, ()) for key, (raw, timestamp) in pending.items()]
+        sizes = estimate_sizes(records)
         room = min(self._producer.max_request_size, BATCH_MAX) - BATCH_OVERHEAD
         repairs = running.ends[store] > running.cuts[store]
-        if self._undoable and (repairs or sum(estimate_sizes(records)) > room):
+        if self._undoable and (repairs or sum(sizes) > room):
             held = running.task.stores[store]
             cut, get, new = running.cuts[store], held.backend.get, () if repairs else held.pending_new
             records = [
                 record if key in new else (*record[:3], with_previous(cut, get(key)))
                 for key, record in zip(pending, records, strict=True)
             ]
+            sizes = estimate_sizes(records)
         codec = self._producer.codec
-        return [(len(batch), build_batch(batch, codec=codec)) for batch in _in_batches(records, room)]
+        return [(len(batch), build_batch(batch, codec=codec)) for batch in _in_batches(records, sizes, room)]
 
 
-def _in_batches(records: list[NewRecord], room: int) -> Iterator[list[NewRecord]]:
+def _in_batches(records: list[NewRecord], sizes: list[int], room: int) -> Iterator[list[NewRecord]]:
     """Batches of at most ``room`` bytes; a record that is larger stands alone, for the producer to refuse."""
+    if records and sum(sizes) <= room:
+        yield records
+        return
     batch: list[NewRecord] = []
     size = 0
-    for record, cost in zip(records, estimate_sizes(records), strict=True):
+    for record, cost in zip(records, sizes, strict=True):
         if batch and size + cost > room:
             yield batch
             batch, size = [], 0

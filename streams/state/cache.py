@@ -178,12 +178,12 @@ class CachedStore:
 
     def _taken(self, dirty: Mapping[bytes, Headers], new: Set[bytes]) -> list[_Change]:
         """Bring what changed into `pending`; what the listener is to hear of it."""
-        flush, pending, has_listener = self._entries.flush, self.pending, self.listener is not None
+        pending, has_listener = self.pending, self.listener is not None
         self.pending_new |= new - pending.keys() if pending else new
         changes: list[_Change] = []
         total = 0
-        for key, headers in dirty.items():
-            data, value, timestamp = flush(key, with_value=has_listener)
+        flushed = self._entries.flush(dirty, with_values=has_listener)
+        for (key, headers), (data, value, timestamp) in zip(dirty.items(), flushed, strict=True):
             is_new = key in new
             if data is None and self.is_table and (is_new or self._drained(key) is None):
                 continue  # Deleted, and never told of: neither the changelog nor anybody else has it.

@@ -12,7 +12,7 @@ An aggregation need not pay that for each record: it may `borrow` the value, cha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from logd.records import Headers
@@ -23,6 +23,8 @@ Entry = tuple[Any, int]
 """A value (None: deleted) and its timestamp."""
 Serialized = tuple[bytes | None, int]
 """A value's bytes (None: deleted) and its timestamp."""
+Flushed = tuple[bytes | None, Any, int]
+"""A value's bytes (None: deleted), the value, and its timestamp."""
 Load = Callable[[bytes], Serialized | None]
 """From a key to what the backend has of it."""
 
@@ -43,17 +45,22 @@ class Codec:
     def __init__(self, spec: StoreSpec) -> None:
         self._name = spec.name
         self._changelog = spec.changelog
-        self._serialize: Callable[[Any], bytes] = spec.value_serde.serialize
+        self.serialize: Callable[[Any], bytes] = spec.value_serde.serialize
+        """The serde's own; `encode` has its errors name the store."""
         self._deserialize = spec.value_serde.deserialize
 
     def encode(self, key: bytes, value: Any) -> bytes:
         """The bytes of a value; SerializationError if the serde does not take it."""
         try:
-            return self._serialize(value)
+            return self.serialize(value)
         except Exception as error:
-            raise SerializationError(
-                f"store {self._name} cannot keep {value!r} under key {key!r}: {error}", self._changelog
-            ) from error
+            raise self.refusal(key, value, error) from error
+
+    def refusal(self, key: bytes, value: Any, error: Exception) -> SerializationError:
+        """What to raise where `serialize` has raised this."""
+        return SerializationError(
+            f"store {self._name} cannot keep {value!r} under key {key!r}: {error}", self._changelog
+        )
 
     def decode(self, data: bytes) -> Any:
         """The value of the bytes; SerializationError if the serde does not read them."""
@@ -105,8 +112,8 @@ class Entries(ABC):
         """Set a key to the object borrowed, changed in place; nobody else may hold it or a part of it."""
 
     @abstractmethod
-    def flush(self, key: bytes, *, with_value: bool) -> tuple[bytes | None, Any, int]:
-        """Bytes, value (if wanted; it is the caller's) and timestamp of a dirty key."""
+    def flush(self, keys: Iterable[bytes], *, with_values: bool) -> list[Flushed]:
+        """What there is of dirty keys, in their order; values are the caller's, and None unless wanted."""
 
     @abstractmethod
     def set_absent(self, key: bytes) -> None:
@@ -161,9 +168,17 @@ class ValueEntries(Entries):
 
     give_back = put
 
-    def flush(self, key: bytes, *, with_value: bool) -> tuple[bytes | None, Any, int]:
-        value, timestamp = self._entries[key] or (None, 0)
-        return None if value is None else self.codec.encode(key, value), value, timestamp
+    def flush(self, keys: Iterable[bytes], *, with_values: bool) -> list[Flushed]:
+        entries, serialize = self._entries, self.codec.serialize
+        found: list[Flushed] = []
+        append = found.append
+        for key in keys:
+            value, timestamp = entries[key] or (None, 0)
+            try:
+                append((None if value is None else serialize(value), value, timestamp))
+            except Exception as error:
+                raise self.codec.refusal(key, value, error) from error
+        return found
 
     def set_absent(self, key: bytes) -> None:
         self._entries[key] = None
@@ -228,12 +243,16 @@ class SerializedEntries(Entries):
         self._entries[key] = (self.codec.encode(key, value), timestamp)
         return value
 
-    def flush(self, key: bytes, *, with_value: bool) -> tuple[bytes | None, Any, int]:
-        value = self._serialize(key) if key in self._given_back else None
-        data, timestamp = self._entries[key] or (None, 0)
-        if with_value and value is None and data is not None:
-            value = self.codec.decode(data)
-        return data, value, timestamp
+    def flush(self, keys: Iterable[bytes], *, with_values: bool) -> list[Flushed]:
+        entries, given_back, decode = self._entries, self._given_back, self.codec.decode
+        found: list[Flushed] = []
+        for key in keys:
+            value = self._serialize(key) if key in given_back else None
+            data, timestamp = entries[key] or (None, 0)
+            if with_values and value is None and data is not None:
+                value = decode(data)
+            found.append((data, value, timestamp))
+        return found
 
     def set_absent(self, key: bytes) -> None:
         self._given_back.pop(key, None)

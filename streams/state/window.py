@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from streams.serdes import Window, Windowed
@@ -15,6 +15,9 @@ from streams.state.window_key import SUFFIX, window_key, window_start
 K = TypeVar("K")
 V = TypeVar("V")
 
+WINDOWS_KNOWN_MAX = 1000
+"""Windows that are kept for the next keys."""
+
 
 class WindowStore(TimedStore, Generic[K, V]):
     """Typed reading and writing of windows over the cache."""
@@ -22,7 +25,7 @@ class WindowStore(TimedStore, Generic[K, V]):
     def __init__(self, spec: StoreSpec, backend: Backend) -> None:
         super().__init__(spec, backend, window_start)
         self.encode_key = self._encode_key
-        self.decode_key = self._decode_key
+        self.decode_key = self._key_decoder()
 
     @property
     def oldest_start(self) -> int:
@@ -60,14 +63,26 @@ class WindowStore(TimedStore, Generic[K, V]):
         oldest = self.oldest
         for stored_key, value, _ in self.scan():
             if window_start(stored_key) >= oldest:
-                yield self._decode_key(stored_key), value
+                yield self.decode_key(stored_key), value
 
     def _encode_key(self, key: Windowed[K]) -> bytes:
         return window_key(self.spec.key_serde.serialize(key.key), key.window.start)
 
-    def _decode_key(self, stored_key: bytes) -> Windowed[K]:
-        key = self.spec.key_serde.deserialize(stored_key[: -SUFFIX.size])
-        return Windowed(key, self._window(window_start(stored_key)))
+    def _key_decoder(self) -> Callable[[bytes], Windowed[K]]:
+        """A function for all that a commit tells of, which has many keys of few windows."""
+        deserialize, end = self.spec.key_serde.deserialize, -SUFFIX.size
+        windows: dict[bytes, Window] = {}
+
+        def decode(stored_key: bytes) -> Windowed[K]:
+            suffix = stored_key[end:]
+            window = windows.get(suffix)
+            if window is None:
+                if len(windows) >= WINDOWS_KNOWN_MAX:
+                    windows.clear()
+                window = windows[suffix] = self._window(SUFFIX.unpack(suffix)[0])
+            return Windowed(deserialize(stored_key[:end]), window)
+
+        return decode
 
     def _window(self, start: int) -> Window:
         return Window(start, min(start + self.spec.window_size_ms, FOREVER))

@@ -31,9 +31,9 @@ class HostedServer(Server):
     def command(self) -> list[str]:
         return self._line
 
-    def state(self) -> State | None:
+    def state(self, seconds: float = PATIENCE_S) -> State | None:
         try:
-            return state(self._host, self.port, PATIENCE_S)
+            return state(self._host, self.port, min(seconds, PATIENCE_S))
         except (OSError, NotServing):
             return None
 
