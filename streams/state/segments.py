@@ -59,10 +59,13 @@ class SegmentedBackend(BackendOver):
         self._time_of = time_of
         self._by_time = by_time
         self._segments = set(self._found_segments())
+        self._newest = max(((each + 1) * segment_ms - 1 for each in self._segments), default=-1)
+        """Nothing is of a later time, ms: what is put next mostly is, and need not be looked for."""
         self._expired_to = b""
 
     def get(self, key: bytes) -> bytes | None:
-        return self._inner.get(SEGMENT.pack(self._time_of(key) // self.segment_ms) + key)
+        time = self._time_of(key)
+        return None if time > self._newest else self._inner.get(SEGMENT.pack(time // self.segment_ms) + key)
 
     def scan(self, lower: bytes | None = None, upper: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         return heapq.merge(*(self._scan_segment(each, lower, upper) for each in sorted(self._segments)))
@@ -87,6 +90,7 @@ class SegmentedBackend(BackendOver):
 
     def _with_segments(self, updates: Iterable[Update]) -> Iterator[Update]:
         segment_ms, segments, time_of, by_time = self.segment_ms, self._segments, self._time_of, self._by_time
+        newest = self._newest
         for key, value in updates:
             try:
                 time = time_of(key)
@@ -98,6 +102,8 @@ class SegmentedBackend(BackendOver):
             segment = time // segment_ms
             if value is not None:
                 segments.add(segment)
+                if time > newest:
+                    newest = self._newest = time
             yield SEGMENT.pack(segment) + key, value
             if by_time:
                 yield BY_TIME + SEGMENT.pack(time) + key, None if value is None else b""
@@ -125,4 +131,5 @@ class SegmentedBackend(BackendOver):
     def wipe(self, origin: bytes | None = None) -> None:
         self._inner.wipe(origin)
         self._segments.clear()
+        self._newest = -1
         self._expired_to = b""
