@@ -13,6 +13,7 @@ from logd.errors import ErrorCode
 from logd.records import Codec, build_batch, compress
 from logd.records.compression import DECOMPRESSED_LIMIT
 from tests.faults.conftest import PEAK_GROWTH_MAX
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -85,6 +86,7 @@ def peak_of(codec: Codec, body: str) -> int:
     return PEAK_GROWTH_MAX + (2 * DECOMPRESSED_LIMIT if is_found_late else 0)
 
 
+@deep
 @pytest.mark.parametrize(
     ("codec", "body", "peak_growth_max"),
     [

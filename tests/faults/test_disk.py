@@ -13,7 +13,7 @@ import pytest
 from logd.errors import ErrorCode
 from logd.records import decode_records, iter_batches
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.support.depth import sample
+from tests.support.depth import deep, sample
 from tests.support.full_disk import limit_files
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
@@ -65,6 +65,7 @@ def test_nothing_is_acknowledged_that_is_not_written(tmp_path: Path) -> None:
             assert (answer.error_code, answer.base_offset) == (0, acknowledged)
 
 
+@deep
 def test_other_folders_serve_on(tmp_path: Path) -> None:
     folders = [tmp_path / "a", tmp_path / "b"]
     with LogdProcess(tmp_path, {"log.dirs": f"{folders[0]},{folders[1]}"}) as logd:

@@ -32,6 +32,7 @@ def test_histories(bundle: int, tmp_path: Path) -> None:
     play_bundle(play, bundle, HISTORIES, tmp_path)
 
 
+@depth.deep
 def test_histories_come_to_something(tmp_path: Path) -> None:
     """Else nothing would be compared."""
     followers = [play(seed, tmp_path / str(seed)) for seed in range(14)]

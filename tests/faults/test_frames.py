@@ -17,7 +17,7 @@ from logd.wire import decode, decode_response_header, is_flexible, response_clas
 from logd.wire.messages.api_versions import ApiVersionsRequest
 from tests.faults.conftest import PEAK_GROWTH_MAX
 from tests.support.connections import hang_up
-from tests.support.depth import sample
+from tests.support.depth import deep, sample
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.sample_requests import sample_frame
@@ -166,6 +166,7 @@ def test_lengths_out_of_bounds(logd: LogdProcess, size: int) -> None:
     assert f"announced a request of {size} bytes; socket.request.max.bytes" in line
 
 
+@deep
 @pytest.mark.parametrize("peak_growth_max", [3 * LARGEST + PEAK_GROWTH_MAX])
 def test_the_largest_frame_allowed_is_read_and_not_kept(logd: LogdProcess) -> None:
     """100 MB of nothing that begins like a request of an API there is; it may be in memory thrice."""

@@ -30,6 +30,7 @@ def test_histories(bundle: int, tmp_path: Path) -> None:
     play_bundle(play, bundle, HISTORIES, tmp_path)
 
 
+@depth.deep
 def test_histories_come_to_something(tmp_path: Path) -> None:
     """Else the model would be compared with nothing."""
     ledgers = [play(seed, tmp_path / str(seed)) for seed in range(40)]

@@ -264,6 +264,7 @@ def test_history(seed: int, tmp_path: Path) -> None:
     play(seed, tmp_path / "disk")
 
 
+@depth.deep
 def test_the_machine_dies_in_the_middle_of_truncations(tmp_path: Path) -> None:
     stories = [play(seed, tmp_path / str(seed)) for seed in range(5)]
     assert sum(story.truncated for story in stories) > 20

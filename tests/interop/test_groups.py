@@ -11,7 +11,7 @@ import pytest
 
 from logd.records import NewRecord, Record
 from tests.interop.clients.base import LIBRARIES, SECONDS, Client, Member, load, wait_until
-from tests.support.depth import sample
+from tests.support.depth import deep, sample
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -117,6 +117,7 @@ def test_clients_of_three_makes_share_a_group(logd: LogdProcess, new_name: Calla
             member.close()
 
 
+@deep
 def test_offsets_committed_by_one_client_are_the_others(
     logd: LogdProcess, client: Client, new_name: Callable[[str], str]
 ) -> None:
@@ -138,6 +139,7 @@ def test_offsets_committed_by_one_client_are_the_others(
         reader.close()
 
 
+@deep
 def test_a_static_member_comes_back_without_a_rebalance(
     logd: LogdProcess, client: Client, new_name: Callable[[str], str]
 ) -> None:
@@ -165,6 +167,7 @@ def test_a_static_member_comes_back_without_a_rebalance(
         goes.close()
 
 
+@deep
 def test_an_instance_id_belongs_to_one_member(logd: LogdProcess, new_name: Callable[[str], str]) -> None:
     confluent_kafka = pytest.importorskip("confluent_kafka")
     topic, group = create_topic(logd, new_name("static"), partitions=6), new_name("g")
@@ -192,6 +195,7 @@ while True:
 """
 
 
+@deep
 def test_a_killed_member_is_missed(logd: LogdProcess, new_name: Callable[[str], str]) -> None:
     topic, group = create_topic(logd, new_name("killed"), partitions=6), new_name("g")
     client = load("confluent")

@@ -9,7 +9,7 @@ import pytest
 from logd.records import NewRecord, Record, build_batch, iter_batches
 from tests.interop.clients import kcat
 from tests.interop.clients.base import CODECS, LIBRARIES, Client, Refused, load
-from tests.support.depth import sample
+from tests.support.depth import deep, sample
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -52,6 +52,7 @@ def test_written_by_one_read_by_all(
     assert CODECS.index(codec) in codecs <= {0, CODECS.index(codec)}
 
 
+@deep
 @pytest.mark.parametrize("codec", CODECS)
 def test_binary_is_kept(
     logd: LogdProcess, client: Client, codec: str, new_name: Callable[[str], str]
@@ -73,6 +74,7 @@ def test_what_not_all_of_them_write(
     assert client.consume(logd.bootstrap, topic, 2) == numbered(sent)
 
 
+@deep
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_largest_record(
     logd: LogdProcess, client: Client, codec: str, new_name: Callable[[str], str]
@@ -111,6 +113,7 @@ def test_the_broker_stamps_where_the_topic_says_so(
     assert all(stamp > 1_700_000_000_000 for stamp in stamps)
 
 
+@deep
 def test_offsets_for_times(logd: LogdProcess, client: Client, new_name: Callable[[str], str]) -> None:
     topic = create_topic(logd, new_name("times"))
     client.produce(logd.bootstrap, topic, [(1000 * number, None, b"v", ()) for number in range(1, 50)])

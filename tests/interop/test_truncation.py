@@ -17,6 +17,7 @@ from logd.client import BatchProducer, Client
 from logd.client import Consumer as OurConsumer
 from logd.records import iter_batches
 from tests.interop.clients.base import SECONDS
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -88,6 +89,7 @@ def test_librdkafka_is_told(logd: LogdProcess) -> None:
     consumer.close()
 
 
+@deep
 def test_librdkafka_reads_what_was_written_instead(logd: LogdProcess) -> None:
     consumer = librdkafka(logd, "latest")
     lose_power(logd)
@@ -95,6 +97,7 @@ def test_librdkafka_reads_what_was_written_instead(logd: LogdProcess) -> None:
     consumer.close()
 
 
+@deep
 def test_our_own_consumer_goes_on_in_the_new_epoch(logd: LogdProcess) -> None:
     """After a crash that took nothing it is fenced, learns of the epoch, and goes on where it was; its group
     commits in a partition that is in a new epoch itself.

@@ -51,6 +51,7 @@ def printed(logd: LogdProcess, *arguments: object) -> bytes:
     return result.stdout_bytes
 
 
+@deep
 def test_lines_through_a_pipe(logd: LogdProcess, topic: str) -> None:
     """A million would do as well: what is read at once is sent at once."""
     lines = b"".join(b"line %d\n" % n for n in range(50_000))
@@ -152,6 +153,7 @@ def test_where_reading_begins_and_ends(logd: LogdProcess, topic: str, tmp_path: 
     assert "1000" in beyond.stderr
 
 
+@deep
 def test_topics_by_name_and_by_pattern(logd: LogdProcess, tmp_path: Path) -> None:
     for name in ("one-a", "one-b", "two"):
         create_topic(logd, name)
@@ -237,6 +239,7 @@ def test_a_file_that_is_not_there(logd: LogdProcess, topic: str, tmp_path: Path)
     assert produce(logd, tmp_path, b"x", topic, "-p", "5").exit_code == Status.NOT_FOUND
 
 
+@deep
 def test_a_reader_that_has_enough(logd: LogdProcess, topic: str, tmp_path: Path) -> None:
     produce(logd, tmp_path, b"a long line, many times\n" * 100_000, topic)
     with started("consume", topic, "-e", "-b", logd.bootstrap) as process:
@@ -247,6 +250,7 @@ def test_a_reader_that_has_enough(logd: LogdProcess, topic: str, tmp_path: Path)
         assert process.wait(SECONDS) == Status.OK
 
 
+@deep
 def test_ctrl_c_ends_consume_with_the_group_s_offsets_committed(
     logd: LogdProcess, topic: str, tmp_path: Path
 ) -> None:
@@ -261,6 +265,7 @@ def test_ctrl_c_ends_consume_with_the_group_s_offsets_committed(
     assert printed(logd, topic, "-g", "interrupted") == b""
 
 
+@deep
 def test_ctrl_c_ends_produce_while_it_waits_for_input(logd: LogdProcess, topic: str) -> None:
     with started("produce", topic, "-b", logd.bootstrap) as process:
         assert process.stdin and process.stderr

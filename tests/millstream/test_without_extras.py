@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.depth import deep
+
 ROOT = Path(__file__).parents[2]
 MODULES = {
     "fastavro": "fastavro",
@@ -97,6 +99,7 @@ def test_it_works_without(code: str, environment: dict[str, str], tmp_path: Path
     assert ended.returncode == 0, ended.stderr
 
 
+@deep
 def test_the_command_works_without(environment: dict[str, str], tmp_path: Path) -> None:
     line = (
         'm="$0 -m millstream" b="$KAFKA_BOOTSTRAP_SERVERS"; '
@@ -109,6 +112,7 @@ def test_the_command_works_without(environment: dict[str, str], tmp_path: Path) 
     assert (ended.returncode, ended.stdout) == (0, "1\n"), ended.stderr
 
 
+@deep
 def test_a_view_says_what_to_install(environment: dict[str, str], tmp_path: Path) -> None:
     settings = "application_id='a', bootstrap_servers='127.0.0.1:1', http_listener='127.0.0.1:0'"
     code = (
@@ -120,6 +124,7 @@ def test_a_view_says_what_to_install(environment: dict[str, str], tmp_path: Path
     assert "pip install 'millstream[http]'" in run(code, environment, tmp_path).stderr
 
 
+@deep
 def test_a_store_on_disk_says_what_to_install(environment: dict[str, str], tmp_path: Path) -> None:
     ended = run(ON_DISK, environment, tmp_path)
     assert "pip install 'millstream[streams]'" in ended.stderr

@@ -120,6 +120,7 @@ def compared(pair: Pair, *arguments: str) -> tuple[int, str]:
 # verify
 
 
+@deep
 def test_verify_says_equal(pair: Pair, new_name: NewName) -> None:
     topic, renamed = new_name(), new_name()
     filled(pair.dc1, topic)
@@ -137,6 +138,7 @@ def test_verify_says_equal(pair: Pair, new_name: NewName) -> None:
         )
 
 
+@deep
 def test_verify_names_the_first_record_that_differs(pair: Pair, new_name: NewName) -> None:
     same, other = new_name(), new_name()
     filled(pair.dc1, same, other)
@@ -202,6 +204,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "nowhere.properties" in output
 
 
+@deep
 def test_clusters_chooses_the_flows_into_them(pair: Pair, new_name: NewName, tmp_path: Path) -> None:
     there, back = new_name(), new_name()
     filled(pair.dc1, there)
@@ -216,6 +219,7 @@ def test_clusters_chooses_the_flows_into_them(pair: Pair, new_name: NewName, tmp
     assert (status, topics_of(pair.dc1)[f"dc2.{back}"]) == (0, 10), output
 
 
+@deep
 def test_the_line_of_lag(pair: Pair, new_name: NewName, tmp_path: Path) -> None:
     """One whenever something has changed, and one with rates in the end."""
     topic = new_name()

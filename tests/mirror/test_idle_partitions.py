@@ -12,10 +12,12 @@ from mirror.partition import PartitionCopy
 from tests.logd.client.fake_broker import FakeBroker
 from tests.mirror.pair import Pair, produce
 from tests.mirror.test_quarantine import HalfStuckMirror, HalfStuckTarget
+from tests.support.depth import deep
 
 NewName = Callable[[], str]
 
 
+@deep
 def test_offset_syncs_are_thought_of_where_something_was_acked(
     pair: Pair, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,6 +131,7 @@ def test_batches_that_come_after_the_next_mirror_wrote_them_are_not_written_twic
     asyncio.run(main())
 
 
+@deep
 def test_the_very_first_batch_is_not_written_twice(pair: Pair, new_name: NewName) -> None:
     """Of a copy that has nothing yet only the sync says as whom its first batch is on its way."""
     topic = new_name()

@@ -69,6 +69,7 @@ async def stored(bootstrap: str, topic: str) -> list[list[tuple[Codec, int, byte
     return found
 
 
+@deep
 def test_odd_records_arrive(pair: Pair, new_name: NewName) -> None:
     async def main() -> None:
         topic = new_name()
@@ -85,6 +86,7 @@ def test_odd_records_arrive(pair: Pair, new_name: NewName) -> None:
     asyncio.run(main())
 
 
+@deep
 def test_a_topic_of_log_append_time_keeps_the_times_its_readers_saw(pair: Pair, new_name: NewName) -> None:
     async def main() -> None:
         topic = new_name()
@@ -96,6 +98,7 @@ def test_a_topic_of_log_append_time_keeps_the_times_its_readers_saw(pair: Pair, 
     asyncio.run(main())
 
 
+@deep
 def test_remote_topics_are_like_the_sources(pair: Pair, new_name: NewName) -> None:
     async def main() -> None:
         topic = new_name()
@@ -133,6 +136,7 @@ def test_a_second_run_goes_on_where_the_first_ended(pair: Pair, new_name: NewNam
     asyncio.run(main())
 
 
+@deep
 def test_lag_is_told_while_it_runs(pair: Pair, new_name: NewName) -> None:
     async def main() -> None:
         topic = new_name()
@@ -153,6 +157,7 @@ def test_lag_is_told_while_it_runs(pair: Pair, new_name: NewName) -> None:
     asyncio.run(main())
 
 
+@deep
 def test_a_target_with_records_nobody_accounts_for_is_refused(pair: Pair, new_name: NewName) -> None:
     async def main() -> None:
         topic = new_name()
@@ -168,6 +173,7 @@ def test_a_target_with_records_nobody_accounts_for_is_refused(pair: Pair, new_na
     asyncio.run(main())
 
 
+@deep
 def test_a_copy_made_again_is_not_gone_on_with(pair: Pair, new_name: NewName) -> None:
     """Deleted under a running mirror the copy came back with as many records as before, only others: after a
     restart that was taken for what had been copied."""
@@ -187,6 +193,7 @@ def test_a_copy_made_again_is_not_gone_on_with(pair: Pair, new_name: NewName) ->
     asyncio.run(main())
 
 
+@deep
 def test_somebody_elses_record_in_the_target_is_noticed(pair: Pair, new_name: NewName) -> None:
     async def main() -> None:
         topic = new_name()
@@ -217,6 +224,7 @@ def test_a_source_made_again_is_not_copied_behind_the_old_one(pair: Pair, new_na
     asyncio.run(main())
 
 
+@deep
 def test_records_purged_before_they_were_copied_are_not_skipped_silently(
     pair: Pair, new_name: NewName
 ) -> None:
@@ -234,6 +242,7 @@ def test_records_purged_before_they_were_copied_are_not_skipped_silently(
     asyncio.run(main())
 
 
+@deep
 def test_records_purged_after_they_were_copied_are_no_matter(pair: Pair, new_name: NewName) -> None:
     async def main() -> None:
         topic = new_name()
@@ -248,6 +257,7 @@ def test_records_purged_after_they_were_copied_are_no_matter(pair: Pair, new_nam
     asyncio.run(main())
 
 
+@deep
 def test_a_difference_is_shown(pair: Pair, new_name: NewName) -> None:
     async def main() -> None:
         topic = new_name()
@@ -268,6 +278,7 @@ def test_a_difference_is_shown(pair: Pair, new_name: NewName) -> None:
     asyncio.run(main())
 
 
+@deep
 def test_a_missing_tail_is_shown(pair: Pair, new_name: NewName) -> None:
     async def main() -> None:
         topic = new_name()
@@ -328,6 +339,7 @@ def test_a_source_made_again_while_it_is_copied_is_noticed(pair: Pair, new_name:
     asyncio.run(main())
 
 
+@deep
 def test_a_deleted_topic_does_not_end_the_others(pair: Pair, new_name: NewName) -> None:
     async def main() -> None:
         gone, kept = new_name(), new_name()

@@ -45,6 +45,7 @@ def start(tmp_path: Path, properties: dict[str, str], *options: str) -> subproce
     )
 
 
+@deep
 def test_a_cluster_that_is_away_ends_only_its_own_flow(pair: Pair, new_name: NewName, tmp_path: Path) -> None:
     """The flows were opened one after the other, and the first that failed ended the process."""
     topic = new_name()

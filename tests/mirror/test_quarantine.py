@@ -97,6 +97,7 @@ async def create(bootstrap: str, topic: str, **configs: str) -> None:
         await Admin(client).create_topics([NewTopic(topic, 1, 1, settings)])
 
 
+@deep
 def test_a_partition_the_target_refuses_is_tried_again_while_the_others_go_on(
     pair: Pair, new_name: NewName
 ) -> None:
@@ -130,6 +131,7 @@ def test_a_partition_the_target_refuses_is_tried_again_while_the_others_go_on(
     asyncio.run(main())
 
 
+@deep
 def test_a_partition_without_a_place_keeps_no_other_from_being_copied(pair: Pair, new_name: NewName) -> None:
     foreign, other = new_name(), new_name()
 
@@ -146,6 +148,7 @@ def test_a_partition_without_a_place_keeps_no_other_from_being_copied(pair: Pair
     asyncio.run(main())
 
 
+@deep
 def test_a_remote_topic_that_cannot_be_made_keeps_no_other_from_being_copied(
     pair: Pair, new_name: NewName
 ) -> None:
@@ -172,6 +175,7 @@ def test_a_remote_topic_that_cannot_be_made_keeps_no_other_from_being_copied(
     asyncio.run(main())
 
 
+@deep
 def test_a_source_that_lost_what_was_copied_is_known_by_its_leader_epoch(
     pair: Pair, new_name: NewName
 ) -> None:
@@ -352,6 +356,7 @@ def test_a_partition_the_target_does_not_acknowledge_holds_its_share_of_memory_a
     run(main())
 
 
+@deep
 def test_a_look_for_topics_that_takes_long_keeps_nothing_from_being_copied(
     pair: Pair, new_name: NewName
 ) -> None:
@@ -381,6 +386,7 @@ def test_a_look_for_topics_that_takes_long_keeps_nothing_from_being_copied(
     asyncio.run(main())
 
 
+@deep
 def test_configs_of_many_topics_are_asked_for_in_few_requests(pair: Pair, new_name: NewName) -> None:
     prefix = new_name()
 

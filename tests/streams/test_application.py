@@ -28,6 +28,7 @@ from streams.errors import StateError, StateFolderLocked
 from tests.streams import counting
 from tests.streams.counting import application, contents, expected, make_events, prepare
 from tests.streams.running import copy, make_topics, produce, run, until
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 
@@ -67,6 +68,7 @@ def test_states_and_counters(logd: LogdProcess, tmp_path: Path, new_name: Callab
     ]
 
 
+@deep
 def test_two_instances_share_the_tasks(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
 ) -> None:
@@ -176,6 +178,7 @@ def test_the_state_folder_is_locked(
     run(case)
 
 
+@deep
 @pytest.mark.parametrize("missing", ["in", "out"])
 def test_a_missing_topic_stops_the_start(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str], missing: str
@@ -214,6 +217,7 @@ def test_a_bad_record_ends_the_application_unless_it_may_go_on(
     run(case)
 
 
+@deep
 def test_topics_chosen_for_records(logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]) -> None:
     """They are looked up when they first turn up; one that does not exist ends the application."""
     name = new_name("chosen")
@@ -319,6 +323,7 @@ def test_changes_of_a_store_that_are_more_than_a_topic_takes_at_once(
     run(case)
 
 
+@deep
 def test_slow_user_code_keeps_its_place_in_the_group(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
 ) -> None:

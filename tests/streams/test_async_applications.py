@@ -88,6 +88,7 @@ def test_killed_while_records_are_in_flight(
     run(case)
 
 
+@depth.deep
 def test_rebalanced_while_records_are_in_flight(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
     """A second instance comes, the first one goes: each time what is in flight is drained and committed."""
     prefix = new_name("async-rebalanced")
@@ -177,6 +178,7 @@ def test_what_is_not_over_at_the_end_of_a_revoke_is_given_up(
     assert f"node {NODE} ({__file__}, line " in caplog.text, caplog.text
 
 
+@depth.deep
 @pytest.mark.parametrize("blocks", [False, True], ids=["beside others", "with the worker waiting"])
 def test_a_coroutine_that_hangs_costs_the_membership_and_is_named(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture, blocks: bool
@@ -212,6 +214,7 @@ def test_a_coroutine_that_hangs_costs_the_membership_and_is_named(
     ), caplog.text
 
 
+@depth.deep
 def test_a_call_that_outlasts_a_transaction_is_given_up_and_named(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture
 ) -> None:

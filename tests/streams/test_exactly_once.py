@@ -111,6 +111,7 @@ def killed_at(bootstrap: str, prefix: str, folder: Path, point: str) -> None:
     asyncio.run(feed(bootstrap, prefix, range(fed, fed + 100)))
 
 
+@depth.deep
 def test_who_waits_for_the_end_does_not_wait_for_the_next_commit(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:

@@ -19,6 +19,7 @@ from streams import KafkaStreams
 from streams.serdes import Long
 from streams.testing import TopologyTestDriver
 from tests.streams.counting import read_last
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 DAY_MS = 86_400_000
@@ -102,6 +103,7 @@ def test_describe_command(name: str) -> None:
     assert done.stdout.startswith("Topologies:\n   Sub-topology: 0\n    Source: KSTREAM-SOURCE-")
 
 
+@deep
 def test_run_command(logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]) -> None:
     name = new_name("run")
     program = tmp_path / "program.py"

@@ -95,6 +95,7 @@ def test_the_view_tells_how_the_application_is(logd: LogdProcess, tmp_path: Path
     run(case)
 
 
+@deep
 def test_stores_are_queried_by_key_and_by_range(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
     name = new_name("asked")
 
@@ -138,6 +139,7 @@ def test_stores_are_queried_by_key_and_by_range(logd: LogdProcess, tmp_path: Pat
     run(case)
 
 
+@deep
 def test_what_makes_no_sense_is_refused_with_the_remedy(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:

@@ -101,6 +101,7 @@ def test_counts_are_exact_over_kills_of_the_broker(tmp_path: Path, new_name: Cal
         asyncio.run(run(logd))
 
 
+@depth.deep
 def test_a_strangers_changelog_records_are_undone(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
 ) -> None:

@@ -20,6 +20,7 @@ from streams.runtime.opener import TaskOpener
 from streams.runtime.worker import Worker
 from tests.streams.counting import read_last
 from tests.streams.running import NewName, copy, make_topics, produce, run, start, until
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 # -- inputs that change
@@ -326,6 +327,7 @@ def test_the_worker_is_waited_for_however_often_it_is_cancelled() -> None:
 # -- starts and ends
 
 
+@deep
 def test_a_state_folder_deleted_under_an_application_costs_a_restore(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:

@@ -128,6 +128,7 @@ async def pages(http: httpx.AsyncClient, *, limit: int) -> list[str]:
         params["next"] = page["next"]
 
 
+@depth.deep
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 def test_copies_answer_where_they_will_do(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str

@@ -266,6 +266,7 @@ def standbys_are_level(app: KafkaStreams, count: int, records: int) -> bool:
     return len(tasks) == count and app._standbys.updated >= records and not any(t.remaining for t in tasks)
 
 
+@depth.deep
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 def test_a_standby_takes_over_with_nothing_left_to_restore(
     bootstrap: str, tmp_path: Path, new_name: NewName, guarantee: str
@@ -332,6 +333,7 @@ def test_a_standby_applies_nothing_that_is_not_committed(
     run(case)
 
 
+@depth.deep
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 def test_a_task_runs_on_until_its_state_is_warmed_up_elsewhere(
     bootstrap: str, tmp_path: Path, new_name: NewName, guarantee: str
@@ -368,6 +370,7 @@ def test_a_task_runs_on_until_its_state_is_warmed_up_elsewhere(
     run(case)
 
 
+@depth.deep
 def test_a_probing_rebalance_finds_state_that_is_near_enough(
     logd: LogdProcess, tmp_path: Path, new_name: NewName
 ) -> None:
@@ -392,6 +395,7 @@ def test_a_probing_rebalance_finds_state_that_is_near_enough(
 # -- slow code, and code that hangs
 
 
+@depth.deep
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 def test_an_instance_whose_code_hangs_leaves_and_says_where(
     bootstrap: str, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture, guarantee: str

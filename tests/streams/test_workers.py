@@ -89,6 +89,7 @@ def wait_until_all_work(process: subprocess.Popen[str], workers: int) -> None:
     raise AssertionError(f"they ended: {process.stderr and process.stderr.read()}")
 
 
+@deep
 def test_they_share_the_tasks_and_end_together(logd: LogdProcess, application: str, tmp_path: Path) -> None:
     """Two of them, as num.stream.threads says, until SIGTERM."""
     process = start(tmp_path, "--status-interval", "0.1", "--override", "commit.interval.ms=100")

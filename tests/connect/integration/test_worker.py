@@ -34,6 +34,7 @@ def states(worker: Worker, name: str) -> list[str]:
     return [report["connector"]["state"], *(t["state"] for t in report["tasks"])]
 
 
+@deep
 def test_files_in_and_files_out(kit, rows, topic, tmp_path):
     source = kit.source(rows(5000), topic, csv_types="infer", timestamp_constant="0")
     source["topic.creation.default.cleanup.policy"] = "compact"
@@ -215,6 +216,7 @@ def test_configs_that_cannot_be_are_refused_at_once(kit, topic):
     asyncio.run(run())
 
 
+@deep
 def test_the_command_line_reports_and_ends_cleanly(kit, rows, topic):
     path = rows(1000)
     process = kit.spawn(kit.source(path, topic, stop_at_eof="false"), options=("--status-interval", "0.05"))
@@ -244,6 +246,7 @@ def test_a_failed_task_is_the_exit_status(kit, topic):
     assert "topic=: is required" in kit.output.read_text()
 
 
+@deep
 def test_settings_are_shown_and_checked(tmp_path):
     def connect(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([sys.executable, "-m", "connect", *arguments], capture_output=True, text=True)
@@ -294,6 +297,7 @@ def test_a_plugin_without_a_task_fails_by_itself(kit, topic):
     asyncio.run(run())
 
 
+@deep
 def test_lists_of_a_json_config_reach_the_plugin(kit, rows, topic, tmp_path):
     sink = kit.sink(tmp_path / "out", topic)
     kit.finish(kit.source(rows(10), topic), sink | {"topics": [topic, f"{topic}-none"]})
@@ -314,6 +318,7 @@ class LastWords(SinkConnector):
     task_class = Task
 
 
+@deep
 def test_a_last_flush_that_fails_is_told_by_the_exit_status(kit, rows, topic):
     kit.settings["offset.flush.interval.ms"] = "60000"
     sink = {"name": "last", "connector.class": f"{__name__}:LastWords", "topics": topic}

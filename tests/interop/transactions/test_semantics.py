@@ -9,7 +9,7 @@ import pytest
 
 from tests.interop.transactions.clients.base import SECONDS, Fenced, Library, MustAbort
 from tests.interop.transactions.conftest import Broker
-from tests.support.depth import sample
+from tests.support.depth import deep, sample
 from tests.support.topics import create_topic
 
 
@@ -38,6 +38,7 @@ def until(look: Callable[[], object], expected: object) -> None:
         assert time.monotonic() < deadline, f"{found} instead of {expected}"
 
 
+@deep
 def test_commit_and_abort(library: Library, broker: Broker, topic: str) -> None:
     """All partitions or none; who does not ask for committed records sees all."""
     producer = library.producer(broker.bootstrap, topic)
@@ -52,6 +53,7 @@ def test_commit_and_abort(library: Library, broker: Broker, topic: str) -> None:
     producer.close()
 
 
+@deep
 def test_open(library: Library, broker: Broker, topic: str) -> None:
     """Nothing behind an open transaction is stable, whoever wrote it."""
     first, second = (library.producer(broker.bootstrap, f"{topic}-{name}") for name in "ab")
@@ -107,6 +109,7 @@ def test_timeout(library: Library, broker: Broker, topic: str) -> None:
     other.close()
 
 
+@deep
 def test_offsets(library: Library, broker: Broker, topic: str) -> None:
     """Offsets belong to the transaction as records do."""
     producer = library.producer(broker.bootstrap, topic)

@@ -20,6 +20,7 @@ from logd.records import Codec, NewRecord, build_batch, read_header
 from logd.storage.disk import PosixDisk
 from logd.storage.preallocation import preallocate
 from tests.logd.api.test_configs import BROKER, TOPIC, alter, described
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -262,6 +263,7 @@ def test_altered_while_running_and_back(world: World, case: Case, new_name: Call
     )
 
 
+@deep
 def test_as_the_brokers_default_changed_while_running(
     world: World, case: Case, new_name: Callable[..., str]
 ) -> None:

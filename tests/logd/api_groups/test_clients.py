@@ -26,7 +26,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from logd.records import Record
 from tests.interop.clients.base import wait_until
-from tests.support.depth import sample
+from tests.support.depth import deep, sample
 from tests.support.logd_process import LogdProcess
 
 with warnings.catch_warnings():
@@ -98,6 +98,7 @@ def committed(logd: LogdProcess, group: str, topic: str) -> list[int]:
         return [found.offset for found in reader.committed(wanted, timeout=WAIT_SECONDS)]
 
 
+@deep
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
 def test_confluent_members_come_and_go(
     logd: LogdProcess, filled: str, new_name: Callable[..., str], strategy: str

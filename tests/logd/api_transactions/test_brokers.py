@@ -8,6 +8,7 @@ from logd.errors import ErrorCode
 from logd.wire.messages.describe_transactions import DescribeTransactionsRequest
 from tests.logd.api_transactions.producers import RawProducer, committed_values, make_topic
 from tests.logd.broker.log_dirs import home
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
@@ -33,6 +34,7 @@ def test_with_an_fsync_for_every_message(tmp_path: Path) -> None:
         assert committed_values(client, topic) == committed_values(client, topic, 1) == ["a", "c", "a", "c"]
 
 
+@deep
 def test_a_transaction_in_many_partitions(tmp_path: Path) -> None:
     with LogdProcess(tmp_path) as logd, RawClient(logd.port) as client:
         topic = make_topic(client, "t", 250)
@@ -48,6 +50,7 @@ def test_a_transaction_in_many_partitions(tmp_path: Path) -> None:
         assert client.fetch(topic, partition=7).high_watermark == 1, "a marker alone"
 
 
+@deep
 def test_an_id_expires(tmp_path: Path) -> None:
     settings = {
         "transactional.id.expiration.ms": 1,
@@ -89,6 +92,7 @@ def test_producer_ids_are_given_once(tmp_path: Path) -> None:
         assert len(seen) == 4
 
 
+@deep
 def test_a_marker_waits_for_a_folder_that_is_away(tmp_path: Path) -> None:
     """The transaction is committed all the same, and the partition hears of it when it is back."""
     folders = f"{tmp_path / 'a'},{tmp_path / 'b'}"

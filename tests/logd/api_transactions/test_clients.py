@@ -83,6 +83,7 @@ def is_over(logd: LogdProcess, topic: str) -> bool:
         return is_stable(client, topic, 0, 1, 2)
 
 
+@deep
 def test_commits_and_aborts(logd: LogdProcess, new_name: Callable[..., str]) -> None:
     topic = topic_called(new_name(), logd)
     producer = transactional(logd, new_name("id"))
@@ -96,6 +97,7 @@ def test_commits_and_aborts(logd: LogdProcess, new_name: Callable[..., str]) -> 
     assert committed(logd, topic) == expected
 
 
+@deep
 def test_the_second_producer_fences_the_first(logd: LogdProcess, new_name: Callable[..., str]) -> None:
     topic, name = topic_called(new_name(), logd), new_name("id")
     first = transactional(logd, name)

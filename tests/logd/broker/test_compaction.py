@@ -301,6 +301,7 @@ def test_a_damaged_log_is_set_aside_and_others_go_on(start: Callable[..., LogdPr
     assert read_all(logd, "good")[0] == writer.last
 
 
+@deep
 def test_a_topic_that_is_deleted_or_not_compacted_any_more_is_dropped(
     start: Callable[..., LogdProcess],
 ) -> None:
@@ -326,6 +327,7 @@ def test_a_topic_that_is_deleted_or_not_compacted_any_more_is_dropped(
     assert logd.stop() == 0
 
 
+@deep
 def test_compact_and_delete_drops_old_segments_too(start: Callable[..., LogdProcess]) -> None:
     logd = start(log_retention_check_interval_ms="50")
     policy = {"cleanup.policy": "compact,delete", "retention.bytes": "60000", "retention.ms": "-1"}

@@ -25,6 +25,7 @@ from logd.wire.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from logd.wire.messages.delete_topics import DeleteTopicsRequest
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import make
@@ -71,6 +72,7 @@ def test_a_deleted_topics_folder_goes(tmp_path: Path) -> None:
         wait_for(lambda: not list((tmp_path / "data").glob("t-0*")))
 
 
+@deep
 def test_the_log_start_survives_a_kill_once_it_is_in_a_checkpoint(tmp_path: Path) -> None:
     logd = LogdProcess(tmp_path, QUICK)
     with logd:
@@ -121,6 +123,7 @@ def test_after_a_kill_only_what_came_after_the_last_flush_is_read_again(tmp_path
             assert client.fetch("t").high_watermark == 40
 
 
+@deep
 def test_a_flush_goes_on_behind_every_append_without_a_stop(tmp_path: Path) -> None:
     settings = {"millstream.flush.interval.ms": "10", "log.segment.bytes": "20000"}
     logd = LogdProcess(tmp_path, settings)

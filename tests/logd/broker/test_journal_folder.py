@@ -126,6 +126,7 @@ def test_a_folder_that_may_hold_the_journal_is_waited_for(tmp_path: Path) -> Non
             assert retention(client) == "-1"
 
 
+@deep
 def test_a_lost_journal_is_begun_anew_only_when_told_so(tmp_path: Path) -> None:
     logd = logd_in(tmp_path, "a", "b")
     with logd:
@@ -213,6 +214,7 @@ def test_a_topic_taken_in_while_a_folder_was_away_grows_when_it_is_back(tmp_path
             assert read(client, "kept", partition=3) == [0, 1, 2]
 
 
+@deep
 def test_a_folder_of_another_cluster_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     logd = logd_in(tmp_path, "a")
     other = logd_in(tmp_path, "b")

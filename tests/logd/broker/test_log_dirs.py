@@ -91,6 +91,7 @@ def test_new_partitions_go_where_fewest_are(tmp_path: Path) -> None:
         assert sorted(home(tmp_path, f"one-{index}") for index in range(3)) == ["a", "b", "c"]
 
 
+@deep
 def test_a_folder_that_is_gone_at_the_start_keeps_its_partitions(tmp_path: Path) -> None:
     """They used to be made anew in the folders that were left, empty."""
     logd = logd_in(tmp_path, "a", "b")

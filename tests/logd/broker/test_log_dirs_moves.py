@@ -107,6 +107,7 @@ def futures(tmp_path: Path) -> list[str]:
     return sorted(path.parent.name for path in tmp_path.glob("*/*-future"))
 
 
+@deep
 def test_what_is_shown_of_a_move_and_calling_it_off(tmp_path: Path) -> None:
     with slow_move(tmp_path, "a", "b") as logd, RawClient(logd.port) as client:
         begin(logd, client, tmp_path)
@@ -247,6 +248,7 @@ def test_a_partition_found_twice_is_served_by_the_longer_log(tmp_path: Path) -> 
         assert "was found twice" in logd.log
 
 
+@deep
 @pytest.mark.parametrize("version", [1, 2])
 def test_moves_that_are_refused(tmp_path: Path, version: int) -> None:
     with logd_in(tmp_path, "a", "b") as logd, RawClient(logd.port) as client:
@@ -298,6 +300,7 @@ def test_a_target_that_fills_up_ends_the_move_and_nothing_else(tmp_path: Path) -
         assert "Traceback" not in logd.log
 
 
+@deep
 def test_the_log_start_offset_and_producers_move_along(tmp_path: Path) -> None:
     logd = logd_in(tmp_path, "a", "b")
     with logd:
@@ -339,6 +342,7 @@ def test_many_partitions_at_once(tmp_path: Path) -> None:
         fill(client, "t", range(3, 5), partition=11)
 
 
+@deep
 def test_the_rate_is_changed_while_moving(tmp_path: Path) -> None:
     from logd.broker.configs import Operation
     from tests.logd.api.test_configs import BROKER

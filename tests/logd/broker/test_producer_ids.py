@@ -108,6 +108,7 @@ def test_ids_found_are_remembered_when_their_log_is_gone(tmp_path: Path) -> None
             assert given(client) > first
 
 
+@deep
 def test_ids_of_transactional_ids_that_wrote_nothing_are_not_given_again(tmp_path: Path) -> None:
     """They stand in __transaction_state only."""
     logd = LogdProcess(tmp_path, {"transaction.state.log.num.partitions": 3})

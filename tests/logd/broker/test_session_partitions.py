@@ -13,6 +13,7 @@ from logd.broker.topic import Topic
 from logd.errors import KafkaError
 from logd.records import build_batch
 from tests.logd.broker.fetch_bench import LONG, Bench, Session, bench, running, turns
+from tests.support.depth import deep
 
 __all__ = ["bench"]
 
@@ -35,6 +36,7 @@ def visits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return looked_up
 
 
+@deep
 def test_a_poll_costs_what_is_active(bench: Bench, visits: list[int]) -> None:
     """Every attempt looked at all partitions of its session, twice for a long poll: 1-2 ms with 1,000."""
     bench.create("t", MANY)

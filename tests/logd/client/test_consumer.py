@@ -21,6 +21,7 @@ from logd.errors import (
     error_for,
 )
 from tests.logd.client.running import run, until
+from tests.support.depth import deep
 
 Name = Callable[[str], str]
 QUICK_GROUP: dict[str, Any] = {"heartbeat_interval_ms": 100, "session_timeout_ms": 30_000}
@@ -70,6 +71,7 @@ def test_a_group_goes_on_where_it_committed(bootstrap: str, new_name: Name) -> N
     run(test())
 
 
+@deep
 @pytest.mark.parametrize("assignors", [["range"], ["roundrobin"], ["cooperative-sticky"]])
 def test_two_share_and_one_takes_over(bootstrap: str, new_name: Name, assignors: list[str]) -> None:
     async def test() -> None:
@@ -119,6 +121,7 @@ def test_cooperative_members_read_on_during_a_rebalance(bootstrap: str, new_name
     run(test())
 
 
+@deep
 def test_a_pattern_finds_topics_as_they_come(bootstrap: str, new_name: Name) -> None:
     async def test() -> None:
         prefix, group = new_name("many"), new_name("group")
@@ -195,6 +198,7 @@ def test_seek_in_on_assigned_comes_before_anything_is_handed_out(bootstrap: str,
     run(test())
 
 
+@deep
 def test_pause_and_resume(bootstrap: str, new_name: Name) -> None:
     async def test() -> None:
         topic, group = new_name("topic"), new_name("group")
@@ -211,6 +215,7 @@ def test_pause_and_resume(bootstrap: str, new_name: Name) -> None:
     run(test())
 
 
+@deep
 def test_partitions_by_hand_without_a_group(bootstrap: str, new_name: Name) -> None:
     async def test() -> None:
         topic = new_name("topic")

@@ -23,6 +23,7 @@ from logd.errors import (
 from logd.wire import ApiKey
 from tests.logd.client.fake_coordinator import coordinated, producing
 from tests.logd.client.running import run
+from tests.support.depth import deep
 
 E = ErrorCode
 A, F, X, R = AbortableTransactionError, FatalTransactionError, ProducerFenced, TransactionRebalanced
@@ -137,6 +138,7 @@ async def one_transaction(producer: TransactionalProducer, value: bytes) -> None
     await producer.commit()
 
 
+@deep
 @pytest.mark.parametrize(("version", "api", "code", "expected"), REFUSED)
 def test_a_code_that_fails_a_transaction(
     version: int, api: answers.Answers, code: ErrorCode, expected: type[TransactionError]

@@ -20,7 +20,7 @@ from logd.errors import AbortableTransactionError, ConnectionClosed
 from logd.wire.messages.metadata import MetadataRequest
 from tests.logd.client.running import QUICK, run, until
 from tests.logd.client.transaction_history import read_committed
-from tests.support.depth import sample
+from tests.support.depth import deep, sample
 from tests.support.logd_process import LogdProcess
 
 NUMBERS = 480
@@ -132,6 +132,7 @@ async def reached(copier: Copier, copying: asyncio.Task[None], position: int) ->
         await copying
 
 
+@deep
 def test_what_is_sent_while_the_broker_is_away_is_committed_once_it_is_back(tmp_path: Path) -> None:
     """A commit that begins while nobody can answer: asked for until somebody does."""
 

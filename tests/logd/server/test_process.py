@@ -16,7 +16,7 @@ import pytest
 from logd.records import decode_records
 from logd.wire.messages.init_producer_id import InitProducerIdRequest
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.support.depth import sample
+from tests.support.depth import deep, sample
 from tests.support.logd_process import LogdProcess
 from tests.support.metadata_folder import as_apache_kafka_leaves_it
 from tests.support.raw_client import RawClient
@@ -77,6 +77,7 @@ def test_a_hangup_is_ignored_under_nohup(tmp_path: Path) -> None:
         assert logd.stop() == 0
 
 
+@deep
 def test_after_a_kill_it_recovers_what_was_acknowledged(tmp_path: Path) -> None:
     logd = LogdProcess(tmp_path)
     with logd:
@@ -94,6 +95,7 @@ def test_after_a_kill_it_recovers_what_was_acknowledged(tmp_path: Path) -> None:
             assert client.produce("t", [(1, b"k", b"v", ())]).base_offset == 100
 
 
+@deep
 def test_idempotence_survives_a_kill(tmp_path: Path) -> None:
     from logd.records import build_batch
 
@@ -117,6 +119,7 @@ def test_idempotence_survives_a_kill(tmp_path: Path) -> None:
             assert client.fetch("t").high_watermark == 3
 
 
+@deep
 def test_topics_created_and_deleted_before_a_kill(tmp_path: Path) -> None:
     from logd.wire.messages.delete_topics import DeleteTopicsRequest
 
@@ -133,6 +136,7 @@ def test_topics_created_and_deleted_before_a_kill(tmp_path: Path) -> None:
             assert names == ["kept"]
 
 
+@deep
 def test_topics_found_on_disk_alone_are_taken_in(tmp_path: Path) -> None:
     """As in a folder that Apache Kafka wrote: logs and topic ids are there, our journal is not."""
     logd = LogdProcess(tmp_path)
@@ -148,6 +152,7 @@ def test_topics_found_on_disk_alone_are_taken_in(tmp_path: Path) -> None:
             assert decode_records(client.fetch("t").records)[0][3] == b"v"
 
 
+@deep
 def test_a_second_process_on_the_same_folder_is_refused(tmp_path: Path) -> None:
     with LogdProcess(tmp_path / "one", {"log.dirs": tmp_path / "data"}) as first:
         second = LogdProcess(tmp_path / "two", {"log.dirs": tmp_path / "data"})
@@ -159,6 +164,7 @@ def test_a_second_process_on_the_same_folder_is_refused(tmp_path: Path) -> None:
             make(client, "t")
 
 
+@deep
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
     with LogdProcess(tmp_path / "one") as first:
         second = LogdProcess(tmp_path / "two", {"listeners": f"PLAINTEXT://127.0.0.1:{first.port}"})

@@ -110,6 +110,7 @@ def test_a_request_that_begins_in_the_last_bytes_of_the_buffer(logd: LogdProcess
             assert client.receive(3, 9).brokers
 
 
+@deep
 def test_what_is_half_received_is_bounded(tmp_path: Path) -> None:
     """A hundred connections that each send half of a large request cost a hundred halves."""
     bound = {"socket.request.max.bytes": 2 * LARGE, "queued.max.request.bytes": 4 * LARGE}

@@ -12,7 +12,7 @@ import pytest
 from logd.records import build_batch, decode_records, iter_batches
 from logd.wire import encode_request
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.support.depth import sample
+from tests.support.depth import deep, sample
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
@@ -132,6 +132,7 @@ def test_clients_that_leave_in_the_middle(filled: LogdProcess) -> None:
     assert "Traceback" not in filled.log
 
 
+@deep
 def test_a_topic_deleted_while_it_is_being_sent(way: str, tmp_path: Path) -> None:
     from logd.wire.messages.delete_topics import DeleteTopicsRequest
 

@@ -17,6 +17,7 @@ from logd.storage.errors import NoRoom
 from logd.storage.log.future import FutureLog, discard_future, promote
 from logd.storage.names import parse_future_folder
 from logd.storage.testing import FaultyDisk
+from tests.support.depth import deep
 
 NOW = 1_700_000_000_000
 CONFIG = TopicConfig(segment_bytes=600, index_interval_bytes=0)
@@ -234,6 +235,7 @@ class Nth(FaultyDisk):
         super().check(operation, path)
 
 
+@deep
 @pytest.mark.parametrize("disk", [0, 1])
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
 def test_any_operation_failing_loses_nothing(tmp_path: Path, disk: int, error: int) -> None:

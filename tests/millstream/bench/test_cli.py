@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 from millstream.bench.cli import app
 from millstream.terminal.status import Status
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.millstream_command import run as run_process
 from tests.support.topics import create_topic
@@ -42,6 +43,7 @@ def test_what_is_written_is_measured_and_what_is_read(logd: LogdProcess) -> None
         assert read["rebalance_time_ms"] >= 0
 
 
+@deep
 def test_a_limit_of_throughput_and_payloads_of_a_file(logd: LogdProcess, tmp_path: Path) -> None:
     topic = create_topic(logd, "limited")
     file = tmp_path / "payloads"

@@ -13,6 +13,7 @@ from logd.metadata.embedded import FILE_NAME
 from logd.wire import ApiKey
 from millstream.cluster.cli import app
 from millstream.terminal.status import Status
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.topics import create_topic
 
@@ -54,6 +55,7 @@ def test_nobody_listens() -> None:
     assert "--bootstrap-server" in result.stderr
 
 
+@deep
 def test_a_move_is_asked_for(tmp_path: Path) -> None:
     """Without a terminal nobody can say yes; what is there is seen before ZooKeeper is."""
     unreachable = ("--zookeeper", "127.0.0.1:1/kafka", "--override", "zookeeper.connection.timeout.ms=100")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.millstream.invoking import On, invoke
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.ports import free_port
 
@@ -56,6 +57,7 @@ def test_topics_and_groups_of_the_cluster(on: On) -> None:
     assert offered("config", "describe", "-b", on.bootstrap, "topic", "w") == ["weather"]
 
 
+@deep
 def test_a_cluster_that_is_away_offers_nothing_and_says_nothing() -> None:
     assert offered("topic", "describe", "-b", f"127.0.0.1:{free_port()}", "fl") == []
 

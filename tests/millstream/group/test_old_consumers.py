@@ -194,6 +194,7 @@ def test_zookeeper_that_is_not_there(on: On, ensemble: Ensemble, tmp_path: Path)
     assert on("group", "describe", "--zookeeper", chroot, "--state").exit_code == Status.USAGE
 
 
+@deep
 @pytest.mark.parametrize("hangs", [False, True])
 def test_zookeeper_that_goes_away_meanwhile(ensemble: Ensemble, tmp_path: Path, hangs: bool) -> None:
     config = tmp_path / "zookeeper.properties"

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from logd.errors import KafkaError
 from millstream import testing
 from millstream.testing import Broker, BrokerError
+from tests.support.depth import deep
 from tests.support.waiting import wait_for
 
 KINDS = pytest.mark.parametrize("in_process", [False, True], ids=["process", "thread"])
@@ -75,6 +76,7 @@ def test_a_topic_that_cannot_be_created_is_named(broker: Broker) -> None:
         broker.topic("other", config={"retention.ms": "soon"})
 
 
+@deep
 @KINDS
 def test_cleaning_leaves_nothing_and_clients_connected(broker: Broker) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True})
@@ -92,6 +94,7 @@ def test_cleaning_leaves_nothing_and_clients_connected(broker: Broker) -> None:
     assert consumed(broker, "orders", 1) == [b"after"]
 
 
+@deep
 @KINDS
 def test_lag_is_zero_once_everything_is_committed(broker: Broker) -> None:
     broker.produce("orders", ["a", "b", "c"], partition=0)
@@ -109,6 +112,7 @@ def test_lag_is_zero_once_everything_is_committed(broker: Broker) -> None:
         broker.wait_lag_zero("g", ["orders", "more"], seconds=0.01)
 
 
+@deep
 @KINDS
 def test_markers_of_transactions_are_no_lag(broker: Broker) -> None:
     producer = transactional(broker)
@@ -132,6 +136,7 @@ def test_exactly_once_tells_of_what_is_there_twice_or_not_at_all(broker: Broker)
         broker.assert_exactly_once("orders")
 
 
+@deep
 @KINDS
 def test_what_is_aborted_is_not_there(broker: Broker) -> None:
     producer = transactional(broker)
@@ -151,6 +156,7 @@ def test_a_report_tells_ends_and_requests(broker: Broker) -> None:
     assert "Produce v" in report and "of millstream-testing" in report
 
 
+@deep
 def test_settings_are_checked() -> None:
     for in_process in (False, True):
         with pytest.raises(BrokerError, match=r"log\.segment\.bytes=tiny is not allowed"):
@@ -165,6 +171,7 @@ def test_settings_hold() -> None:
             broker.produce("new", ["a"])
 
 
+@deep
 @KINDS
 def test_a_temporary_folder_goes_and_a_given_one_stays(in_process: bool, tmp_path: Path) -> None:
     with Broker(in_process=in_process) as broker:
@@ -196,6 +203,7 @@ def test_a_broker_ends_with_the_test_run_that_is_killed(paused: bool) -> None:
     wait_for(lambda: not os.path.exists(folder))  # its last deed
 
 
+@deep
 def test_what_only_linux_has_is_not_needed() -> None:
     """macOS's Python has none of these names; there is no macOS here."""
     code = (

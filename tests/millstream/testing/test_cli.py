@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.depth import deep
 from tests.support.waiting import wait_for
 
 COMMAND = (sys.executable, "-m", "millstream", "test-broker")
@@ -25,6 +26,7 @@ def script(tmp_path: Path, text: str) -> tuple[str, str]:
     return sys.executable, str(path)
 
 
+@deep
 def test_the_command_finds_its_broker_and_topics(tmp_path: Path) -> None:
     command = script(
         tmp_path,
@@ -45,12 +47,14 @@ def test_a_failure_is_passed_on_with_a_report(tmp_path: Path) -> None:
     assert "orders-0: 0 to 0" in done.stderr and "no requests" in done.stderr
 
 
+@deep
 def test_a_command_that_is_none(tmp_path: Path) -> None:
     done = run("--", tmp_path / "nothing")
     assert done.returncode == 127
     assert f"cannot run {tmp_path / 'nothing'}: No such file or directory" in done.stderr
 
 
+@deep
 def test_wrong_arguments_are_named() -> None:
     for arguments, told in (
         (("--topic", "a:none"), "'a:none' is not NAME or NAME:PARTITIONS"),

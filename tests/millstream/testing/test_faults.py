@@ -58,6 +58,7 @@ def test_an_answer_that_is_lost_is_carried_out(broker: Broker) -> None:
     broker.assert_exactly_once("orders", key=lambda record: record.text, expected=["a"])
 
 
+@deep
 def test_dropped_connections_are_made_again(broker: Broker) -> None:
     client = producer(broker)
     client.produce("orders", "a")
@@ -68,6 +69,7 @@ def test_dropped_connections_are_made_again(broker: Broker) -> None:
     assert texts(broker) == ["a", "b"], f"{broker.records('orders')}\n{broker.report()}\n{broker.requests()}"
 
 
+@deep
 def test_a_moved_coordinator_is_looked_for(broker: Broker) -> None:
     broker.produce("orders", ["a", "b"])
     consumer = Consumer(

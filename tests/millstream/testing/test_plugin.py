@@ -50,6 +50,7 @@ def test_each_test_has_an_empty_broker(pytester: pytest.Pytester) -> None:
     pytester.runpytest_subprocess(*ALONE).assert_outcomes(passed=7)
 
 
+@deep
 def test_a_failed_test_tells_of_its_broker_and_leaves_nothing(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
@@ -122,6 +123,7 @@ def test_settings_come_from_the_ini_file(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*the marker millstream does not know ownn, only config, in_process, own=*"])
 
 
+@deep
 def test_nothing_is_imported_until_a_fixture_is_used(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """

@@ -64,6 +64,7 @@ def started(*options: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
             pipe.close()
 
 
+@deep
 def test_a_folder_is_gone_on_with(tmp_path: Path) -> None:
     with started("--folder", tmp_path) as (_, first), kazoo(first) as client:
         client.create("/brokers/ids", b"x", makepath=True)

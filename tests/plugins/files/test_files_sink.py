@@ -21,6 +21,7 @@ from connect.api import (
 from connect.testing import SinkRun
 from plugins.files import FilesSink, FileStreamSink
 from plugins.files.claims import Claim
+from tests.support.depth import deep
 
 
 def records(first, last, partition=0):
@@ -101,6 +102,7 @@ def test_whole_records_as_json(tmp_path):
     ]
 
 
+@deep
 def test_parquet(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
     of = schema.struct({"n": schema.int32(), "d": schema.date(optional=True)})

@@ -13,6 +13,7 @@ import pytest
 from connect.api import ConnectError
 from plugins.files import FilesSource
 from plugins.files.source import OPEN_MAX
+from tests.support.depth import deep
 from tests.support.waiting import wait_for
 
 
@@ -114,6 +115,7 @@ def test_what_is_written_to_a_file_after_its_rotation_is_read(start, tmp_path):
             assert run.poll() == []
 
 
+@deep
 def test_more_files_than_descriptors(tmp_path):
     fill(tmp_path, 300)
     script = """

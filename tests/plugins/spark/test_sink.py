@@ -23,6 +23,7 @@ pytestmark = [
 NewName = Callable[[], str]
 
 
+@deep
 def test_records_become_rows_of_a_partitioned_table(
     driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path
 ) -> None:
@@ -179,6 +180,7 @@ def test_records_that_came_and_went_in_an_empty_partition_are_lost_data(
         task.stop()
 
 
+@deep
 def test_fewer_records_than_wanted_wait_for_more_or_for_their_time(
     driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path
 ) -> None:

@@ -39,6 +39,7 @@ from logd.wire.messages.write_txn_markers import (
 )
 from logd.wire.produce import encode_produce_request
 from tests.logd.broker.cluster.brokers import Brokers
+from tests.support.depth import deep
 
 VERSION = 9
 TP = TopicPartition("t", 0)
@@ -159,6 +160,7 @@ def test_nothing_is_accepted_without_a_lease(zookeeper: str, tmp_path: Path) -> 
     asyncio.run(test())
 
 
+@deep
 def test_nothing_else_is_acknowledged_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
     """Markers, deleted records, consent to a transaction's batch, and what a controller need not change."""
 

@@ -15,10 +15,12 @@ from logd.config.load import from_properties
 from logd.errors import ConfigError
 from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
+from tests.support.depth import deep
 
 TPS = [TopicPartition("t", index) for index in range(4)]
 
 
+@deep
 def test_leaders_are_given_back_to_preferred_replicas(zookeeper: str, tmp_path: Path) -> None:
     async def test() -> None:
         settings = {

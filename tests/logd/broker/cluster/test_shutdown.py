@@ -11,6 +11,7 @@ from logd.broker.cluster.handing_over import HandingOver
 from logd.client import Admin, BatchProducer, Client, ElectionType, NewTopic
 from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
+from tests.support.depth import deep
 
 TOPIC, PARTITIONS = "t", 6
 TPS = [TopicPartition(TOPIC, index) for index in range(PARTITIONS)]
@@ -27,6 +28,7 @@ def _all_in_sync(brokers: Brokers) -> bool:
     return all(state is not None and set(state.isr) == {1, 2, 3} for state in states)
 
 
+@deep
 def test_a_rolling_restart_costs_a_producer_retries_only(zookeeper: str, tmp_path: Path) -> None:
     async def test() -> None:
         settings = {"min_insync_replicas": "2", "controlled.shutdown.retry.backoff.ms": "60000"}
@@ -102,6 +104,7 @@ def test_nothing_is_handed_over_where_that_is_set(
     asyncio.run(test())
 
 
+@deep
 def test_brokers_that_all_stop_wait_for_nobody(zookeeper: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with Brokers(zookeeper, tmp_path, controlled_shutdown_retry_backoff_ms="600000") as brokers:

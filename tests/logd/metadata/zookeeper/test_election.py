@@ -204,6 +204,7 @@ def test_who_gives_the_role_back_without_a_connection_is_elected_anew(
     asyncio.run(main())
 
 
+@deep
 def test_a_controller_whose_session_expires_hears_of_it_and_stands_again(
     connect: str, ensemble: Ensemble
 ) -> None:

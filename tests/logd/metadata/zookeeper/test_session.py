@@ -165,6 +165,7 @@ def test_an_ensemble_that_comes_up_late(connect: str, ensemble: Ensemble) -> Non
     asyncio.run(main())
 
 
+@deep
 def test_a_renewal_that_is_refused_is_not_the_last(connect: str) -> None:
     """As by a server that has too much to do."""
 
@@ -237,6 +238,7 @@ def test_what_is_ensured_is_there_whatever_is_lost(connect: str, ensemble: Ensem
     asyncio.run(main())
 
 
+@deep
 def test_a_session_that_expires_is_followed_by_another(connect: str, ensemble: Ensemble) -> None:
     async def main() -> None:
         async with (

@@ -159,6 +159,7 @@ def test_a_topic_that_somebody_wants_deleted(connect: str) -> None:
     asyncio.run(main())
 
 
+@deep
 @pytest.mark.parametrize("batch", [500, 20])
 @pytest.mark.parametrize("is_made", [True, False])
 def test_a_wish_that_comes_or_goes_while_the_topic_is_deleted(
