@@ -6,17 +6,22 @@ How deep it goes (`depth`), which worker runs it (`distribution`), whether it ma
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from millstream.zookeeper import class_archive
 from tests.support import depth, distribution, foreign_clients
 
 pytest_plugins = ["tests.support.no_skips"]
 
 depth.set_examples()
+# Not in the home of whoever runs the tests.
+os.environ.setdefault(class_archive.FOLDER, str(Path(__file__).parents[1] / "build" / "classes"))
 # Collecting makes a million objects that stay: looking through them for garbage again and again takes half of
 # its time.
 gc.disable()

@@ -1,7 +1,7 @@
 """One ZooKeeper server: a Java process with a folder of its own.
 
 FOLDER/zoo.cfg     its settings     FOLDER/data/     myid, snapshots and log
-FOLDER/server.log  what it says
+FOLDER/server.log  what it says    FOLDER/classes.jsa    see `class_archive`, only as it ends
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 from millstream.with_parent import with_parent
+from millstream.zookeeper.class_archive import ClassArchive
 from millstream.zookeeper.state import PATIENCE_SECONDS, NotServing, State, state
 
 STOP_SECONDS = 10.0
@@ -25,6 +26,8 @@ class Server:
         self.folder = folder
         self.port = port
         self._class_path = class_path
+        self._archive = ClassArchive("zookeeper", class_path)
+        self._draft = folder / "classes.jsa"
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -41,7 +44,10 @@ class Server:
     @property
     def command(self) -> list[str]:
         """Its command line; who runs it by that instead of `start` watches it, too."""
-        return ["java", *_OPTIONS, "-cp", self._class_path, _MAIN, str(self.folder / "zoo.cfg")]
+        return self._command(self._archive.use())
+
+    def _command(self, options: tuple[str, ...]) -> list[str]:
+        return ["java", *_OPTIONS, *options, "-cp", self._class_path, _MAIN, str(self.folder / "zoo.cfg")]
 
     @property
     def status(self) -> int | None:
@@ -50,9 +56,10 @@ class Server:
 
     def start(self) -> None:
         """Start the process; also one that has ended, with the data it has. It does not outlive this one."""
+        self._draft.unlink(missing_ok=True)
         with (self.folder / "server.log").open("ab") as output:
             self._process = subprocess.Popen(
-                with_parent(self.command),
+                with_parent(self._command(self._archive.use_or_write(self._draft))),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -82,6 +89,8 @@ class Server:
             self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
+        else:
+            self._archive.keep(self._draft)
 
     def said(self, lines: int = 20) -> str:
         """The end of what it wrote to its log."""

@@ -42,6 +42,7 @@ class ApacheKafka(BrokerProcess):
         self._features = dict(features or {})
         self._libs = libs
         self.data = folder / "data"
+        self._archive, self._draft = java.archive(libs), folder / "classes.jsa"
         self.port = free_port()
         controller = free_port()
         self.settings: dict[str, object] = {
@@ -75,12 +76,14 @@ class ApacheKafka(BrokerProcess):
             )
             assert done.returncode == 0, done.stdout + done.stderr
         before = len(self.log)
+        self._draft.unlink(missing_ok=True)
+        shared = self._archive.use_or_write(self._draft)
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
                 java.command(
                     "kafka.Kafka",
                     str(properties),
-                    options=["-Dorg.slf4j.simpleLogger.defaultLogLevel=info"],
+                    options=["-Dorg.slf4j.simpleLogger.defaultLogLevel=info", *shared],
                     libs=self._libs,
                 ),
                 stdin=subprocess.DEVNULL,
@@ -100,6 +103,9 @@ class ApacheKafka(BrokerProcess):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._archive.is_missing and self.is_running:
+            self.stop()  # one of the first, which write it for all others
+            self._archive.keep(self._draft)
         super().__exit__(kind, error, traceback)
         if kind is None:
             shutil.rmtree(self.data, ignore_errors=True)

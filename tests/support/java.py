@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from millstream.zookeeper.class_archive import ClassArchive
+
 LIBS = os.environ.get("KAFKA_LIBS", "")
 LIBS_3 = os.environ.get("KAFKA_3_LIBS", "")
 NEEDS = "KAFKA_LIBS does not name a folder"
@@ -60,6 +62,11 @@ SECONDS = 300.0
 """How long one may take, on a machine that has much else to do."""
 
 
+def archive(libs: str) -> ClassArchive:
+    """Kafka's classes, as a broker of these jars has written them."""
+    return ClassArchive("kafka", f"{libs}/*")
+
+
 def command(main: str, *arguments: str, options: Sequence[str] = (), libs: str = LIBS) -> list[str]:
     """The command line of one of Kafka's classes."""
     return ["java", *QUICK, *options, "-cp", f"{libs}/*", main, *arguments]
@@ -69,7 +76,7 @@ def run_tool(
     main: str, *arguments: str, cwd: Path | None = None, libs: str = LIBS
 ) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's classes to its end, whatever its status."""
-    line = command(main, *arguments, libs=libs)
+    line = command(main, *arguments, options=archive(libs).use(), libs=libs)
     return subprocess.run(line, capture_output=True, encoding="utf-8", timeout=SECONDS, cwd=cwd)
 
 

@@ -19,17 +19,16 @@ class HostedServer(Server):
     """A server that another one is laid out for, on a host."""
 
     def __init__(self, laid_out: Server, hosts: Hosts, end: End) -> None:
-        super().__init__(laid_out.folder, laid_out.port, "")
+        super().__init__(laid_out.folder, laid_out.port, laid_out._class_path)
         self._host = hosts.address(end)
-        self._line = [*hosts.inside(end), *laid_out.command]
+        self._inside = hosts.inside(end)
 
     @property
     def address(self) -> str:
         return f"{self._host}:{self.port}"
 
-    @property
-    def command(self) -> list[str]:
-        return self._line
+    def _command(self, options: tuple[str, ...]) -> list[str]:
+        return [*self._inside, *super()._command(options)]
 
     def state(self, seconds: float = PATIENCE_S) -> State | None:
         try:
