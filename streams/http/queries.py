@@ -17,15 +17,17 @@ from streams.errors import InvalidStateStore, QueryTimedOut, UnknownStateStore
 from streams.http.application import Application
 from streams.http.forwarding import Forwarding
 from streams.http.routing import Asked, Routing
-from streams.http.text import place, read_key, read_number, read_place
+from streams.http.text import BadRequest, place, read_key, read_number, read_place, read_truth
 from streams.http.told import json_response, told
 from streams.queries import (
     FailureReason,
     KeyQuery,
     KeyQueryMetadata,
+    MultiVersionedKeyQuery,
     Page,
     QueryResult,
     RangeQuery,
+    VersionedKeyQuery,
     WindowKeyQuery,
     WindowRangeQuery,
 )
@@ -40,6 +42,8 @@ PAGES_OF_A_SCAN_MAX = 16
 """Partitions, or pages of them, that one request of a scan looks through."""
 PARTITION_MAX = 1_000_000
 
+_OF_SEVERAL = ("from", "to", "limit")
+"""What asks for several versions of a key."""
 _NOT_HERE = (FailureReason.NOT_PRESENT.value, FailureReason.NOT_ACTIVE.value)
 """Why a scan of what is here goes on with the next partition."""
 
@@ -57,7 +61,7 @@ class Queries:
         return json_response([_facts(spec) for spec in sorted(specs, key=lambda spec: spec.name)])
 
     async def key(self, request: Request) -> Response:
-        """One key of a key-value store; a page of its windows, or sessions."""
+        """One key of a key-value store; a page of its windows, or sessions; its version, or versions."""
         spec, asked = self._spec(request), Asked.by(request)
         key = read_key(request.path_params["key"], spec.key_serde)
         query = self._key_query(request, spec, key)
@@ -138,6 +142,8 @@ class Queries:
         page: dict[str, Any] = json.loads(bytes(response.body))
         if page.get("reason") in _NOT_HERE and "partition" not in request.query_params:
             return {"rows": [], "next": None, "position": {}, "answered_by": []}
+        if response.status_code == HTTPStatus.BAD_REQUEST:
+            raise BadRequest(page["message"])
         if response.status_code != HTTPStatus.OK:
             raise InvalidStateStore(page["message"])
         by = page["answered_by"]
@@ -190,19 +196,32 @@ class Queries:
         return stores[name]
 
     def _key_query(self, request: Request, spec: StoreSpec, key: Any) -> Query:
+        params = request.query_params
         if spec.kind == "key_value":
             return KeyQuery(key)
-        limit = read_number("limit", request.query_params.get("limit"), ROWS_DEFAULT, least=1, most=PAGE_ROWS)
-        _, after = read_place(request.query_params.get("next"))
-        return WindowKeyQuery(key, *_span(request), limit, after)
+        if spec.kind == "versioned_key_value" and params.keys().isdisjoint(_OF_SEVERAL):
+            as_of = params.get("as_of")
+            return VersionedKeyQuery(
+                key, None if as_of is None else read_number("as_of", as_of, 0, least=0, most=FOREVER)
+            )
+        limit = read_number("limit", params.get("limit"), ROWS_DEFAULT, least=1, most=PAGE_ROWS)
+        if spec.kind == "versioned_key_value":
+            return MultiVersionedKeyQuery(key, *_span(request), limit)
+        _, after = read_place(params.get("next"))
+        return WindowKeyQuery(key, *_span(request), limit, after, read_truth(params, "descending"))
 
     def _range_query(self, request: Request, spec: StoreSpec, after: bytes | None, limit: int) -> Query:
+        place_: dict[str, Any] = {
+            "limit": limit,
+            "after": after,
+            "descending": read_truth(request.query_params, "descending"),
+        }
         if spec.kind != "key_value":
             first, last = _span(request)
-            return WindowRangeQuery(time_from=first, time_to=last, limit=limit, after=after)
+            return WindowRangeQuery(time_from=first, time_to=last, **place_)
         bounds = (request.query_params.get(each) for each in ("lower", "upper"))
         lower, upper = (None if text is None else read_key(text, spec.key_serde) for text in bounds)
-        return RangeQuery(lower=lower, upper=upper, limit=limit, after=after)
+        return RangeQuery(lower=lower, upper=upper, **place_)
 
 
 def _span(request: Request) -> tuple[int, int]:

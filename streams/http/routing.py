@@ -13,7 +13,7 @@ from starlette.responses import Response
 from streams.errors import InvalidStateStore
 from streams.http.application import Application
 from streams.http.forwarding import HOP, Forwarding, Unreachable
-from streams.http.text import BadRequest, read_bound
+from streams.http.text import read_bound, read_truth
 from streams.queries import HostInfo, KeyQueryMetadata, PositionBound
 
 
@@ -31,8 +31,8 @@ class Asked:
     def by(cls, request: Request) -> Asked:
         """Read from the request. What was sent on already is answered here."""
         params = request.query_params
-        local = _is_true(params, "local") or HOP in request.headers
-        return cls(local, _is_true(params, "stale"), read_bound(params.get("position")))
+        local = read_truth(params, "local") or HOP in request.headers
+        return cls(local, read_truth(params, "stale"), read_bound(params.get("position")))
 
 
 class Routing:
@@ -87,10 +87,3 @@ def _message(response: Response) -> str:
         return str(json.loads(bytes(response.body))["message"])
     except (ValueError, KeyError, TypeError):
         return f"status {response.status_code}"
-
-
-def _is_true(params: Mapping[str, str], name: str) -> bool:
-    text = params.get(name, "false")
-    if text not in ("true", "false"):
-        raise BadRequest(f"{name}={text}: true or false")
-    return text == "true"

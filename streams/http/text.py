@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from streams.serdes import (
     Uuid,
     Windowed,
 )
+from streams.state import VersionedRecord
 
 
 class BadRequest(StreamsError):
@@ -87,6 +89,11 @@ def row_of(row: Row) -> dict[str, Any]:
     return facts
 
 
+def version_of(version: VersionedRecord[Any]) -> dict[str, Any]:
+    """A version of a key; ``valid_to`` is null for the latest."""
+    return version._asdict()
+
+
 def position_of(position: Position) -> dict[str, dict[str, int]]:
     """By topic and partition; `read_bound` takes it."""
     return {
@@ -105,6 +112,14 @@ def read_bound(text: str | None) -> PositionBound:
         raise BadRequest(
             f'position {text!r} is none: {error}; one is written as {{"topic": {{"0": 5}}}}'
         ) from error
+
+
+def read_truth(params: Mapping[str, str], name: str) -> bool:
+    """A parameter of a request that is true or false, and false if it is not there."""
+    text = params.get(name, "false")
+    if text not in ("true", "false"):
+        raise BadRequest(f"{name}={text}: true or false")
+    return text == "true"
 
 
 def read_number(name: str, text: str | None, default: int, *, least: int, most: int) -> int:

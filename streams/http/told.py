@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from streams.http.text import place, position_of, row_of, to_json
+from streams.http.text import place, position_of, row_of, to_json, version_of
 from streams.queries import FailureReason, Page, QueryResult
 
 _REFUSALS = {FailureReason.UNKNOWN_QUERY_TYPE: 400, FailureReason.STORE_EXCEPTION: 500}
@@ -34,8 +34,10 @@ def told(store: str, result: QueryResult, partition: int, key: Any, by: str) -> 
     if result.value is None:
         message = f"store {store} has no key {key!r}"
         return json_response({"error_code": 404, "message": message, **facts}, HTTPStatus.NOT_FOUND)
-    value, timestamp = result.value
-    return json_response({"store": store, "key": key, "value": value, "timestamp": timestamp, **facts})
+    if isinstance(result.value, list):
+        versions = [version_of(version) for version in result.value]
+        return json_response({"store": store, "key": key, "versions": versions, **facts})
+    return json_response({"store": store, "key": key, **result.value._asdict(), **facts})
 
 
 def json_response(facts: Any, status: int = HTTPStatus.OK) -> Response:

@@ -5,10 +5,12 @@ from streams.queries.hosts import HostInfo, KeyQueryMetadata, StreamsMetadata
 from streams.queries.position import Position, PositionBound
 from streams.queries.query import (
     KeyQuery,
+    MultiVersionedKeyQuery,
     Page,
     RangeQuery,
     Row,
     ValueAndTimestamp,
+    VersionedKeyQuery,
     WindowKeyQuery,
     WindowRangeQuery,
 )
@@ -22,6 +24,7 @@ __all__ = [
     "KeyQuery",
     "KeyQueryMetadata",
     "KeyValueView",
+    "MultiVersionedKeyQuery",
     "Page",
     "Position",
     "PositionBound",
@@ -34,6 +37,7 @@ __all__ = [
     "StoreView",
     "StreamsMetadata",
     "ValueAndTimestamp",
+    "VersionedKeyQuery",
     "WindowKeyQuery",
     "WindowRangeQuery",
     "WindowView",

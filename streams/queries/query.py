@@ -1,4 +1,5 @@
-"""What can be asked of a store: queries, and the pages that those for many rows are answered by (KIP-805).
+"""What can be asked of a store: queries, and the pages that those for many rows are answered by (KIP-805,
+KIP-960, KIP-968, KIP-985).
 
 Each page is read between two records, so it is of one moment; a scan of several pages is not.
 """
@@ -30,8 +31,9 @@ class Row(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Some rows, in the byte order of their keys. ``next``: what the query that goes on takes as ``after``;
-    None if there are no more. A page may be short, or empty, although there are more.
+    """Some rows, in the byte order of their keys, or from the last to the first if the query is
+    ``descending``. ``next``: what the query that goes on takes as ``after``; None if there are no more. A
+    page may be short, or empty, although there are more.
     """
 
     rows: list[Row]
@@ -56,6 +58,7 @@ class RangeQuery:
     upper: Any = None
     limit: int = PAGE_ROWS
     after: bytes | None = None
+    descending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class WindowKeyQuery:
     time_to: int = FOREVER
     limit: int = PAGE_ROWS
     after: bytes | None = None
+    descending: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,34 @@ class WindowRangeQuery:
     time_to: int = FOREVER
     limit: int = PAGE_ROWS
     after: bytes | None = None
+    descending: bool = False
 
 
-Query: TypeAlias = KeyQuery | RangeQuery | WindowKeyQuery | WindowRangeQuery
+@dataclass(frozen=True, slots=True)
+class VersionedKeyQuery:
+    """A key of a versioned store: its latest version, or the one that was valid at ``as_of`` (ms); answered
+    by a `VersionedRecord`, or None.
+    """
+
+    key: Any
+    as_of: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MultiVersionedKeyQuery:
+    """The versions that a key of a versioned store had at any time from ``time_from`` to ``time_to`` (ms,
+    both included), latest first unless ``descending`` is False; answered by a list of `VersionedRecord`.
+
+    ``limit``: no more than so many, the latest ones.
+    """
+
+    key: Any
+    time_from: int | None = None
+    time_to: int | None = None
+    limit: int = PAGE_ROWS
+    descending: bool = True
+
+
+Query: TypeAlias = (
+    KeyQuery | RangeQuery | WindowKeyQuery | WindowRangeQuery | VersionedKeyQuery | MultiVersionedKeyQuery
+)

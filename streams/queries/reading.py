@@ -9,16 +9,26 @@ from typing import Any
 from streams.errors import InvalidStateStore
 from streams.queries.query import (
     KeyQuery,
+    MultiVersionedKeyQuery,
     Page,
     Query,
     RangeQuery,
     Row,
     ValueAndTimestamp,
+    VersionedKeyQuery,
     WindowKeyQuery,
     WindowRangeQuery,
 )
 from streams.serdes.windowed import FOREVER
-from streams.state import CachedStore, KeyValueStore, SessionStore, TimedStore, WindowStore
+from streams.state import (
+    CachedStore,
+    KeyValueStore,
+    SessionStore,
+    TimedStore,
+    VersionedRecord,
+    VersionedStore,
+    WindowStore,
+)
 from streams.state.session_key import session_bounds
 from streams.state.window_key import window_key, window_start
 
@@ -45,13 +55,24 @@ def read(store: CachedStore, query: Query) -> Any:
             return _range(store, query)
         case ((WindowKeyQuery() | WindowRangeQuery()), (WindowStore() | SessionStore())):
             return _windows(store, query)
+        case VersionedKeyQuery(), VersionedStore():
+            return store.peek_version(_key_bytes(store, query.key), query.as_of)
+        case MultiVersionedKeyQuery(), VersionedStore():
+            return _versions(store, query)
     raise UnknownQuery(
         f"store {store.name} ({store.spec.kind.replace('_', '-')}) does not answer a {type(query).__name__}: "
-        + ("ask for a KeyQuery or RangeQuery" if isinstance(store, KeyValueStore) else _OTHERS)
+        + _ANSWERED.get(store.spec.kind, "stores of joins answer none")
     )
 
 
-_OTHERS = "window and session stores answer a WindowKeyQuery or WindowRangeQuery, stores of joins none"
+_OF_WINDOWS = "window and session stores answer a WindowKeyQuery or WindowRangeQuery"
+_ANSWERED = {
+    "key_value": "ask for a KeyQuery or RangeQuery",
+    "window": _OF_WINDOWS,
+    "session": _OF_WINDOWS,
+    "versioned_key_value": "ask for a VersionedKeyQuery or MultiVersionedKeyQuery",
+}
+"""What to ask a store of a kind for."""
 
 
 def approximate_num_entries(store: CachedStore) -> int:
@@ -74,7 +95,7 @@ def _key_bytes(store: CachedStore, key: Any) -> bytes:
 def _range(store: CachedStore, query: RangeQuery) -> Page:
     lower = None if query.lower is None else _key_bytes(store, query.lower)
     upper = None if query.upper is None else _key_bytes(store, query.upper) + b"\x00"
-    return _page(store, lower, upper, query.after, query.limit, lambda stored_key: True)
+    return _page(store, lower, upper, query, lambda stored_key: True)
 
 
 def _windows(store: TimedStore, query: WindowKeyQuery | WindowRangeQuery) -> Page:
@@ -82,7 +103,7 @@ def _windows(store: TimedStore, query: WindowKeyQuery | WindowRangeQuery) -> Pag
     lower = upper = None
     fits = _fits_span(store, query.time_from, query.time_to)
     if isinstance(query, WindowRangeQuery):
-        return _page(store, None, None, query.after, query.limit, fits)
+        return _page(store, None, None, query, fits)
     raw, key_of = _key_bytes(store, query.key), store.key_of
     if isinstance(store, SessionStore):
         lower, upper = raw, raw + b"\x80"  # times are not negative
@@ -93,7 +114,14 @@ def _windows(store: TimedStore, query: WindowKeyQuery | WindowRangeQuery) -> Pag
     def is_of_key(stored_key: bytes) -> bool:
         return key_of(stored_key) == raw and fits(stored_key)
 
-    return _page(store, lower, upper, query.after, query.limit, is_of_key)
+    return _page(store, lower, upper, query, is_of_key)
+
+
+def _versions(store: VersionedStore[Any, Any], query: MultiVersionedKeyQuery) -> list[VersionedRecord[Any]]:
+    _check_limit(store, query.limit)
+    key = _key_bytes(store, query.key)
+    found = list(islice(store.peek_versions(key, query.time_from, query.time_to), query.limit))
+    return found if query.descending else found[::-1]
 
 
 def _fits_span(store: TimedStore, first: int, last: int) -> Callable[[bytes], bool]:
@@ -114,18 +142,19 @@ def _page(
     store: CachedStore,
     lower: bytes | None,
     upper: bytes | None,
-    after: bytes | None,
-    limit: int,
+    query: RangeQuery | WindowKeyQuery | WindowRangeQuery,
     fits: Callable[[bytes], bool],
 ) -> Page:
-    """Rows behind ``after``, until there are enough, or enough was looked at."""
-    if limit < 1:
-        raise InvalidStateStore(f"a page of {limit} rows of store {store.name}: limit is 1 or more")
-    if after is not None:
+    """Rows behind the query's ``after``, until there are enough, or enough was looked at."""
+    limit, after = query.limit, query.after
+    _check_limit(store, limit)
+    if after is not None and query.descending:
+        upper = after if upper is None else min(upper, after)
+    elif after is not None:
         lower = max(lower or b"", after + b"\x00")
     found: list[Row] = []
     size, last = 0, None
-    rows: Iterator[_Raw] = store.rows(lower, upper)
+    rows: Iterator[_Raw] = store.rows(lower, upper, backwards=query.descending)
     for looked_at, (stored_key, value, timestamp, bytes_) in enumerate(islice(rows, LOOKED_AT_MAX), 1):
         if len(found) == limit or size >= PAGE_BYTES_MAX:
             return Page(found, last)
@@ -136,3 +165,8 @@ def _page(
         if looked_at == LOOKED_AT_MAX:
             return Page(found, last)
     return Page(found)
+
+
+def _check_limit(store: CachedStore, limit: int) -> None:
+    if limit < 1:
+        raise InvalidStateStore(f"a page of {limit} rows of store {store.name}: limit is 1 or more")

@@ -72,9 +72,19 @@ class KeyValueView(StoreView):
         """Keys and values from ``lower`` to ``upper``, both included, in each task's order of bytes."""
         return self._rows(lambda after: RangeQuery(lower=lower, upper=upper, after=after), _key_and_value)
 
+    def reverse_range(self, lower: Any = None, upper: Any = None) -> Rows[tuple[Any, Any]]:
+        """As `range`, each task's from the last key to the first."""
+        return self._rows(
+            lambda after: RangeQuery(lower=lower, upper=upper, after=after, descending=True), _key_and_value
+        )
+
     def all(self) -> Rows[tuple[Any, Any]]:
         """Every key and value."""
         return self.range()
+
+    def reverse_all(self) -> Rows[tuple[Any, Any]]:
+        """As `all`, each task's from the last key to the first."""
+        return self.reverse_range()
 
     def all_with_timestamps(self) -> Rows[Row]:
         """Every key, value and timestamp."""
@@ -93,15 +103,34 @@ class WindowView(StoreView):
         """Windowed keys and values of a key's windows that start from ``time_from`` to ``time_to`` ms."""
         return self._rows(lambda after: WindowKeyQuery(key, time_from, time_to, after=after), _key_and_value)
 
+    def backward_fetch(self, key: Any, time_from: int = 0, time_to: int = FOREVER) -> Rows[tuple[Any, Any]]:
+        """As `fetch`, the latest window first."""
+        return self._rows(
+            lambda after: WindowKeyQuery(key, time_from, time_to, after=after, descending=True),
+            _key_and_value,
+        )
+
     def fetch_all(self, time_from: int = 0, time_to: int = FOREVER) -> Rows[tuple[Any, Any]]:
         """As `fetch`, of all keys."""
-        return self._rows(
-            lambda after: WindowRangeQuery(time_from=time_from, time_to=time_to, after=after), _key_and_value
-        )
+        return self._fetch_all(time_from, time_to, descending=False)
+
+    def backward_fetch_all(self, time_from: int = 0, time_to: int = FOREVER) -> Rows[tuple[Any, Any]]:
+        """As `fetch_all`, each task's from the last to the first."""
+        return self._fetch_all(time_from, time_to, descending=True)
+
+    def _fetch_all(self, time_from: int, time_to: int, *, descending: bool) -> Rows[tuple[Any, Any]]:
+        def query(after: bytes | None) -> WindowRangeQuery:
+            return WindowRangeQuery(time_from=time_from, time_to=time_to, after=after, descending=descending)
+
+        return self._rows(query, _key_and_value)
 
     def all(self) -> Rows[tuple[Any, Any]]:
         """Every window."""
         return self.fetch_all()
+
+    def backward_all(self) -> Rows[tuple[Any, Any]]:
+        """As `all`, each task's from the last to the first."""
+        return self.backward_fetch_all()
 
 
 class SessionView(StoreView):
@@ -110,6 +139,13 @@ class SessionView(StoreView):
     def fetch(self, key: Any, time_from: int = 0, time_to: int = FOREVER) -> Rows[tuple[Any, Any]]:
         """Windowed keys and values of a key's sessions that have some of ``time_from`` to ``time_to`` ms."""
         return self._rows(lambda after: WindowKeyQuery(key, time_from, time_to, after=after), _key_and_value)
+
+    def backward_fetch(self, key: Any, time_from: int = 0, time_to: int = FOREVER) -> Rows[tuple[Any, Any]]:
+        """As `fetch`, the latest session first."""
+        return self._rows(
+            lambda after: WindowKeyQuery(key, time_from, time_to, after=after, descending=True),
+            _key_and_value,
+        )
 
     def all(self) -> Rows[tuple[Any, Any]]:
         """Every session."""

@@ -67,7 +67,8 @@ class LocalQueries:
         self.check(name)
         kind = self.topology.stores[name].kind
         if kind not in VIEWS:
-            raise InvalidStateStore(f"store {name} is of kind {kind}, which cannot be queried")
+            remedy = ": ask app.query()" if kind == "versioned_key_value" else ""
+            raise InvalidStateStore(f"store {name} is of kind {kind}, which has no view{remedy}")
         view = VIEWS[kind](_Stores(self, name, None if partition is None else (partition,), stale))
         if not isinstance(view, wanted):
             raise InvalidStateStore(

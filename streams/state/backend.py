@@ -44,8 +44,10 @@ class Backend(Protocol):
         """Return the value of ``key``, or None."""
         ...
 
-    def scan(self, lower: bytes | None = None, upper: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """Iterate over ``lower <= key < upper`` in key order."""
+    def scan(
+        self, lower: bytes | None = None, upper: bytes | None = None, *, backwards: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over ``lower <= key < upper`` in key order, or from the last key to the first."""
         ...
 
     def write(self, updates: Iterable[Update], checkpoint: int | None, as_of: int | None = None) -> None:
@@ -117,8 +119,10 @@ class MemoryBackend:
     def get(self, key: bytes) -> bytes | None:
         return self._data.get(key)
 
-    def scan(self, lower: bytes | None = None, upper: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        for key in self._keys.range(lower, upper):
+    def scan(
+        self, lower: bytes | None = None, upper: bytes | None = None, *, backwards: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        for key in self._keys.range(lower, upper, backwards=backwards):
             yield key, self._data[key]
 
     def write(self, updates: Iterable[Update], checkpoint: int | None, as_of: int | None = None) -> None:

@@ -107,32 +107,37 @@ class CachedStore:
     def peek(self, key: bytes) -> Entry | None:
         """As `lookup`, for who asks from outside: what is not in memory is not kept there."""
         if key in self._entries:
-            return self.lookup(key)
+            return self._entries.lookup(key)
         stored = self.backend.get(key)
         return None if stored is None else self._decoded(stored)
 
     def rows(
-        self, lower: bytes | None = None, upper: bytes | None = None
+        self, lower: bytes | None = None, upper: bytes | None = None, *, backwards: bool = False
     ) -> Iterator[tuple[bytes, Any, int, int]]:
-        """As `scan`, one after the other, with about how many bytes each is: nothing may change until who
-        iterates has enough.
+        """As `scan`, one after the other, with about how many bytes each is, or from the last to the first:
+        nothing may change until who iterates has enough.
         """
-        changed = ((key, 0, b"") for key in self._changed_keys(lower, upper))
-        stored = ((key, 1, data) for key, data in self.backend.scan(lower, upper))
+        # Of one key, what changed comes first.
+        first, second = (1, 0) if backwards else (0, 1)
+        changed = ((key, first, b"") for key in self._changed_keys(lower, upper, backwards=backwards))
+        found = self.backend.scan(lower, upper, backwards=backwards)
+        stored = ((key, second, data) for key, data in found)
         last: bytes | None = None
-        for key, is_stored, data in heapq.merge(changed, stored):
+        for key, which, data in heapq.merge(changed, stored, reverse=backwards):
             if key == last:
                 continue  # It has changed since it was stored.
             last = key
-            entry = self._decoded(data) if is_stored else self.lookup(key)
+            entry = self._decoded(data) if which == second else self._entries.lookup(key)
             if entry is not None:
-                yield key, *entry, len(key) + (len(data) if is_stored else self._mean_bytes)
+                yield key, *entry, len(key) + (len(data) or self._mean_bytes)
 
     def _decoded(self, stored: bytes) -> Entry:
         data, timestamp = split(stored)
         return self._entries.codec.decode(data), timestamp
 
-    def _changed_keys(self, lower: bytes | None, upper: bytes | None) -> Iterator[bytes]:
+    def _changed_keys(
+        self, lower: bytes | None, upper: bytes | None, *, backwards: bool = False
+    ) -> Iterator[bytes]:
         """The keys in a range that may differ from the backend; an index over them begins with the first scan
         after a commit, and each scan adds what was put since the last.
         """
@@ -143,7 +148,7 @@ class CachedStore:
             for key in changed[self._indexed :]:
                 self._changed.add(key)
         self._indexed = len(changed)
-        return self._changed.range(lower, upper)
+        return self._changed.range(lower, upper, backwards=backwards)
 
     # -- time
 

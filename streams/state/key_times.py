@@ -28,6 +28,10 @@ class KeyTimes:
             times = self._times[key] = self._load(key)
         return times
 
+    def peek(self, key: bytes) -> list[Any] | None:
+        """As `of`, for who asks from outside: None if the key is not in use."""
+        return self._times.get(key)
+
     def add(self, key: bytes, time: Any) -> bool:
         """Add a time; whether it was not there."""
         times = self.of(key)

@@ -168,7 +168,12 @@ class RocksBackend:
             raise self._failed(error) from error
         return value
 
-    def scan(self, lower: bytes | None = None, upper: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+    def scan(
+        self, lower: bytes | None = None, upper: bytes | None = None, *, backwards: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        if backwards:
+            yield from self._scan_backwards(lower, upper)
+            return
         pairs: Any = self._db.items(from_key=lower)  # typed for the other mode, in which keys are not bytes
         key = None
         for key, value in pairs:
@@ -178,13 +183,27 @@ class RocksBackend:
         del pairs  # An error's traceback would hold it, and it the database.
         self._check_end(lower if key is None else key + b"\x00")
 
-    def _check_end(self, behind: bytes | None) -> None:
+    def _scan_backwards(self, lower: bytes | None, upper: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        pairs: Any = self._db.items(backwards=True, from_key=upper)
+        key = upper
+        for key, value in pairs:
+            if lower is not None and key < lower:
+                return
+            if key != upper:
+                yield key, value
+        del pairs
+        self._check_end(key, backwards=True)
+
+    def _check_end(self, behind: bytes | None, *, backwards: bool = False) -> None:
         """Whether there is really nothing from there on: rocksdict's iterators end in silence at a damaged
         block (0.3.29).
         """
         iterator = self._db.iter()
         if behind is None:
-            iterator.seek_to_first()
+            (iterator.seek_to_last if backwards else iterator.seek_to_first)()
+        elif backwards:
+            iterator.seek(behind)  # whether it is there or not, the one before it is the next
+            iterator.prev()
         else:
             iterator.seek(behind)
         try:

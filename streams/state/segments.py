@@ -67,8 +67,12 @@ class SegmentedBackend(BackendOver):
         time = self._time_of(key)
         return None if time > self._newest else self._inner.get(SEGMENT.pack(time // self.segment_ms) + key)
 
-    def scan(self, lower: bytes | None = None, upper: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        return heapq.merge(*(self._scan_segment(each, lower, upper) for each in sorted(self._segments)))
+    def scan(
+        self, lower: bytes | None = None, upper: bytes | None = None, *, backwards: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        segments = sorted(self._segments)
+        found = (self._scan_segment(each, lower, upper, backwards) for each in segments)
+        return heapq.merge(*found, reverse=backwards)
 
     def scan_times(self, first: int, last: int) -> Iterator[bytes]:
         """The keys of the times (ms) from ``first`` to ``last``, by time."""
@@ -78,11 +82,11 @@ class SegmentedBackend(BackendOver):
         return (key[begin:] for key, _ in self._inner.scan(lower, upper))
 
     def _scan_segment(
-        self, segment: int, lower: bytes | None, upper: bytes | None
+        self, segment: int, lower: bytes | None, upper: bytes | None, backwards: bool
     ) -> Iterator[tuple[bytes, bytes]]:
         prefix = SEGMENT.pack(segment)
         end = SEGMENT.pack(segment + 1) if upper is None else prefix + upper
-        for key, value in self._inner.scan(prefix + (lower or b""), end):
+        for key, value in self._inner.scan(prefix + (lower or b""), end, backwards=backwards):
             yield key[SEGMENT.size :], value
 
     def write(self, updates: Iterable[Update], checkpoint: int | None, as_of: int | None = None) -> None:

@@ -53,12 +53,26 @@ class SortedKeys:
         else:
             del self._chunks[number], self._highest[number]
 
-    def range(self, lower: bytes | None = None, upper: bytes | None = None) -> Iterator[bytes]:
+    def range(
+        self, lower: bytes | None = None, upper: bytes | None = None, *, backwards: bool = False
+    ) -> Iterator[bytes]:
         """The keys in ``lower <= key < upper``, in order; nothing may be added or removed meanwhile."""
+        if backwards:
+            yield from self._range_backwards(lower, upper)
+            return
         number = 0 if lower is None else bisect_left(self._highest, lower)
         for chunk in self._chunks[number:]:
             begin = 0 if lower is None else bisect_left(chunk, lower)
             end = len(chunk) if upper is None else bisect_left(chunk, upper)
             yield from chunk[begin:end]
             if end < len(chunk):
+                return
+
+    def _range_backwards(self, lower: bytes | None, upper: bytes | None) -> Iterator[bytes]:
+        number = len(self._chunks) if upper is None else bisect_left(self._highest, upper) + 1
+        for chunk in reversed(self._chunks[:number]):
+            begin = 0 if lower is None else bisect_left(chunk, lower)
+            end = len(chunk) if upper is None else bisect_left(chunk, upper)
+            yield from reversed(chunk[begin:end])
+            if begin > 0:
                 return

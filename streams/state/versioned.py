@@ -13,7 +13,7 @@ key of its own each version stays until stream time is past it.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -108,7 +108,7 @@ class VersionedStore(CachedStore, Generic[K, V]):
         if as_of is None:
             entry = self.latest(raw)
             return None if entry is None else VersionedRecord(*entry)
-        return self._as_of(raw, as_of)
+        return self._valid_at(raw, self.key_times.of(raw), as_of, self._value)
 
     def put(self, key: K, value: V | None, timestamp: int) -> int:
         """Set what ``key`` has from ``timestamp`` (ms) on; None is a tombstone.
@@ -134,11 +134,16 @@ class VersionedStore(CachedStore, Generic[K, V]):
         """
         raw = self.spec.key_serde.serialize(key)
         times = self.key_times.of(raw)
-        found = list(self._found(raw, times, from_time, to_time))
+        found = list(self._found(raw, times, from_time, to_time, self._value))
         return iter(found if descending else reversed(found))
 
     def _found(
-        self, raw: bytes, times: list[int], from_time: int | None, to_time: int | None
+        self,
+        raw: bytes,
+        times: list[int],
+        from_time: int | None,
+        to_time: int | None,
+        value_of: Callable[[bytes, int], Any],
     ) -> Iterator[VersionedRecord[V]]:
         """Latest first. Of what has ended, what is in a segment that is still kept, as in Kafka Streams."""
         oldest_end = self._first_live * self._versions.segment_ms
@@ -150,10 +155,33 @@ class VersionedStore(CachedStore, Generic[K, V]):
             ):
                 return
             if to_time is None or time <= to_time:
-                value = self._value(raw, time)
+                value = value_of(raw, time)
                 if value is not None:
                     yield VersionedRecord(value, time, valid_to)
             valid_to = time
+
+    # -- from outside, so that nothing stays in memory for it; it may be a copy that others write to
+
+    def peek_version(self, raw: bytes, as_of: int | None = None) -> VersionedRecord[V] | None:
+        """As `get`, by the key's bytes."""
+        times = self._peek_times(raw)
+        if not times:
+            return None
+        return self._valid_at(raw, times, times[-1] if as_of is None else as_of, self._peek_value)
+
+    def peek_versions(
+        self, raw: bytes, from_time: int | None, to_time: int | None
+    ) -> Iterator[VersionedRecord[V]]:
+        """As `versions`, by the key's bytes, the latest first."""
+        return self._found(raw, self._peek_times(raw), from_time, to_time, self._peek_value)
+
+    def _peek_times(self, raw: bytes) -> list[int]:
+        times = self.key_times.peek(raw)
+        return self._versions.times_of(raw) if times is None else times
+
+    def _peek_value(self, raw: bytes, time: int) -> Any:
+        entry = self.peek(version_key(raw, time))
+        return None if entry is None else entry[0][0]
 
     # -- by their bytes, for operators
 
@@ -167,16 +195,17 @@ class VersionedStore(CachedStore, Generic[K, V]):
 
     def as_of(self, raw: bytes, time: int) -> Entry | None:
         """As `latest`, of the version that was valid at ``time`` (ms)."""
-        found = self._as_of(raw, time)
+        found = self._valid_at(raw, self.key_times.of(raw), time, self._value)
         return None if found is None else (found.value, found.timestamp)
 
-    def _as_of(self, raw: bytes, time: int) -> VersionedRecord[Any] | None:
-        times = self.key_times.of(raw)
+    def _valid_at(
+        self, raw: bytes, times: list[int], time: int, value_of: Callable[[bytes, int], Any]
+    ) -> VersionedRecord[Any] | None:
         at = bisect_right(times, time)
         # A key's latest version never expires, however old it is.
         if at == 0 or (at < len(times) and time < self._oldest):
             return None
-        value = self._value(raw, times[at - 1])
+        value = value_of(raw, times[at - 1])
         if value is None:
             return None
         return VersionedRecord(value, times[at - 1], times[at] if at < len(times) else None)

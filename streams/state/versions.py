@@ -65,9 +65,12 @@ class VersionsBackend(BackendOver):
     def get(self, key: bytes) -> bytes | None:
         return self._inner.get(ROWS + key)
 
-    def scan(self, lower: bytes | None = None, upper: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+    def scan(
+        self, lower: bytes | None = None, upper: bytes | None = None, *, backwards: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
         end = BY_SEGMENT if upper is None else ROWS + upper
-        return ((key[1:], value) for key, value in self._inner.scan(ROWS + (lower or b""), end))
+        found = self._inner.scan(ROWS + (lower or b""), end, backwards=backwards)
+        return ((key[1:], value) for key, value in found)
 
     def times_of(self, key: bytes) -> list[int]:
         """The times of a key's versions, in order."""

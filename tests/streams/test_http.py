@@ -17,8 +17,9 @@ import httpx
 import pytest
 
 from logd.errors import MillstreamError
-from streams import KafkaStreams
+from streams import KafkaStreams, Materialized, StreamsBuilder
 from streams.config import StreamsConfig
+from streams.errors import InvalidStateStore
 from streams.http import forwarding
 from streams.http.text import BadRequest, place, read_key, read_number, read_place, to_json
 from streams.queries import HostInfo
@@ -124,6 +125,12 @@ def test_stores_are_queried_by_key_and_by_range(logd: LogdProcess, tmp_path: Pat
             assert ([row["key"] for row in rest["rows"]], rest["next"]) == (["d"], None)
             some = (await http.get("/stores/counts?lower=b&upper=e")).json()
             assert [row["key"] for row in some["rows"]] == ["b", "d"]
+            last = (await http.get("/stores/counts?descending=true&limit=2")).json()
+            assert [row["key"] for row in last["rows"]] == ["x/y ü", "b"]
+            more = (
+                await http.get("/stores/counts", params={"next": last["next"], "descending": "true"})
+            ).json()
+            assert [row["key"] for row in more["rows"]] == ["a", "d"], "the next partition's behind it"
             windows = (await http.get("/stores/windows/a?from=10&to=10")).json()["rows"]
             assert windows == [{"key": "a", "value": 1, "timestamp": 12, "window": {"start": 10, "end": 20}}]
             one = (await http.get("/stores/windows/a?limit=1")).json()
@@ -135,6 +142,40 @@ def test_stores_are_queried_by_key_and_by_range(logd: LogdProcess, tmp_path: Pat
             refused = await http.get("/stores/counts/a", params={"position": beyond})
             assert refused.status_code == 503
             assert "is at offset 3" in refused.json()["message"]
+
+    run(case)
+
+
+@deep
+def test_a_versioned_store_is_asked_for_what_was(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName
+) -> None:
+    name = new_name("versions")
+    builder = StreamsBuilder(key_serde=str, value_serde=bytes)
+    builder.table(f"{name}-in", store=Materialized(name="prices", history_retention=1000))
+
+    async def case() -> None:
+        await make_topics(logd.bootstrap, **{f"{name}-in": 1})
+        await send(logd.bootstrap, f"{name}-in", ("a", 10), ("a", 20), ("b", 30))
+        async with (
+            start(builder.build(), logd.bootstrap, name, tmp_path, **ANYWHERE) as app,
+            client(app) as http,
+        ):
+            await app.wait_until_caught_up()
+            latest = (await http.get("/stores/prices/a")).json()
+            assert (latest["timestamp"], latest["valid_to"]) == (20, None)
+            then = (await http.get("/stores/prices/a?as_of=19")).json()
+            assert (then["timestamp"], then["valid_to"]) == (10, 20)
+            assert (await http.get("/stores/prices/a?as_of=9")).status_code == 404
+            both = (await http.get("/stores/prices/a?from=0&to=25")).json()["versions"]
+            assert [(each["timestamp"], each["valid_to"]) for each in both] == [(20, None), (10, 20)]
+            one = (await http.get("/stores/prices/a?limit=1")).json()["versions"]
+            assert one == both[:1]
+            refused = await http.get("/stores/prices")
+            assert refused.status_code == 400
+            assert "ask for a VersionedKeyQuery" in refused.json()["message"]
+            with pytest.raises(InvalidStateStore, match=r"has no view: ask app.query\(\)"):
+                app.store("prices")
 
     run(case)
 

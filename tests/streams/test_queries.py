@@ -81,6 +81,12 @@ def test_views_see_what_is_processed_before_it_is_committed(
             assert await counts.get_with_timestamp("a") == ValueAndTimestamp(3, 13)
             assert await counts.all().to_list() == [("a", 3), ("b", 1), ("c", 1)]
             assert await counts.range("b", "c").to_list() == [("b", 1), ("c", 1)]
+            assert await counts.reverse_range("a", "b").to_list() == [("b", 1), ("a", 3)]
+            assert await counts.reverse_all().to_list() == [("b", 1), ("a", 3), ("c", 1)], "by partition"
+            backwards = await windows.backward_fetch("a").to_list()
+            assert [key.window.start for key, _ in backwards] == [10, 0]
+            assert [key.key for key, _ in await windows.backward_all().to_list()] == ["b", "a", "a", "c"]
+            assert [count for _, count in await sessions.backward_fetch("a").to_list()] == [2, 1]
             assert await windows.get("a", 10) == 2
             found = await windows.fetch("a", 0, 10).to_list()
             assert [(*key.window, count) for key, count in found] == [(0, 10, 1), (10, 20, 2)]

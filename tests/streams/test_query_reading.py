@@ -10,10 +10,28 @@ import pytest
 
 from streams.errors import InvalidStateStore
 from streams.queries import reading
-from streams.queries.query import KeyQuery, Page, Query, RangeQuery, WindowKeyQuery, WindowRangeQuery
+from streams.queries.query import (
+    KeyQuery,
+    MultiVersionedKeyQuery,
+    Page,
+    Query,
+    RangeQuery,
+    VersionedKeyQuery,
+    WindowKeyQuery,
+    WindowRangeQuery,
+)
 from streams.queries.reading import UnknownQuery, approximate_num_entries, read
 from streams.serdes import Window, Windowed
-from streams.state import CachedStore, KeyValueStore, SessionStore, StoreSpec, WindowStore, open_store
+from streams.state import (
+    CachedStore,
+    KeyValueStore,
+    SessionStore,
+    StoreSpec,
+    VersionedStore,
+    WindowStore,
+    open_store,
+)
+from streams.state.cache import join
 from tests.support.depth import seeds
 
 KEYS = ["", "a", "aa", "ab", "b", "b\x00", "c"]
@@ -22,6 +40,14 @@ KEYS = ["", "a", "aa", "ab", "b", "b\x00", "c"]
 def key_values(folder: Path | None, *, value: Any = int) -> KeyValueStore[str, Any]:
     store = open_store(StoreSpec(name="s", kind="key_value", key_serde=str, value_serde=value), folder)
     assert isinstance(store, KeyValueStore)
+    return store
+
+
+def versioned(folder: Path | None) -> VersionedStore[str, int]:
+    kept = {"history_retention_ms": 50, "segment_interval_ms": 10}
+    spec = StoreSpec(name="v", kind="versioned_key_value", key_serde=str, value_serde=int, **kept)
+    store = open_store(spec, folder)
+    assert isinstance(store, VersionedStore)
     return store
 
 
@@ -72,6 +98,9 @@ def assert_like_a_scan(store: KeyValueStore[str, Any], chance: random.Random) ->
     dirty, held = dict(store._entries.dirty), len(store._entries)
     limit = chance.randrange(1, 4)
     rows = all_rows(store, RangeQuery, lower=lower, upper=upper, limit=limit)
+    backwards = all_rows(store, RangeQuery, lower=lower, upper=upper, limit=limit, descending=True)
+    assert backwards == rows[::-1]
+    assert all_rows(store, RangeQuery, descending=True) == all_rows(store, RangeQuery)[::-1]
     keys = {key: read(store, KeyQuery(key)) for key in KEYS}
     assert (store._entries.dirty, len(store._entries)) == (dirty, held), "the cache is left as it was"
     assert [(row.key, row.value) for row in rows] == list(store.range(lower, upper))
@@ -99,6 +128,9 @@ def test_windows_of_a_key_are_not_those_of_a_longer_one(tmp_path: Path) -> None:
     store.put("a", 20, 1)
     assert starts(store, "a") == starts(store, "a", limit=1) == [0, 10, 20, 70_000]
     assert starts(store, "a", time_from=10, time_to=20) == [10, 20]
+    assert starts(store, "a", limit=2, descending=True) == [70_000, 20, 10, 0]
+    everything = all_rows(store, WindowRangeQuery)
+    assert all_rows(store, WindowRangeQuery, descending=True, limit=3) == everything[::-1]
     found = all_rows(store, WindowRangeQuery, time_from=10, time_to=10, limit=1)
     assert {row.key for row in found} == {Windowed(key, Window(10, 20)) for key in ("a", "a\x00", "b")}
     store.put("a", 300_000, 1)
@@ -121,10 +153,63 @@ def test_sessions_are_found_by_any_part_of_them() -> None:
     assert len(read(store, WindowRangeQuery(time_from=31)).rows) == 2
 
 
+@pytest.mark.parametrize("seed", seeds(20))
+def test_versions_are_what_the_store_itself_finds(seed: int, tmp_path: Path) -> None:
+    """On disk, pending, changed since or expired; and what is asked for leaves nothing in memory."""
+    chance = random.Random(seed)
+    store = versioned(tmp_path if seed % 2 else None)
+    for number in range(40):
+        time = number * 3 + chance.randrange(-20, 20)
+        store.put(chance.choice(KEYS), chance.choice([None, number]), max(time, 0))
+        if chance.random() < 0.2:
+            commit(store)
+        if chance.random() < 0.1:
+            commit(store)
+            store.shrink()
+        key, first = chance.choice(KEYS), chance.randrange(number * 3 + 1)
+        span = first, first + chance.randrange(60)
+        held = len(store._entries), store.key_times.bytes
+        asked = [
+            read(store, VersionedKeyQuery(key)),
+            read(store, VersionedKeyQuery(key, first)),
+            read(store, MultiVersionedKeyQuery(key, *span)),
+            read(store, MultiVersionedKeyQuery(key)),
+            read(store, MultiVersionedKeyQuery(key, descending=False)),
+            read(store, MultiVersionedKeyQuery(key, limit=1)),
+        ]
+        assert (len(store._entries), store.key_times.bytes) == held
+        ever = list(store.versions(key))
+        assert asked == [
+            store.get(key),
+            store.get(key, first),
+            list(store.versions(key, *span)),
+            ever,
+            ever[::-1],
+            ever[:1],
+        ]
+    store.close()
+
+
+def test_a_copy_of_versions_answers_by_what_is_on_disk_now(tmp_path: Path) -> None:
+    """As of a standby, which is written below the cache."""
+    store, running = versioned(tmp_path / "copy"), versioned(None)
+    for number in range(3):
+        running.put("a", number, 10 * number)
+        running.drain()
+        store.backend.write(
+            [(key, join(data or b"", time)) for key, (data, time) in running.pending.items()], 1
+        )
+        running.written(1)
+        assert read(store, VersionedKeyQuery("a")).value == number
+        assert len(read(store, MultiVersionedKeyQuery("a"))) == number + 1
+    store.close()
+
+
 @pytest.mark.parametrize(
     ("query", "error", "said"),
     [
         (WindowKeyQuery("a"), UnknownQuery, r"store s \(key-value\) does not answer a WindowKeyQuery"),
+        (VersionedKeyQuery("a"), UnknownQuery, "does not answer a VersionedKeyQuery: ask for a KeyQuery"),
         (KeyQuery(7), InvalidStateStore, "7 is no key of store s, whose keys are of String"),
         (RangeQuery(limit=0), InvalidStateStore, "a page of 0 rows of store s: limit is 1 or more"),
     ],
