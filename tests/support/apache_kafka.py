@@ -10,7 +10,9 @@ import shutil
 import subprocess
 import time
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
 
@@ -21,6 +23,7 @@ from tests.support.ports import free_port
 
 READY_SECONDS = 200.0
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
+NODE_ID = 1
 
 
 class ApacheKafka(BrokerProcess):
@@ -47,8 +50,8 @@ class ApacheKafka(BrokerProcess):
         controller = free_port()
         self.settings: dict[str, object] = {
             "process.roles": "broker,controller",
-            "node.id": 1,
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "node.id": NODE_ID,
+            "controller.quorum.voters": f"{NODE_ID}@127.0.0.1:{controller}",
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}",
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
             "controller.listener.names": "CONTROLLER",
@@ -63,18 +66,9 @@ class ApacheKafka(BrokerProcess):
 
     def start(self) -> Self:
         """Format the folder if it is new, start, and wait until it serves."""
-        properties = self.folder / "server.properties"
-        properties.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
+        properties = _write(self.folder, self.settings)
         if not (self.data / "meta.properties").exists():
-            levels = [
-                part for name, level in self._features.items() for part in ("--feature", f"{name}={level}")
-            ]
-            done = java.run_tool(
-                "kafka.tools.StorageTool",
-                *("format", "-t", CLUSTER_ID, "-c", str(properties), *levels),
-                libs=self._libs,
-            )
-            assert done.returncode == 0, done.stdout + done.stderr
+            self._format(properties)
         before = len(self.log)
         self._draft.unlink(missing_ok=True)
         shared = self._archive.use_or_write(self._draft)
@@ -97,6 +91,13 @@ class ApacheKafka(BrokerProcess):
             time.sleep(0.05)
         return self
 
+    def _format(self, properties: Path) -> None:
+        levels = tuple(f"{name}={level}" for name, level in self._features.items())
+        if self.settings["log.dirs"] == self.data and self.settings["node.id"] == NODE_ID:
+            shutil.copytree(_formatted(self._libs, levels).name, self.data, dirs_exist_ok=True)
+        else:
+            _run_storage_tool(properties, self._libs, levels)
+
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -109,3 +110,37 @@ class ApacheKafka(BrokerProcess):
         super().__exit__(kind, error, traceback)
         if kind is None:
             shutil.rmtree(self.data, ignore_errors=True)
+
+
+@cache
+def _formatted(libs: str, levels: tuple[str, ...]) -> TemporaryDirectory[str]:
+    """A log folder as Kafka's tool formats it: nothing in it is of one broker alone but ids."""
+    made = TemporaryDirectory(prefix="formatted-")
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": NODE_ID,
+        "controller.quorum.voters": f"{NODE_ID}@127.0.0.1:1",
+        "listeners": "PLAINTEXT://127.0.0.1:2,CONTROLLER://127.0.0.1:1",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": made.name,
+    }
+    with TemporaryDirectory() as folder:
+        _run_storage_tool(_write(Path(folder), settings), libs, levels)
+    return made
+
+
+def _run_storage_tool(properties: Path, libs: str, levels: tuple[str, ...]) -> None:
+    options = [part for level in levels for part in ("--feature", level)]
+    done = java.run_tool(
+        "kafka.tools.StorageTool",
+        *("format", "-t", CLUSTER_ID, "-c", str(properties), *options),
+        libs=libs,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _write(folder: Path, settings: Mapping[str, object]) -> Path:
+    """The file of properties that Kafka is started with."""
+    path = folder / "server.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    return path

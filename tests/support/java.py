@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,7 @@ SECONDS = 300.0
 """How long one may take, on a machine that has much else to do."""
 
 
+@cache
 def archive(libs: str) -> ClassArchive:
     """Kafka's classes, as a broker of these jars has written them."""
     return ClassArchive("kafka", f"{libs}/*")
