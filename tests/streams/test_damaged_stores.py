@@ -63,7 +63,7 @@ def test_what_does_not_open_is_set_aside(
     store.close()
 
 
-@pytest.mark.parametrize("read", ["get", "scan", "scan from there"])
+@pytest.mark.parametrize("read", ["get", "scan", "scan from there", "backwards", "backwards from there"])
 def test_what_is_found_by_a_read_is_set_aside_when_closed(tmp_path: Path, read: str) -> None:
     """The story of the bug: rocksdict's iterators end at a damaged block as if there were no more."""
     flip(data_file(new_store(tmp_path / "s")))
@@ -73,6 +73,8 @@ def test_what_is_found_by_a_read_is_set_aside_when_closed(tmp_path: Path, read: 
         "get": lambda: [store.get(b"%04d" % n) for n in range(KEYS)],
         "scan": lambda: [*store.scan()],
         "scan from there": lambda: [*store.scan(b"0010", b"0020")],
+        "backwards": lambda: [*store.scan(backwards=True)],
+        "backwards from there": lambda: [*store.scan(b"0010", b"0020", backwards=True)],
     }
     with pytest.raises(StateCorrupted, match=r"/s is damaged: .*checksum mismatch") as raised:
         reads[read]()
