@@ -77,7 +77,8 @@ class ApacheKafka(BrokerProcess):
                 java.command(
                     "kafka.Kafka",
                     str(properties),
-                    options=["-Dorg.slf4j.simpleLogger.defaultLogLevel=info", *shared],
+                    options=["-Dorg.slf4j.simpleLogger.defaultLogLevel=info"],
+                    shared=shared,
                     libs=self._libs,
                 ),
                 stdin=subprocess.DEVNULL,

@@ -69,16 +69,23 @@ def archive(libs: str) -> ClassArchive:
     return ClassArchive("kafka", f"{libs}/*")
 
 
-def command(main: str, *arguments: str, options: Sequence[str] = (), libs: str = LIBS) -> list[str]:
-    """The command line of one of Kafka's classes."""
-    return ["java", *QUICK, *options, "-cp", f"{libs}/*", main, *arguments]
+def command(
+    main: str,
+    *arguments: str,
+    options: Sequence[str] = (),
+    shared: Sequence[str] | None = None,
+    libs: str = LIBS,
+) -> list[str]:
+    """The command line of one of Kafka's classes. ``shared``: of what `archive` gives, instead of `use`."""
+    classes = archive(libs).use() if shared is None else shared
+    return ["java", *QUICK, *classes, *options, "-cp", f"{libs}/*", main, *arguments]
 
 
 def run_tool(
     main: str, *arguments: str, cwd: Path | None = None, libs: str = LIBS
 ) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's classes to its end, whatever its status."""
-    line = command(main, *arguments, options=archive(libs).use(), libs=libs)
+    line = command(main, *arguments, libs=libs)
     return subprocess.run(line, capture_output=True, encoding="utf-8", timeout=SECONDS, cwd=cwd)
 
 

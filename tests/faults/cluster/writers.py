@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 import threading
 import time
@@ -23,6 +24,8 @@ PARTITIONS = 6
 AT_ONCE = 20
 PAUSE_S = 0.01
 """Between so many records: brokers are to be disturbed, not kept busy."""
+NICE = 10
+"""The niceness of librdkafka's threads: others go first."""
 SKIPPED = re.compile(r"skipped sequence numbers .* caused by previous failed request \(.*MsgNotPersisted")
 """What librdkafka says before it begins a new epoch for what was refused, and not for what is lost."""
 STILL_S = 2.0
@@ -123,6 +126,8 @@ class ConfluentWriter(Writer):
     def run(self) -> None:
         from confluent_kafka import Producer
 
+        # Its threads, which are as nice as this one, turn without a rest while a broker owes them answers.
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         producer = Producer(
             {
                 "bootstrap.servers": self.bootstrap,
