@@ -55,8 +55,10 @@ class CountingBackend(MemoryBackend):
 
     read = 0
 
-    def scan(self, lower: bytes | None = None, upper: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        for each in super().scan(lower, upper):
+    def scan(
+        self, lower: bytes | None = None, upper: bytes | None = None, *, backwards: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        for each in super().scan(lower, upper, backwards=backwards):
             self.read += 1
             yield each
 
