@@ -9,7 +9,7 @@ from connect.api import Config, RetriableError, SourceRecord, SourceTask, source
 from connect.runtime.source_task import WorkerSourceTask
 from connect.runtime.submitted import SubmittedOffsets
 from connect.testing import SourceRun
-from tests.support.depth import sample
+from tests.support.depth import deep
 
 A, B = b"a", b"b"
 
@@ -158,7 +158,7 @@ def filtering(kind):
     return source(name="filtering", config=Config, batch_size=4)(function), reads
 
 
-@sample(1)
+@deep
 @pytest.mark.parametrize("kind", ["plain", "async"])
 def test_a_generator_that_skips_input_does_not_repeat_it_for_ever(harness, fake_producer, kind):
     connector, reads = filtering(kind)

@@ -14,7 +14,7 @@ import pytest
 from tests.docs.pages import Block
 from tests.docs.stage import Stage, stage
 from tests.docs.test_readme import commands
-from tests.support.depth import sample
+from tests.support.depth import deep
 
 SECONDS = 100.0
 
@@ -62,7 +62,7 @@ def to_run() -> list[tuple[Block, str]]:
     ]
 
 
-@sample(4)
+@deep
 @pytest.mark.parametrize(("block", "line"), to_run(), ids=lambda each: getattr(each, "place", each))
 def test_it_runs(here: Stage, block: Block, line: str) -> None:
     if "flights-table" in line and (shutil.which("java") is None or find_spec("pyspark") is None):

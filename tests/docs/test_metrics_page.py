@@ -10,6 +10,7 @@ import pytest
 
 from logd.metrics.metrics import Metrics
 from tests.docs.pages import ROOT, blocks
+from tests.support.depth import deep
 from tests.support.documented_metrics import PAGE, documented
 
 
@@ -35,6 +36,7 @@ def test_its_program_serves_metrics() -> None:
     asyncio.run(main())
 
 
+@deep
 @pytest.mark.parametrize("type", sorted({type for _, type in documented()}))
 def test_each_section_is_held_against_a_registry(type: str) -> None:
     checked = [path for path in _tests() if f'"{type}"' in path.read_text(encoding="utf-8")]

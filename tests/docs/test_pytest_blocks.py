@@ -37,6 +37,7 @@ def run_my_application(bootstrap_servers):
 """
 
 
+@deep
 def test_they_pass(pytester: pytest.Pytester) -> None:
     blocks = [block for block in all_blocks("python") if block.is_for_pytest and CLUSTER not in block.text]
     assert len(blocks) >= 4

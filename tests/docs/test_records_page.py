@@ -36,6 +36,7 @@ def sessions(page: Path) -> Iterator[tuple[str, str]]:
             yield line, printed if not printed or printed.endswith("\n") else printed + "\n"
 
 
+@deep
 @pytest.mark.parametrize(("page", "lines"), [(ROOT / "README.md", 3), pytest.param(PAGE, 10, marks=deep)])
 def test_the_sessions_are_as_they_are_printed(
     logd: LogdProcess, tmp_path: Path, page: Path, lines: int

@@ -10,6 +10,7 @@ from connect.api import SinkRecord
 from connect.runtime import Worker, WorkerConfig
 from connect.testing import SinkRun, SourceRun
 from examples.connect_numbers import Totals, numbers
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 
@@ -32,6 +33,7 @@ def test_a_record_that_comes_again_counts_once(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "totals.json").read_text()) == {"totals": {"odd": 3}, "next": {"t-0": 3}}
 
 
+@deep
 def test_numbers_become_totals(tmp_path: Path) -> None:
     async def run(bootstrap: str, limit: int) -> None:
         worker_file = {

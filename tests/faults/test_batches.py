@@ -37,6 +37,7 @@ def altered(body: bytes = GOOD[61:], **fields: int) -> bytes:
     return packed[:17] + struct.pack(">I", crc) + packed[21:] + body
 
 
+@deep
 @pytest.mark.parametrize(
     ("batch", "error"),
     [

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from logd.records import build_batch
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.sample_requests import sample_frame
@@ -62,6 +63,7 @@ def test_deaf_clients(logd: LogdProcess, new_name: Callable[[str], str]) -> None
                     client.send_fetch(topic, partition_max_bytes=1 << 26)
 
 
+@deep
 def test_deaf_clients_that_ask_for_small_things(logd: LogdProcess) -> None:
     """Questions by the hundred thousand, until the broker stops reading and the kernel's buffers are full."""
     asked = sample_frame(18, 0) * 2000
@@ -76,6 +78,7 @@ def test_deaf_clients_that_ask_for_small_things(logd: LogdProcess) -> None:
                 pytest.fail("the broker takes whatever comes")
 
 
+@deep
 def test_many_connections_opened_and_dropped(logd: LogdProcess) -> None:
     """Some say nothing, some say half a request, some a whole one and do not wait for the answer."""
     whole = sample_frame(3, 9)

@@ -214,7 +214,7 @@ def prepared(path: Path, seed: int, *, compacted: bool) -> Ledger:
     return ledger
 
 
-@depth.sample(4)
+@depth.deep
 @pytest.mark.parametrize(
     "action",
     [

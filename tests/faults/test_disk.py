@@ -13,7 +13,7 @@ import pytest
 from logd.errors import ErrorCode
 from logd.records import decode_records, iter_batches
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.support.depth import deep, sample
+from tests.support.depth import deep
 from tests.support.full_disk import limit_files
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
@@ -44,6 +44,7 @@ def read_all(client: RawClient, topic: str) -> list[bytes | None]:
     return [record[3] for pos, _ in iter_batches(records) for record in decode_records(records, pos)]
 
 
+@deep
 def test_nothing_is_acknowledged_that_is_not_written(tmp_path: Path) -> None:
     """The only folder: the broker cannot serve on, says why, and after a restart has all it acknowledged."""
     logd = LogdProcess(tmp_path)
@@ -103,7 +104,7 @@ def test_other_folders_serve_on(tmp_path: Path) -> None:
         assert "Traceback" not in logd.log
 
 
-@sample(1)
+@deep
 @pytest.mark.parametrize("idempotent", [True, False])
 def test_a_real_producer_meets_a_full_disk(tmp_path: Path, idempotent: bool) -> None:
     """It retries until somebody makes room and starts the broker again; with idempotence nothing is twice."""

@@ -27,6 +27,7 @@ HISTORIES = 12
 STEPS = 24
 
 
+@depth.deep
 @pytest.mark.parametrize("bundle", depth.seeds(BUNDLES))
 def test_histories(bundle: int, tmp_path: Path) -> None:
     play_bundle(play, bundle, HISTORIES, tmp_path)

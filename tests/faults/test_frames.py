@@ -17,7 +17,7 @@ from logd.wire import decode, decode_response_header, is_flexible, response_clas
 from logd.wire.messages.api_versions import ApiVersionsRequest
 from tests.faults.conftest import PEAK_GROWTH_MAX
 from tests.support.connections import hang_up
-from tests.support.depth import deep, sample
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.sample_requests import sample_frame
@@ -121,7 +121,7 @@ class Liar:
             self._client = None
 
 
-@sample(12)
+@deep
 @pytest.mark.parametrize("key", ENDS)
 def test_lying_lengths(logd: LogdProcess, key: int) -> None:
     api = APIS[key]
@@ -145,7 +145,7 @@ def told(logd: LogdProcess, peers: Iterable[str], start: int) -> Counter[str]:
     return Counter({peer: lines[peer] for peer in peers})
 
 
-@sample(12)
+@deep
 @pytest.mark.parametrize("key", ENDS)
 def test_requests_cut_off(logd: LogdProcess, key: int) -> None:
     """Both in a frame of their own length, which is refused, and in one that never comes to its end."""

@@ -154,11 +154,13 @@ def play(seed: int, folder: Path) -> History:
     return history
 
 
+@depth.deep
 @pytest.mark.parametrize("seed", depth.seeds(HISTORIES))
 def test_history(seed: int, tmp_path: Path) -> None:
     play(seed, tmp_path / "disk")
 
 
+@depth.deep
 def test_partitions_do_move(tmp_path: Path) -> None:
     history = play(1000, tmp_path / "disk")
     assert history.moved or play(1001, tmp_path / "another").moved

@@ -35,6 +35,7 @@ def test_indexes_that_recovery_built_are_flushed(seed: int, tmp_path: Path) -> N
     audit_left(ledger, ledger.disk.after_power_loss(tmp_path / "2"))
 
 
+@depth.deep
 def test_a_crash_while_a_transaction_index_is_built_again(tmp_path: Path) -> None:
     for point in range(200):
         ledger = Ledger(tmp_path / f"{point}", point, CONFIG)

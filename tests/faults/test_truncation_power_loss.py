@@ -259,6 +259,7 @@ def play(seed: int, folder: Path) -> Story:
     return story
 
 
+@depth.deep
 @pytest.mark.parametrize("seed", depth.seeds(HISTORIES))
 def test_history(seed: int, tmp_path: Path) -> None:
     play(seed, tmp_path / "disk")

@@ -42,7 +42,7 @@ def test_the_corpus(target: Target, counted: None) -> None:
             raise
 
 
-@depth.sample(1)
+@depth.deep
 @pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
 def test_new_inputs(target: Target, tmp_path: Path) -> None:
     pytest.importorskip("atheris")

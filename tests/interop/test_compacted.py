@@ -15,7 +15,7 @@ import pytest
 
 from logd.records import build_batch, decode_records, iter_batches
 from tests.interop.transactions.clients.base import LIBRARIES, load
-from tests.support.depth import sample
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -64,7 +64,7 @@ def _write(logd: LogdProcess) -> None:
             assert client.produce("producers", records).error_code == 0
 
 
-@sample(4)
+@deep
 @pytest.mark.parametrize("committed", [False, True], ids=["uncommitted", "committed"])
 @pytest.mark.parametrize("topic", ["keys", "producers"])
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -11,7 +11,7 @@ import pytest
 
 from logd.records import NewRecord, Record
 from tests.interop.clients.base import LIBRARIES, SECONDS, Client, Member, load, wait_until
-from tests.support.depth import deep, sample
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -58,7 +58,7 @@ def joined(members: list[Member], member: Member) -> list[tuple[int, Record]]:
     return wait_until(lambda: shared_out(*members), *members)
 
 
-@sample(4)
+@deep
 @pytest.mark.parametrize(("name", "strategy"), STRATEGIES)
 def test_members_come_and_go(
     logd: LogdProcess, name: str, strategy: str, new_name: Callable[[str], str]

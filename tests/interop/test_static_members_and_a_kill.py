@@ -12,7 +12,7 @@ from logd.wire.messages.describe_groups import DescribeGroupsRequest
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.interop.clients.base import Client, Member, wait_until
 from tests.interop.test_groups import PARTITIONS, fill, shared_out
-from tests.support.depth import sample
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -45,7 +45,7 @@ def read(received: Received, upto: int, *members: Member) -> None:
         member.commit()
 
 
-@sample(1)
+@deep
 def test_they_go_on_and_come_back(tmp_path: Path, client: Client) -> None:
     received: Received = set()
     with LogdProcess(tmp_path) as logd:

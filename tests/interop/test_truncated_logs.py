@@ -83,6 +83,7 @@ def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(FetchRequest, "VERSIONS", (4, 11))
 
 
+@deep
 @pytest.mark.usefixtures("_way")
 def test_a_fetcher_is_told_where_the_logs_part(broker: Broker) -> None:
     async def test() -> None:

@@ -80,6 +80,7 @@ def read(consumer: Consumer, count: int) -> list[str]:
     return found
 
 
+@deep
 def test_librdkafka_is_told(logd: LogdProcess) -> None:
     """With auto.offset.reset=error the application hears of it."""
     consumer = librdkafka(logd, "error")

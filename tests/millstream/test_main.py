@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from millstream.main import GROUP, OWN
+from tests.support.depth import deep
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,6 +51,7 @@ def test_help_waits_for_nothing(arguments: list[str]) -> None:
     subprocess.run([sys.executable, "-c", script, *arguments], check=True, timeout=60)
 
 
+@deep
 def test_a_command_loads_what_it_takes_alone() -> None:
     script = (
         "import sys; from millstream.main import app\n"

@@ -58,6 +58,7 @@ def recorded(folder: Path, line: str, **environment: str) -> bytes:
         subprocess.run([*tmux, "kill-server"], env=clean)
 
 
+@deep
 def test_a_bar_with_rate_and_time_left_while_a_file_is_sent(logd: LogdProcess, tmp_path: Path) -> None:
     topic = create_topic(logd, "bar")
     file = tmp_path / "lines"

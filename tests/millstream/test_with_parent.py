@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from millstream.with_parent import with_parent
+from tests.support.depth import deep
 from tests.support.waiting import wait_for
 
 COMMAND = ["sleep", "1000"]
@@ -23,6 +24,7 @@ sys.stdin.read()
 """
 
 
+@deep
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its parent's end")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_child_ends_with_its_parent(number: signal.Signals) -> None:

@@ -17,7 +17,7 @@ from mirror.errors import PositionUnprovable
 from mirror.link import Link
 from tests.mirror.conftest import QUICK_LOGD_CLEANER
 from tests.mirror.pair import Pair, produce
-from tests.support.depth import sample
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 KEYS = 4
@@ -37,7 +37,7 @@ def cleaning(tmp_path_factory: pytest.TempPathFactory, pair: Pair) -> Iterator[P
         yield replace(pair, dc1=source.bootstrap)
 
 
-@sample(1)
+@deep
 @pytest.mark.parametrize("policy", ["compact", "delete"])
 def test_a_compacted_topic_goes_on_though_copied_records_cannot_be_counted(
     cleaning: Pair, new_name: Callable[[], str], policy: str

@@ -18,6 +18,7 @@ from logd.records import NewRecord, Record, decode_records, iter_batches
 from tests.mirror.conftest import QUICK_LOGD_CLEANER
 from tests.mirror.pair import Pair, produce
 from tests.support import java
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 NewName = Callable[[], str]
@@ -36,6 +37,7 @@ def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield logd.bootstrap
 
 
+@deep
 @pytest.mark.parametrize(
     ("source", "target"),
     [

@@ -42,6 +42,7 @@ def test_offset_syncs_are_thought_of_where_something_was_acked(
     asyncio.run(main())
 
 
+@deep
 def test_a_turn_passes_over_partitions_that_only_wait_for_their_acks(
     pair: Pair, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:

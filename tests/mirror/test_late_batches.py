@@ -24,7 +24,7 @@ from logd.wire.produce import encode_produce_request
 from mirror.link import Link
 from tests.mirror.pair import Pair, numbered, produce
 from tests.support import java
-from tests.support.depth import deep, sample
+from tests.support.depth import deep
 
 NewName = Callable[[], str]
 VERSION = 9
@@ -94,7 +94,7 @@ async def killed_after_ten(pair: Pair, topic: str) -> KilledMirror:
     return KilledMirror(pair, f"dc1.{topic}", [stamped(at, 10, like, at) for at in range(10, 60, 10)])
 
 
-@sample(1)
+@deep
 @pytest.mark.parametrize("landing", [1, 3, 5])
 def test_batches_that_come_after_the_next_mirror_looked_are_not_written_twice(
     pair: Pair, new_name: NewName, landing: int
@@ -114,6 +114,7 @@ def test_batches_that_come_after_the_next_mirror_looked_are_not_written_twice(
     asyncio.run(main())
 
 
+@deep
 def test_batches_that_come_after_the_next_mirror_wrote_them_are_not_written_twice(
     pair: Pair, new_name: NewName
 ) -> None:

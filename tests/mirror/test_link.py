@@ -27,6 +27,7 @@ from tests.support.logd_process import LogdProcess
 NewName = Callable[[], str]
 
 
+@deep
 def test_every_codec_arrives_as_it_was(pair: Pair, new_name: NewName) -> None:
     async def main() -> None:
         topic = new_name()

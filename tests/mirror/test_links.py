@@ -85,6 +85,7 @@ def test_a_flow_that_is_down_comes_up_when_its_cluster_does(
     asyncio.run(main())
 
 
+@deep
 def test_a_stop_with_a_flow_down_says_so_by_its_status(pair: Pair, new_name: NewName, tmp_path: Path) -> None:
     topic = new_name()
     asyncio.run(pair.create(topic))
@@ -100,6 +101,7 @@ def test_a_stop_with_a_flow_down_says_so_by_its_status(pair: Pair, new_name: New
     assert "dc0->dc2: down" in output
 
 
+@deep
 def test_a_partition_in_quarantine_is_in_the_last_lines(
     pair: Pair, new_name: NewName, tmp_path: Path
 ) -> None:

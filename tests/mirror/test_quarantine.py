@@ -32,7 +32,7 @@ from tests.logd.client.fake_broker import Asked, FakeBroker
 from tests.logd.client.fake_log import FakeLog
 from tests.logd.client.running import run, until
 from tests.mirror.pair import Pair, numbered, produce
-from tests.support.depth import deep, sample
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 NewName = Callable[[], str]
@@ -204,7 +204,7 @@ def test_a_source_that_lost_what_was_copied_is_known_by_its_leader_epoch(
     asyncio.run(main())
 
 
-@sample(1)
+@deep
 @pytest.mark.parametrize("others", [3, 40], ids=["fewer than were copied", "more than were copied"])
 def test_a_source_that_a_power_loss_truncated_is_not_copied_on(
     pair: Pair, new_name: NewName, tmp_path: Path, others: int

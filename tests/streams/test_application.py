@@ -113,6 +113,7 @@ def test_state_is_restored_where_there_is_none(
     run(case)
 
 
+@deep
 def test_a_changelog_that_lost_its_start_is_restored_from_what_is_there(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]
 ) -> None:

@@ -48,6 +48,7 @@ async def audited(bootstrap: str, prefix: str) -> None:
         await audit(client, prefix, PARTITIONS)
 
 
+@depth.deep
 @pytest.mark.parametrize(
     "point",
     depth.first(
@@ -146,6 +147,7 @@ async def written(bootstrap: str, name: str, partitions: int = 1) -> list[tuple[
         return [each for rows in await read(client, f"{name}-out", partitions) for each in rows]
 
 
+@depth.deep
 @pytest.mark.parametrize("guarantee", depth.first(1, ["exactly_once_v2", "at_least_once"]))
 def test_what_is_not_over_at_the_end_of_a_revoke_is_given_up(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture, guarantee: str

@@ -70,6 +70,7 @@ def test_one_that_is_deleted_under_a_running_application(
     run(case)
 
 
+@depth.deep
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 @pytest.mark.parametrize("made_anew", [False, True])
 @pytest.mark.parametrize("disk", ["kept", "lost"])
@@ -127,6 +128,7 @@ def test_one_with_other_partitions_than_the_inputs(
     run(case)
 
 
+@depth.deep
 @pytest.mark.parametrize("disk", ["kept", "lost"])
 def test_one_of_another_kind_of_store(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, disk: str

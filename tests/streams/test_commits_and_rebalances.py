@@ -18,6 +18,7 @@ from tests.faults.streams import summing
 from tests.faults.streams.audit import audit, read
 from tests.streams.running import NewName, run, until
 from tests.streams.test_exactly_once import PARTITIONS, feed
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 GUARANTEES = ["at_least_once", "exactly_once_v2"]
@@ -95,6 +96,7 @@ async def fed(bootstrap: str, prefix: str) -> tuple[dict[str, int], dict[str, in
     return summing.sums(row for each in numbers for row in each)
 
 
+@deep
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 @pytest.mark.parametrize("too_long", [False, True], ids=["in time", "too late"])
 def test_a_rebalance_while_a_commit_is_under_way(

@@ -223,6 +223,7 @@ def test_one_joins_and_one_is_killed_while_standbys_keep_up(
         asyncio.run(run_to_the_end(logd.bootstrap, prefix, tmp_path / folder))
 
 
+@depth.deep
 @pytest.mark.parametrize(
     "guarantees",
     [

@@ -89,6 +89,7 @@ def test_word_count_over_a_broker(logd: LogdProcess, tmp_path: Path, new_name: C
     assert len(counts) == 11
 
 
+@deep
 @pytest.mark.parametrize(
     "name", ["streams_flight_delays:topology", "streams_payments:topology", "streams_word_count:topology"]
 )

@@ -51,6 +51,7 @@ async def served(
         yield app, http
 
 
+@deep
 def test_the_view_tells_how_the_application_is(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
     name = new_name("told")
 

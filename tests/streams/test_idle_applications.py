@@ -12,6 +12,7 @@ from logd.client import BatchProducer, Client
 from streams import StreamsBuilder, Suppressed, TimeWindows, Topology
 from tests.streams.counting import read_last
 from tests.streams.running import NewName, make_topics, run, start, until
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 IDLE = 150
@@ -37,6 +38,7 @@ async def produce(bootstrap: str, name: str, *rows: tuple[bytes, int]) -> None:
         await (await producer.send(f"{name}-in", 0, [(timestamp, key, b"", ()) for key, timestamp in rows]))
 
 
+@deep
 @pytest.mark.parametrize("held_back", [False, True])
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
 def test_windows_that_closed_stay_closed_after_a_restart_without_state(

@@ -16,6 +16,7 @@ from streams.runtime.restore import restore_stores
 from streams.runtime.worker import Worker
 from streams.state import open_store
 from tests.streams.running import copy, make_topics, produce, run, until
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.markers import wait_for_markers
 from tests.support.raw_client import RawClient
@@ -146,6 +147,7 @@ def test_changelogs_are_restored_without_what_was_aborted(logd: LogdProcess, new
 # -- offsets that are gone
 
 
+@deep
 @pytest.mark.parametrize(
     ("reset", "default", "read"),
     [

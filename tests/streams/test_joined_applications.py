@@ -44,7 +44,7 @@ def joined_rows(rows: list[tuple[str, str, Any, int]]) -> dict[str, Any]:
     return {key: [order, customers.get(order[0])] for key, order in orders.items() if order is not None}
 
 
-@depth.sample(2)
+@depth.deep
 @pytest.mark.parametrize("fresh_state", [False, True], ids=["state kept", "state gone"])
 @pytest.mark.parametrize(
     ("owner", "method", "call", "after"),

@@ -150,7 +150,7 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, owner: type, method: str, *, call:
     monkeypatch.setattr(owner, method, crashing)
 
 
-@depth.sample(2)
+@depth.deep
 @pytest.mark.parametrize("fresh_state", [False, True], ids=["state kept", "state gone"])
 @pytest.mark.parametrize(
     ("owner", "method", "call", "after"),

@@ -108,6 +108,7 @@ def cases() -> Iterator[Case]:
     yield from map(windows, WINDOWS)
 
 
+@depth.deep
 @pytest.mark.parametrize("guarantee", depth.first(1, ["at_least_once", "exactly_once_v2"]))
 def test_a_sample_is_kafkas(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch, guarantee: Any

@@ -22,7 +22,7 @@ from streams.runtime.task import Task, TaskId
 from streams.runtime.turns import WAITING_TURNS_MAX, Turns
 from tests.streams import inflating
 from tests.streams.running import make_topics, run
-from tests.support.depth import sample
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 MEGABYTE = 1 << 20
@@ -32,7 +32,7 @@ A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 # -- a real process
 
 
-@sample(1)
+@deep
 @pytest.mark.parametrize(
     ("partitions", "batches", "settings"),
     [

@@ -14,6 +14,7 @@ from logd.metrics.metrics import Metrics
 from streams.runtime.restore import StoreRestore
 from tests.streams.counting import PARTITIONS, application, make_events, prepare
 from tests.streams.running import copy, make_topics, produce, run, until
+from tests.support.depth import deep
 from tests.support.documented_metrics import check_documented
 from tests.support.logd_process import LogdProcess
 
@@ -91,6 +92,7 @@ def test_what_waits_is_told_and_what_is_dropped(
     run(case)
 
 
+@deep
 def test_how_far_a_restore_is(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

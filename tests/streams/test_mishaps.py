@@ -229,6 +229,7 @@ def test_output_that_waits_for_room_at_the_end_is_not_lost(
     run(case)
 
 
+@deep
 @pytest.mark.parametrize(("inputs", "others"), [("ab", "a"), ("a", "b")])
 def test_an_instance_with_another_topology_says_so(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, inputs: str, others: str
@@ -279,6 +280,7 @@ def test_a_restore_that_a_broker_breaks_off_is_begun_again(
     run(case)
 
 
+@deep
 def test_a_restore_is_broken_off_by_the_end(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 from logd.errors import ErrorCode, KafkaError
 from streams.errors import SerializationError
 from streams.runtime.output import SENDS_MAX, SETTLED_AT, Output
+from tests.support.depth import deep
 
 Ack = asyncio.Future[int | None]
 TOO_LARGE = KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
@@ -99,6 +100,7 @@ def test_those_on_their_way_are_kept_and_looked_at_no_more_often_than_they_doubl
     run(test)
 
 
+@deep
 def test_a_commit_is_due_where_too_many_are_not_settled() -> None:
     async def test() -> None:
         application = Application()

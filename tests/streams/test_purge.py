@@ -21,6 +21,7 @@ from streams.runtime.purge import RepartitionPurge
 from tests.streams.running import NewName, make_topics, produce, run, start
 from tests.support import java
 from tests.support.apache_kafka import ApacheKafka
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 COUNT = 50
@@ -62,6 +63,7 @@ def counted(app: KafkaStreams) -> dict[str, int]:
     return dict(app.stores("counts")[0].all())  # type: ignore[attr-defined]
 
 
+@deep
 def test_what_is_committed_is_deleted_and_counted_once(
     bootstrap: str, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:

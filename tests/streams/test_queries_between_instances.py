@@ -82,6 +82,7 @@ def are_known(app: KafkaStreams) -> bool:
     return [len(each.tasks) for each in told] == [len(each.standby_tasks) for each in told] == [2, 2]
 
 
+@depth.deep
 def test_either_instance_answers_for_every_key(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
     name = new_name("either")
 

@@ -121,6 +121,7 @@ def hold_up_restores(monkeypatch: pytest.MonkeyPatch, partition: int) -> asyncio
 # -- restores
 
 
+@depth.deep
 def test_a_task_goes_on_while_another_is_restored(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +228,7 @@ def test_tasks_that_stay_go_on_through_a_rebalance(
     run(case)
 
 
+@depth.deep
 def test_a_static_member_that_is_back_in_time_costs_the_others_nothing(
     bootstrap: str, tmp_path: Path, new_name: NewName
 ) -> None:

@@ -12,11 +12,13 @@ from streams.serdes import Long, String
 from streams.state import RocksMemory, StoreSpec, open_store
 from streams.state.rocks import RocksBackend
 from tests.streams.filling import READS, STORES, VALUE
+from tests.support.depth import deep
 
 MB = 1024 * 1024
 KEYS = 24_000
 
 
+@deep
 def test_several_stores_stay_within_the_budget(tmp_path: Path) -> None:
     """48 MB of state in four stores, with 4 MB of cache and 4 MB of write buffers: the memory of the whole
     process grows by much less than the state.

@@ -20,6 +20,7 @@ from streams.tools.reset import Reset
 from streams.tools.reset import reset as reset_application
 from streams.tools.targets import Target, duration_ms, read_plan, timestamp_ms
 from tests.streams.running import make_topics, produce, start
+from tests.support.depth import deep
 from tests.support.java import needs_kafka, run_tool
 from tests.support.logd_process import LogdProcess
 
@@ -206,6 +207,7 @@ def test_members_that_are_left_over_are_removed(logd: LogdProcess, application: 
     assert internal(logd.bootstrap, application) == [f"{application}-counts-repartition"]
 
 
+@deep
 @pytest.mark.parametrize(
     ("options", "status", "told"),
     [

@@ -120,7 +120,7 @@ def crash_at(number: int) -> Callable[[str], None]:
     return look
 
 
-@depth.sample(2)
+@depth.deep
 @pytest.mark.parametrize("disk", ["old", "gone"])
 @pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
 def test_versions_and_what_waits_outlive_failures(

@@ -17,6 +17,7 @@ from streams.serdes import SessionWindowed, String, TimeWindowed
 from streams.testing import TopologyTestDriver
 from tests.streams.counting import read_last
 from tests.streams.running import NewName, make_topics, run, start
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 EVENTS = 600
@@ -94,6 +95,7 @@ async def told(bootstrap: str, name: str) -> dict[str, dict[Any, int]]:
     return found
 
 
+@deep
 @pytest.mark.parametrize("disk", ["kept", "lost"])
 def test_windows_go_on_after_a_restart(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, disk: str

@@ -144,6 +144,7 @@ def test_they_end_when_caught_up(logd: LogdProcess, application: str, tmp_path: 
     assert counts == {b"%d" % partition: b"2" for partition in range(PARTITIONS)}
 
 
+@deep
 def test_one_that_is_killed_ends_all(application: str, tmp_path: Path) -> None:
     process = start(tmp_path, "--status-interval", "0.1")
     try:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import types
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -49,19 +50,50 @@ def test_what_is_deep_is_left_out(
     assert len(items) == 1 - left
 
 
+def cases(
+    request: pytest.FixtureRequest, indices: Iterable[dict[str, int]], *marks: pytest.MarkDecorator
+) -> list[pytest.Item]:
+    """Of one test, in any order."""
+    items: list[pytest.Item] = []
+    for n, each in enumerate(indices):
+        item = pytest.Function.from_parent(request.node.parent, name=f"test[{n}]", callobj=lambda: None)
+        item.callspec = types.SimpleNamespace(indices=each)  # type: ignore[attr-defined]
+        for mark in marks:
+            item.add_marker(mark)
+        items.append(item)
+    random.shuffle(items)
+    return items
+
+
+@pytest.mark.parametrize("count", [7, 8, 9, 100])
+def test_of_many_cases_some_are_taken_all_over(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    items = cases(request, ({"one": n} for n in range(count)))
+    monkeypatch.setattr(depth, "DEPTH", 0.5)
+    assert len(depth.leave_out(items)) == max(count - 8, 0)
+    taken = sorted(item.callspec.indices["one"] for item in items)  # type: ignore[attr-defined]
+    assert taken[0] == 0
+    assert max(after - before for before, after in itertools.pairwise(taken)) <= -(-count // 8)
+
+
+def test_where_some_are_deep_all_others_are_taken(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = cases(request, ({"one": n} for n in range(20)))
+    items[0].add_marker(depth.deep)
+    monkeypatch.setattr(depth, "DEPTH", 0.5)
+    assert len(depth.leave_out(items)) == 1
+
+
 def test_of_a_sample_each_value_is_taken_before_any_again(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    items: list[pytest.Item] = []
-    for n, (one, other) in enumerate(itertools.product(range(3), range(4))):
-        item = pytest.Function.from_parent(request.node.parent, name=f"test[{n}]", callobj=lambda: None)
-        item.callspec = types.SimpleNamespace(indices={"one": one, "other": other})  # type: ignore[attr-defined]
-        item.add_marker(depth.sample(4))
-        items.append(item)
+    indices = ({"one": one, "other": other} for one, other in itertools.product(range(3), range(4)))
+    items = cases(request, indices, depth.sample(4))
     monkeypatch.setattr(depth, "DEPTH", 1)
     assert depth.leave_out(items) == []
     monkeypatch.setattr(depth, "DEPTH", 0.5)
-    random.shuffle(items)
     assert len(depth.leave_out(items)) == 8
     kept = sorted(tuple(item.callspec.indices.values()) for item in items)  # type: ignore[attr-defined]
     assert kept == [(0, 0), (0, 1), (1, 1), (2, 2)]

@@ -20,12 +20,15 @@ DEPTH = float(os.environ.get("MILLSTREAM_DEPTH") or 1)
 EXAMPLES = 100
 """Of a Hypothesis test that does not say how many, at depth 1."""
 
+CASES = 8
+"""Of a parametrized test that does not say how many a lower depth keeps."""
+
 deep = pytest.mark.deep
 """Marks what is left out at a depth below 1."""
 
 
 def sample(kept: int) -> pytest.MarkDecorator:
-    """Marks a parametrized test of which a lower depth keeps so many cases.
+    """Marks a parametrized test of which a lower depth keeps so many cases, instead of `CASES`.
 
     Of several parameters it takes the first values of all, the second values of all, and so on, so that as
     many values as can be are among them.
@@ -82,16 +85,22 @@ def leave_out(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def _beyond_samples(items: Iterable[pytest.Item]) -> set[pytest.Item]:
-    """The cases of tests with a `sample` that are more than it says."""
+    """The cases of tests that are more than their `sample` says, or than `CASES`.
+
+    Where some cases are `deep` (`seeds`, `first`) the test has said by them how many stay.
+    """
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("sample") is not None and hasattr(item, "callspec"):
+        if hasattr(item, "callspec"):
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     beyond: set[pytest.Item] = set()
     for of_one in cases.values():
         mark = of_one[0].get_closest_marker("sample")
-        assert mark is not None
-        beyond.update(sorted(of_one, key=_case_rank)[mark.args[0] :])
+        of_one.sort(key=_case_rank)
+        if mark is not None:
+            beyond.update(of_one[mark.args[0] :])
+        elif len(of_one) > CASES and not any(is_deep(item) for item in of_one):
+            beyond.update(set(of_one) - {of_one[n * len(of_one) // CASES] for n in range(CASES)})
     return beyond
 
 

@@ -20,6 +20,7 @@ MORE = 1500
 """Rows for each worker that is to write a file, whatever those before it have left to write."""
 
 
+@depth.deep
 @pytest.mark.parametrize("at", depth.first(1, [3000, 1, 12_000]))
 def test_worker_killed_while_reading(kit, rows, topic, at):
     """The worker is killed once its offset has passed `at` lines; what it had committed must be in the log.

@@ -237,6 +237,7 @@ def test_the_command_line_reports_and_ends_cleanly(kit, rows, topic):
     assert sorted(kit.numbers(topic)) == list(range(1001))  # a clean end leaves nothing to do twice
 
 
+@deep
 def test_a_failed_task_is_the_exit_status(kit, topic):
     process = kit.spawn(kit.source("/nowhere/x.csv", topic), options=("--exit-when-done",))
     assert process.wait(60) == 1

@@ -93,6 +93,7 @@ def test_health(on: On) -> None:
     assert plain[0] == "brokers\tfailed\t2 there (2, 3), 1 missing: 1\tstart those missing"
 
 
+@deep
 @pytest.mark.parametrize("option", FILTERED)
 def test_partitions_that_are_looked_for(on: On, option: str) -> None:
     rows = on.rows("topic", "describe", option)

@@ -62,6 +62,7 @@ def digest(seed: int, hash_seed: str) -> str:
     ).stdout
 
 
+@depth.deep
 def test_a_seed_is_a_history() -> None:
     """In any process: what hashing and addresses are like there makes no difference."""
     first = digest(7, "1")

@@ -11,6 +11,7 @@ from tests.support import depth
 HISTORIES_MAX = 80
 
 
+@depth.deep
 @pytest.mark.parametrize("name", depth.first(2, BUGS))
 def test_bug_is_caught(name: str) -> None:
     bug = BUGS[name]

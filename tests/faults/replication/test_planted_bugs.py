@@ -14,6 +14,7 @@ RARE = {"leader takes fetches of any epoch", "takes in who has lost something si
 """What else is looked at, the epoch of the last record and the leader's broker epochs, covers most of it."""
 
 
+@depth.deep
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[depth.deep] if name in RARE else []) for name in BUGS]
 )

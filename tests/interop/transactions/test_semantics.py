@@ -9,7 +9,7 @@ import pytest
 
 from tests.interop.transactions.clients.base import SECONDS, Fenced, Library, MustAbort
 from tests.interop.transactions.conftest import Broker
-from tests.support.depth import deep, sample
+from tests.support.depth import deep
 from tests.support.topics import create_topic
 
 
@@ -72,6 +72,7 @@ def test_open(library: Library, broker: Broker, topic: str) -> None:
     second.close()
 
 
+@deep
 def test_fencing(library: Library, broker: Broker, topic: str) -> None:
     """A second producer of the same transactional id ends the first one's transaction and takes its place."""
     zombie = library.producer(broker.bootstrap, topic)
@@ -90,7 +91,7 @@ def test_fencing(library: Library, broker: Broker, topic: str) -> None:
     heir.close()
 
 
-@sample(1)
+@deep
 def test_timeout(library: Library, broker: Broker, topic: str) -> None:
     """A transaction that takes too long is aborted; its producer cannot commit it any more."""
     slow = library.producer(broker.bootstrap, topic, timeout_ms=4000)

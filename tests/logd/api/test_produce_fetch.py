@@ -17,6 +17,7 @@ from logd.wire.messages.delete_topics import DeleteTopicsRequest
 from logd.wire.messages.describe_configs import DescribeConfigsRequest
 from logd.wire.messages.init_producer_id import InitProducerIdRequest
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 
@@ -294,6 +295,7 @@ def test_a_fetch_ends_when_its_time_is_up_or_its_topic_goes(
     assert gone.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+@deep
 @pytest.mark.parametrize("request_version", [(MetadataRequest(topics=[]), 9), (DescribeConfigsRequest(), 1)])
 def test_requests_sent_together_are_answered_in_order(
     client: RawClient, request_version: tuple[Message, int]

@@ -245,12 +245,14 @@ def without(world: World, case: Case, name: str) -> Check:
     return case.effect(world, create_topic(world.logd, name, case.rest))
 
 
+@deep
 def test_at_creation(world: World, case: Case, new_name: Callable[..., str]) -> None:
     plain = without(world, case, new_name())
     case.shows(world, create_topic(world.logd, new_name(), {**case.rest, case.key: case.value}))
     assert not plain()
 
 
+@deep
 def test_altered_while_running_and_back(world: World, case: Case, new_name: Callable[..., str]) -> None:
     name = create_topic(world.logd, new_name(), case.rest)
     plain = without(world, case, new_name())

@@ -39,6 +39,7 @@ from logd.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from logd.wire.messages.find_coordinator import FindCoordinatorRequest
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.logd.api_cluster.conftest import INTERNAL, Cluster
+from tests.support.depth import deep
 from tests.support.sample_requests import sample_frame
 
 FORWARDED = [pytest.param(api, id=api.module) for api in APIS.values() if api.by_controller]
@@ -272,6 +273,7 @@ def test_a_topic_is_asked_for_once_at_a_time(cluster: Cluster) -> None:
     assert len(link.asked) == 2
 
 
+@deep
 @pytest.mark.parametrize("api", FORWARDED)
 def test_what_brokers_mangle_is_answered(cluster: Cluster, api: Api) -> None:
     """Nothing in an envelope ends the broker's handler."""

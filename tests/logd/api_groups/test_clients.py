@@ -258,6 +258,7 @@ def test_aiokafka_group(logd: LogdProcess, filled: str, new_name: Callable[..., 
     assert committed(logd, group, filled) == [25] * PARTITIONS
 
 
+@deep
 def test_kafka_python_group(logd: LogdProcess, filled: str, new_name: Callable[..., str]) -> None:
     """A static member and one that is none."""
     group = new_name("group")

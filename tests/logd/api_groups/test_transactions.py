@@ -30,7 +30,7 @@ from logd.wire.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from tests.support.depth import sample
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.raw_transaction import IMPLICIT_FROM, TIMEOUT_MS, Writer
@@ -155,7 +155,7 @@ def own(tmp_path: Path) -> Iterator[LogdProcess]:
         yield process
 
 
-@sample(1)
+@deep
 @pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])
 @pytest.mark.parametrize("version", [3, 5])
 def test_pending_offsets_outlive_the_broker(own: LogdProcess, kill: bool, version: int) -> None:

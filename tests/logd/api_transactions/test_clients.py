@@ -128,6 +128,7 @@ def test_what_nobody_ends_times_out(tmp_path: Path) -> None:
         assert committed(logd, topic) == ["c"]
 
 
+@deep
 def test_a_transaction_goes_on_over_a_kill(tmp_path: Path) -> None:
     with LogdProcess(tmp_path) as logd:
         topic = topic_called("t", logd)

@@ -83,7 +83,7 @@ CASES = [
 ]
 
 
-@depth.sample(2)
+@depth.deep
 @pytest.mark.parametrize(("step", "commit", "version"), depth.first(6, CASES))
 def test_killed(folder: Path, step: int, commit: bool, version: int) -> None:
     dying = LogdProcess(folder, SETTINGS, python=("-m", "tests.logd.api_transactions.dying", str(step)))

@@ -28,6 +28,7 @@ from logd.server.server import Server
 from logd.wire import encode_request
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.logd.client.running import until
+from tests.support.depth import deep
 from tests.support.documented_metrics import check_documented
 
 
@@ -123,6 +124,7 @@ def offline(*_: object, **__: object) -> NoReturn:
     raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
 
 
+@deep
 def test_a_client_that_does_not_read_is_told_of_and_stays_within_its_bound(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as broker, Client(f"127.0.0.1:{broker.endpoint.port}") as client:

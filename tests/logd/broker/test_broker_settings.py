@@ -20,7 +20,7 @@ from logd.errors import ErrorCode
 from logd.storage.disk import PosixDisk
 from logd.storage.preallocation import preallocate
 from tests.logd.broker.broker_settings import HOUR_MS, Broker, now_ms
-from tests.support.depth import sample
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 
@@ -175,7 +175,7 @@ def can_preallocate(request: pytest.FixtureRequest, tmp_path: Path) -> None:
             pytest.skip("this file system does not preallocate")
 
 
-@sample(9)
+@deep
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.key}={case.value}")
 def test_each_setting_changes_what_it_says(brokers: Brokers, case: Case) -> None:
     found = case.look(brokers.named(case.broker))

@@ -279,6 +279,7 @@ def test_the_cleaner_is_killed_meanwhile(start: Callable[..., LogdProcess]) -> N
     assert read_all(logd, "t")[0] == writer.last
 
 
+@deep
 def test_a_damaged_log_is_set_aside_and_others_go_on(start: Callable[..., LogdProcess]) -> None:
     logd = start(log_cleaner_enable="false")
     for name in ("bad", "good"):

@@ -32,6 +32,7 @@ from logd.wire.messages.offset_commit import (
 )
 from logd.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from logd.wire.produce import encode_produce_request
+from tests.support.depth import deep
 from tests.support.raw_client import RawClient
 from tests.support.raw_transaction import Writer
 from tests.support.topics import make
@@ -233,6 +234,7 @@ def test_every_tenth_message_waits(logd: Running, disk: Disk) -> None:
         assert disk.asked == asked
 
 
+@deep
 def test_flush_ms_is_kept_by_the_clock(logd: Running, disk: Disk) -> None:
     with RawClient(logd.port) as client:
         make(client, "t", flush_ms="1")

@@ -32,6 +32,7 @@ from logd.wire.messages.delete_topics import DeleteTopicsRequest
 from logd.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from logd.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tests.support.depth import deep
 from tests.support.raw_client import RawClient
 from tests.support.raw_transaction import Writer
 from tests.support.requests import (
@@ -315,6 +316,7 @@ def killed(folder: Path, target: Path) -> Path:
     return target
 
 
+@deep
 @pytest.mark.filterwarnings("error")
 def test_nothing_waits_for_the_disk_in_the_event_loop(tmp_path: Path) -> None:
     disk = WatchedDisk()

@@ -95,6 +95,7 @@ def checkpointed(folder: Path, topic: str) -> int:
     return read_offsets(folder / "data" / "recovery-point-offset-checkpoint").get((topic, 0), 0)
 
 
+@deep
 def test_after_a_kill_only_what_came_after_the_last_flush_is_read_again(tmp_path: Path) -> None:
     """Nothing asks for a flush but the background. A byte flipped before its end goes unseen by recovery."""
     settings = {"millstream.flush.interval.ms": "50"}

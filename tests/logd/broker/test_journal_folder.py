@@ -167,6 +167,7 @@ def test_of_two_journals_none_is_chosen(tmp_path: Path) -> None:
             assert retention(client) == "-1"
 
 
+@deep
 def test_folders_of_apache_kafka_are_taken_in_at_once_and_for_good(tmp_path: Path) -> None:
     """Their topics were not journalled: one deleted while a folder was away came back with it."""
     logd = logd_in(tmp_path, "a", "b")

@@ -29,7 +29,7 @@ from logd.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from tests.logd.broker.log_dirs import alter, described, fill, home, logd_in, read, state
-from tests.support.depth import deep, sample
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
@@ -148,6 +148,7 @@ def test_a_topic_deleted_while_its_folder_was_away_stays_deleted(tmp_path: Path)
             assert [read(client, "t", partition=index) for index in (0, 1)] == [[], []]
 
 
+@deep
 def test_a_folder_failing_while_the_others_serve(tmp_path: Path) -> None:
     logd = logd_in(tmp_path, "a", "b")
     with logd:
@@ -326,7 +327,7 @@ def test_a_folder_cannot_be_named_twice(tmp_path: Path) -> None:
     assert "log.dirs" in logd.log
 
 
-@sample(2)
+@deep
 @pytest.mark.parametrize("version", range(1, 6))
 def test_describing_the_folders(tmp_path: Path, version: int) -> None:
     from logd.wire.messages.describe_log_dirs import DescribableLogDirTopic

@@ -44,6 +44,7 @@ def test_a_read_only_folder_is_left_out(tmp_path: Path) -> None:
     assert "Traceback" not in logd.log
 
 
+@deep
 def test_a_full_disk_takes_its_folder_offline_and_loses_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "b"
     folder.mkdir()

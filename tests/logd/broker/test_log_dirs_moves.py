@@ -46,6 +46,7 @@ SLOWLY = {"replica.alter.log.dirs.io.max.bytes.per.second": 1}
 """A move that never ends; its first step is taken at once."""
 
 
+@deep
 @pytest.mark.parametrize("kill", [False, True])
 def test_moving_while_records_come_and_go(tmp_path: Path, kill: bool) -> None:
     logd = logd_in(tmp_path, "a", "b")

@@ -18,7 +18,7 @@ from logd.wire.messages.find_coordinator import FindCoordinatorRequest
 from logd.wire.messages.init_producer_id import InitProducerIdRequest
 from tests.logd.api.test_configs import TOPIC, alter
 from tests.support.apache_kafka import ApacheKafka
-from tests.support.depth import sample
+from tests.support.depth import deep
 from tests.support.java import needs_kafka
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
@@ -133,7 +133,7 @@ def test_what_is_expected_is_what_kafka_does(kafka: ApacheKafka) -> None:
     check(kafka)
 
 
-@sample(1)
+@deep
 @pytest.mark.parametrize("ending", ["kill", "stop"])
 def test_an_open_transaction_keeps_no_segment(tmp_path: Path, ending: str) -> None:
     with LogdProcess(tmp_path, QUICK) as logd:

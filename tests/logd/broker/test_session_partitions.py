@@ -187,6 +187,7 @@ def summary(answer: Any) -> list[tuple[Any, ...]]:
     ]
 
 
+@deep
 @pytest.mark.parametrize("seed", range(5))
 def test_the_answer_is_as_if_all_had_been_looked_at(tmp_path: Path, seed: int) -> None:
     """Marks that move, transactions that end, topics that go and come, limits that leave partitions out."""

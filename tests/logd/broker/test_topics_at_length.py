@@ -23,7 +23,7 @@ from logd.config.listeners import Endpoint
 from logd.errors import KafkaError
 from logd.records import build_batch
 from logd.storage.new_log import Placement
-from tests.support.depth import sample
+from tests.support.depth import deep
 
 NOW = 1_700_000_000_000
 Work = Callable[[Broker], Awaitable[None]]
@@ -60,7 +60,7 @@ def batch(value: bytes) -> memoryview:
     return memoryview(build_batch([(NOW, None, value, ())]))
 
 
-@sample(1)
+@deep
 @pytest.mark.parametrize("change", ["create", "grow", "delete"])
 def test_the_event_loop_has_its_turn_in_between(change: str, tmp_path: Path) -> None:
     async def work(broker: Broker) -> None:

@@ -17,6 +17,7 @@ from logd.client import (
 )
 from logd.errors import ErrorCode, KafkaError
 from tests.logd.client.running import run
+from tests.support.depth import deep
 
 Name = Callable[[str], str]
 
@@ -113,6 +114,7 @@ def test_configs_of_a_broker(bootstrap: str) -> None:
     run(test())
 
 
+@deep
 def test_offsets_by_time_and_deleting_records(bootstrap: str, new_name: Name) -> None:
     async def test() -> None:
         name = new_name("offsets")

@@ -310,6 +310,7 @@ def test_a_static_member_comes_back_without_a_rebalance_and_fences_its_double(
     run(test())
 
 
+@deep
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
 def test_a_group_shared_with_librdkafka(bootstrap: str, new_name: Name, assignor: str) -> None:
     async def test() -> None:

@@ -12,6 +12,7 @@ from logd.wire import ApiKey
 from tests.logd.client.fake_broker import CUT
 from tests.logd.client.running import until
 from tests.logd.client.session_broker import SessionBroker, read, tp, with_sessions
+from tests.support.depth import deep
 
 BY_NAME_AND_BY_ID = pytest.mark.parametrize("fetch", [(4, 12), (4, 17)], ids=["by name", "by topic id"])
 
@@ -102,6 +103,7 @@ def test_a_seek_is_said_and_what_was_asked_before_it_is_not_handed_out() -> None
     with_sessions(case)
 
 
+@deep
 @BY_NAME_AND_BY_ID
 @pytest.mark.parametrize(
     "failure",

@@ -14,6 +14,7 @@ from confluent_kafka import TopicPartition as ForeignTopicPartition
 from logd.client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
 from logd.records import Codec, NewRecord
 from tests.logd.client.running import run, until
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 Name = Callable[[str], str]
@@ -124,6 +125,7 @@ def test_batches_pass_from_topic_to_topic_still_compressed(bootstrap: str, new_n
     run(test())
 
 
+@deep
 def test_large_messages(bootstrap: str, new_name: Name) -> None:
     async def test() -> None:
         topic, size = new_name("large"), 9_000_000

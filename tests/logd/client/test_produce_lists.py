@@ -275,6 +275,7 @@ def accept(asked: Asked) -> Any:
     return asked.produced(*((partition, 0, 0) for partition, _ in batches))
 
 
+@depth.deep
 def test_a_turn_touches_only_queues_with_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every turn looked through all queues, and so did a flush and whoever waited for memory."""
     known, active = 10_000, range(0, 5_000, 100)

@@ -393,6 +393,7 @@ def test_settings_are_checked() -> None:
     run(test())
 
 
+@deep
 @pytest.mark.parametrize("seed", range(12))
 def test_every_record_once_and_in_order_whatever_happens(seed: int) -> None:
     """Fault model: a request may be lost before or after it is appended, refused, answered

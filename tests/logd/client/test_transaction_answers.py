@@ -166,6 +166,7 @@ def test_a_code_that_fails_a_transaction(
     run(test())
 
 
+@deep
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("code", [*AGAIN, "lost"])
 @pytest.mark.parametrize("api", list(TABLE), ids=lambda api: api.api)

@@ -27,6 +27,7 @@ from tests.logd.client.running import run
 from tests.support import java
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
+from tests.support.depth import deep
 
 STRANGERS: dict[str, tuple[Callable[[GroupMetadata], GroupMetadata], ErrorCode]] = {
     "past generation": (
@@ -67,6 +68,7 @@ def broker(
         yield kafka
 
 
+@deep
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("name", STRANGERS)
 def test_nobody_but_a_member_of_this_generation_may_commit(

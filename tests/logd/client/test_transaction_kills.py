@@ -20,7 +20,7 @@ from logd.errors import AbortableTransactionError, ConnectionClosed
 from logd.wire.messages.metadata import MetadataRequest
 from tests.logd.client.running import QUICK, run, until
 from tests.logd.client.transaction_history import read_committed
-from tests.support.depth import deep, sample
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 NUMBERS = 480
@@ -95,7 +95,7 @@ async def committed(client: Client) -> int:
     return offsets[INPUT].offset if offsets else 0
 
 
-@sample(1)
+@deep
 @pytest.mark.parametrize("version", [1, 2])
 def test_every_number_once_whatever_dies(tmp_path: Path, version: int) -> None:
     async def test(logd: LogdProcess) -> None:

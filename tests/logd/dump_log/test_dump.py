@@ -17,6 +17,7 @@ from logd.dump_log.cli import app
 from logd.dump_log.decoders import decode_offsets, decode_plain, decode_transactions
 from logd.dump_log.dump import dump
 from logd.dump_log.options import Options
+from tests.support.depth import deep
 from tests.support.java import dump_log_segments, needs_kafka
 from tests.support.kafka_folder import DUMPED, FOLDER, dumps
 
@@ -232,6 +233,7 @@ def test_a_preallocated_index(folder: Path, run: Callable[..., tuple[int, str, s
         assert run(folder, "--files", f"all-0/{path.name}") == (0, f"Dumping all-0/{path.name}\n", "")
 
 
+@deep
 @pytest.mark.parametrize("seed", range(20))
 def test_garbage(folder: Path, seed: int) -> None:
     """Bytes changed anywhere are told of or make no difference, and never end the command."""

@@ -28,6 +28,7 @@ from logd.records import (
 )
 from logd.records.header import HEADER
 from logd.records.varint import varint
+from tests.support.depth import deep
 
 BATCHES = {
     codec: build_batch(
@@ -221,6 +222,7 @@ def test_lz4_blocks_are_independent() -> None:
     assert compress(Codec.LZ4, b"x" * 300_000)[4] & 0x20
 
 
+@deep
 @pytest.mark.parametrize("codec", list(Codec)[1:])
 def test_bombs_are_refused_before_they_burst(codec: Codec) -> None:
     bomb = compress(codec, bytes(40_000_000))

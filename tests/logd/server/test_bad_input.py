@@ -12,6 +12,7 @@ from logd.records import build_batch
 from logd.wire import encode_request
 from logd.wire.messages.metadata import MetadataRequest
 from logd.wire.produce import encode_produce_request
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
@@ -127,6 +128,7 @@ def test_a_large_request_in_a_small_buffer(logd: LogdProcess, new_name: Callable
             assert (answer.error_code, answer.base_offset) == (0, offset)
 
 
+@deep
 def test_fuzzed_frames_leave_the_broker_alive(logd: LogdProcess) -> None:
     """Every prefix and every flipped byte of real requests; only the process has to survive."""
     originals = [

@@ -10,6 +10,7 @@ import pytest
 
 from logd.records import build_batch, decode_records, iter_batches
 from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.page_cache import forget
 from tests.support.raw_client import RawClient
@@ -62,6 +63,7 @@ def test_all_records_come(cold: LogdProcess) -> None:
     cold.stop()
 
 
+@deep
 def test_answers_come_in_the_order_of_the_requests(cold: LogdProcess) -> None:
     offsets = [1500, 0, 500, 1990, 1000]
     with RawClient(cold.port) as client:

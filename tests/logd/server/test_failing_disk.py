@@ -12,6 +12,7 @@ from logd.errors import ErrorCode
 from logd.records import iter_batches
 from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 
@@ -53,6 +54,7 @@ def test_one_folder_fails_and_the_other_goes_on(tmp_path: Path) -> None:
         assert "Traceback" not in logd.log
 
 
+@deep
 def test_a_broker_without_a_folder_stops_and_comes_back(tmp_path: Path) -> None:
     logd = LogdProcess(tmp_path)
     with logd:

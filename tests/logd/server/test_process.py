@@ -45,7 +45,7 @@ def hangups(handling: signal.Handlers) -> Iterator[None]:
         signal.signal(signal.SIGHUP, before)
 
 
-@sample(1)
+@deep
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_clean_stop_leaves_the_marker_and_everything_is_there_again(
     tmp_path: Path, signal_number: signal.Signals

@@ -88,6 +88,7 @@ def test_the_beginning_of_a_small_request_keeps_no_large_buffer(
         assert client.receive(3, 9).brokers
 
 
+@deep
 def test_requests_of_all_sizes_one_behind_the_other(clients: list[RawClient]) -> None:
     client, sizes = clients[0], [10, 17_000, 70_000, 40_000, 300_000, 5, 1_000_000, 65_500, 131_000, 20]
     frames = [frame_of(size) for size in sizes]
@@ -96,6 +97,7 @@ def test_requests_of_all_sizes_one_behind_the_other(clients: list[RawClient]) ->
         assert client.receive(0, 9).responses[0].partition_responses[0].error_code == 3
 
 
+@deep
 @pytest.mark.parametrize("over", [1, 2, 3, 4])
 def test_a_request_that_begins_in_the_last_bytes_of_the_buffer(logd: LogdProcess, over: int) -> None:
     """Of fewer than four bytes nobody can say how large their request is: the connection was aborted."""

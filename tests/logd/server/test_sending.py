@@ -12,7 +12,7 @@ import pytest
 from logd.records import build_batch, decode_records, iter_batches
 from logd.wire import encode_request
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.support.depth import deep, sample
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
@@ -96,7 +96,7 @@ def test_many_responses_stay_in_order_behind_a_slow_reader(filled: LogdProcess) 
             assert client.receive(3, 9).brokers
 
 
-@sample(1)
+@deep
 def test_a_client_that_never_reads_costs_little_and_is_closed(impatient: LogdProcess) -> None:
     with RawClient(impatient.port) as reader:
         reader.fetch("t")
@@ -111,13 +111,14 @@ def test_a_client_that_never_reads_costs_little_and_is_closed(impatient: LogdPro
         impatient.wait_for_log("the client does not read")
 
 
-@sample(1)
+@deep
 def test_an_idle_connection_is_closed(impatient: LogdProcess) -> None:
     with RawClient(impatient.port) as client:
         assert client.is_closed_by_peer()
     impatient.wait_for_log("idle for")
 
 
+@deep
 def test_clients_that_leave_in_the_middle(filled: LogdProcess) -> None:
     descriptors = Path(f"/proc/{filled.pid}/fd")
     with RawClient(filled.port) as reader:

@@ -197,6 +197,7 @@ COUNT = 60
 """More than there are steps; those beyond are the whole move."""
 
 
+@deep
 @pytest.mark.parametrize("last", range(COUNT))
 def test_a_crash_before_any_step(tmp_path: Path, last: int) -> None:
     two = Two(tmp_path)

@@ -15,6 +15,7 @@ from logd.storage.producers.producer import Producer
 from logd.storage.producers.row import ROW, pack_row
 from logd.storage.producers.snapshot import MORE, decode_snapshot, encode_snapshot
 from logd.storage.producers.state import PACKED_AT, ProducerState
+from tests.support.depth import deep
 
 PID = 4711
 MAX_SEQUENCE = 2**31 - 1
@@ -185,6 +186,7 @@ def test_a_kill_before_the_flush_forgets_no_producer(send: Any, store: Any) -> N
     assert send(0, pid=1).duplicate
 
 
+@deep
 def test_a_snapshot_packs_what_has_changed(send: Any, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """50,000 producers are known; three of them go on. Packing all of them for every snapshot would hold up
     the event loop again and again.

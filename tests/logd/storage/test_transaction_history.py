@@ -271,6 +271,7 @@ class History:
             yield offset, min(offset + 4, end)
 
 
+@depth.deep
 @settings(max_examples=depth.times(100))
 @given(
     steps=st.lists(STEPS, min_size=15, max_size=40),

@@ -58,6 +58,7 @@ def test_a_limit_of_throughput_and_payloads_of_a_file(logd: LogdProcess, tmp_pat
     assert lines == [b"one", b"two"] * 50 + [b"one"]
 
 
+@deep
 def test_what_cannot_be_measured(logd: LogdProcess) -> None:
     topic = create_topic(logd, "nothing")
     assert run(logd, "produce", topic, "-n", 1).exit_code == Status.USAGE

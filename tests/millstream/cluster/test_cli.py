@@ -48,6 +48,7 @@ def test_a_broker_that_is_not_there(logd: LogdProcess) -> None:
     assert "there is no broker 9: the cluster has 7" in result.stderr
 
 
+@deep
 def test_nobody_listens() -> None:
     result = CliRunner().invoke(app, ["describe", "-b", "127.0.0.1:1"])
     assert result.exit_code == Status.UNREACHABLE

@@ -51,6 +51,7 @@ def test_nouns_and_verbs() -> None:
     assert offered("group", "reset-offsets", "--to-l") == ["--to-latest"]
 
 
+@deep
 def test_topics_and_groups_of_the_cluster(on: On) -> None:
     assert offered("topic", "describe", "-b", on.bootstrap, "fl") == ["flags", "flights"]
     assert offered("group", "members", "-b", on.bootstrap, "") == ["readers"]

@@ -249,6 +249,7 @@ def committed(on: On, group: str) -> dict[tuple[str, int], int]:
     return {(row["topic"], row["partition"]): row["current_offset"] for row in rows}
 
 
+@deep
 def test_offsets_are_imported(on: On, connect: str, topic: str) -> None:
     name = f"{topic}-group"
     with OldGroup(connect, name) as group:

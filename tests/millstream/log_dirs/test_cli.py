@@ -10,6 +10,7 @@ import pytest
 from logd.client import TopicPartition
 from millstream.terminal.status import Status
 from tests.millstream.invoking import On, produce
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 
@@ -46,6 +47,7 @@ def test_replicas(on: On) -> None:
     assert sizes[0] == 0
 
 
+@deep
 def test_what_is_not_there(on: On) -> None:
     assert on("log-dirs", "describe", "--broker-list", "7").exit_code == Status.NOT_FOUND
     assert on("log-dirs", "describe", "--broker-list", "a").exit_code == Status.USAGE

@@ -185,6 +185,7 @@ def test_a_temporary_folder_goes_and_a_given_one_stays(in_process: bool, tmp_pat
         assert [record.text for record in broker.records("orders")] == ["a"]
 
 
+@deep
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_broker_ends_with_the_test_run_that_is_killed(paused: bool) -> None:
     code = (

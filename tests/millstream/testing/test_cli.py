@@ -65,6 +65,7 @@ def test_wrong_arguments_are_named() -> None:
         assert (done.returncode, told in done.stderr) == (2, True), done.stderr
 
 
+@deep
 def test_signals_are_passed_on(tmp_path: Path) -> None:
     command = script(
         tmp_path,

@@ -29,6 +29,7 @@ def brokers() -> Iterator[dict[bool, Broker]]:
         yield {False: process, True: thread}
 
 
+@deep
 @BOTH
 @pytest.mark.parametrize("turn", range(2))
 def test_kafka_python(brokers: dict[bool, Broker], in_process: bool, turn: int) -> None:

@@ -33,6 +33,7 @@ def texts(broker: Broker, topic: str = "orders") -> list[str]:
     return [record.text for record in broker.records(topic)]
 
 
+@deep
 def test_a_lost_acknowledgement_leaves_the_record_twice_but_for_idempotence(broker: Broker) -> None:
     broker.topic("orders")
     for idempotent in (False, True):

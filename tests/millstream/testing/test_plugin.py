@@ -11,6 +11,7 @@ pytest_plugins = ["pytester"]
 ALONE = ("-p", "no:randomly", "-p", "no:cacheprovider", "-q")
 
 
+@deep
 def test_each_test_has_an_empty_broker(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """

@@ -13,6 +13,7 @@ from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from logd.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from millstream.terminal.status import Status
 from millstream.txn.cli import app
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.markers import wait_for_markers
 from tests.support.raw_client import RawClient
@@ -122,6 +123,7 @@ def test_describe(logd: LogdProcess, client: RawClient, topic: str) -> None:
     assert "'nobody'" in unknown.stderr
 
 
+@deep
 def test_describe_producers(logd: LogdProcess, client: RawClient, topic: str) -> None:
     writer = Writer.begin(client, "producers")
     writer.add_partition(topic, 1)

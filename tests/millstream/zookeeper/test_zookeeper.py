@@ -76,6 +76,7 @@ def test_a_folder_is_gone_on_with(tmp_path: Path) -> None:
     assert "holds an ensemble of 1" in refused.stderr
 
 
+@deep
 def test_servers_end_with_the_command_that_is_killed(tmp_path: Path) -> None:
     with started("--folder", tmp_path) as (process, _):
         (pid,) = children(process.pid)

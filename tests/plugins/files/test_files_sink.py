@@ -51,6 +51,7 @@ def test_files_are_named_by_topic_partition_and_first_offset(tmp_path):
     }
 
 
+@deep
 @pytest.mark.parametrize("seed", range(20))
 def test_redelivery_after_crashes_leaves_every_record_once(tmp_path, seed):
     """A worker is killed between a flush and its commit, again and again.

@@ -50,6 +50,7 @@ def until(run, wanted):
     assert sorted(found) == sorted(wanted)
 
 
+@deep
 def test_files_that_all_grow_hold_few_descriptors(start, tmp_path):
     """Those found to have grown kept theirs in the row of those to be read, however long that was."""
     fill(tmp_path, 100)

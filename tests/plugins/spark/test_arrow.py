@@ -18,7 +18,7 @@ from tests.logd.client.fake_broker import FakeBroker
 from tests.logd.client.running import run
 from tests.logd.client.session_broker import SessionBroker
 from tests.plugins.spark.log import Log
-from tests.support.depth import sample
+from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 
 
@@ -34,7 +34,7 @@ def offsets(log: Log, wanted: LogRange, **options: str) -> list[int]:
     return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
 
 
-@sample(1)
+@deep
 @pytest.mark.parametrize(("start", "held"), [(2, [2, 3]), (4, []), (6, [])])
 def test_a_log_start_that_has_moved(log: Log, start: int, held: list[int]) -> None:
     topic = f"moved-{start}"

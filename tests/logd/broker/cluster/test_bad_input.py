@@ -18,6 +18,7 @@ from logd.metadata.zookeeper.session import Session
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
 from logd.storage import FolderMismatch
 from tests.logd.broker.cluster.brokers import Brokers
+from tests.support.depth import deep
 
 OTHER_CLUSTER = "AAAAAAAAAAAAAAAAAAAAAA"
 
@@ -135,6 +136,7 @@ REFUSED = {
 }
 
 
+@deep
 @pytest.mark.parametrize("what", REFUSED)
 def test_bad_input_is_told_and_touches_nothing(zookeeper: str, tmp_path: Path, what: str) -> None:
     refused = REFUSED[what]

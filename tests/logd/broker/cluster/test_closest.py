@@ -77,7 +77,7 @@ async def values_of(fetcher: BatchFetcher, count: int) -> list[bytes | None]:
     return values
 
 
-@depth.sample(1)
+@depth.deep
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
 def test_the_follower_of_the_rack_serves_until_it_is_lost(
     zookeeper: str, tmp_path: Path, isolation: Any
@@ -172,6 +172,7 @@ def read_by_java(bootstrap: str) -> list[bytes]:
     return done.stdout.encode().split()
 
 
+@depth.deep
 @pytest.mark.parametrize("read", [read_by_librdkafka, pytest.param(read_by_java, marks=java.needs_kafka)])
 def test_other_clients(zookeeper: str, tmp_path: Path, read: Callable[[str], list[bytes]]) -> None:
     async def test() -> None:
@@ -196,6 +197,7 @@ def test_followers_hear_at_once_how_far_is_committed(zookeeper: str, tmp_path: P
     run(test)
 
 
+@depth.deep
 def test_what_a_follower_answers(zookeeper: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with racks(zookeeper, tmp_path) as brokers:

@@ -8,11 +8,13 @@ from pathlib import Path
 from logd.client import Admin, BatchProducer, Client, NewTopic
 from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
+from tests.support.depth import deep
 from tests.support.documented_metrics import check_documented
 
 TPS = [TopicPartition("t", index) for index in range(4)]
 
 
+@deep
 def test_brokers_tell_of_their_replicas_and_of_the_cluster(zookeeper: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with Brokers(zookeeper, tmp_path, count=2, min_insync_replicas="2") as brokers:

@@ -14,11 +14,13 @@ from logd.topic_partition import TopicPartition
 from logd.wire import Message
 from logd.wire.private.broker_report import BrokerReportResponse
 from tests.logd.broker.cluster.brokers import Brokers
+from tests.support.depth import deep
 
 PARTITIONS = 8
 TPS = [TopicPartition("t", index) for index in range(PARTITIONS)]
 
 
+@deep
 @pytest.mark.parametrize("restarted", [False, True])
 def test_others_lead_what_was_in_a_folder_that_failed(
     zookeeper: str, tmp_path: Path, restarted: bool

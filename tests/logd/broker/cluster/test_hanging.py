@@ -21,6 +21,7 @@ from logd.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from logd.wire.messages.list_offsets import ListOffsetsRequest
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.logd.broker.cluster.hanging import hanging
+from tests.support.depth import deep
 
 ENDLESS_MS = 3_600_000
 """A patience that no test has."""
@@ -61,6 +62,7 @@ def test_what_a_controller_does_not_answer_the_next_one_is_asked(zookeeper: str,
     asyncio.run(test())
 
 
+@deep
 def test_a_broker_that_stops_asks_the_next_controller(zookeeper: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with Brokers(zookeeper, tmp_path, controlled_shutdown_retry_backoff_ms="600000") as brokers:

@@ -135,6 +135,7 @@ async def _create(brokers: Brokers, replicas: int) -> None:
     await brokers.until(lambda: (state := brokers.state(TP)) is not None and len(state.isr) == replicas)
 
 
+@deep
 def test_nothing_is_accepted_without_a_lease(zookeeper: str, tmp_path: Path) -> None:
     async def test() -> None:
         brokers = Brokers(zookeeper, tmp_path, count=1, offsets_topic_num_partitions="1")

@@ -19,6 +19,7 @@ from logd.wire import Message
 from logd.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from logd.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.logd.broker.cluster.nodes import TOPIC, TP, Node, Nodes
+from tests.support.depth import deep
 from tests.support.raw_client import RawClient
 
 LAG_MS = 1000
@@ -98,6 +99,7 @@ def test_a_client_waits_for_the_others_as_long_as_it_says(tmp_path: Path) -> Non
     run(test)
 
 
+@deep
 def test_one_that_stays_behind_leaves_and_comes_back(tmp_path: Path) -> None:
     async def test() -> None:
         async with Nodes(tmp_path, lag_ms=LAG_MS) as nodes:

@@ -39,6 +39,7 @@ def test_leaders_are_given_back_to_preferred_replicas(zookeeper: str, tmp_path: 
     asyncio.run(test())
 
 
+@deep
 def test_leaders_stay_where_they_are_not_to_be_given_back(
     zookeeper: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -129,7 +129,7 @@ def test_a_follower_asks_for_less(zookeeper: str, tmp_path: Path) -> None:
     run(test)
 
 
-@depth.sample(1)
+@depth.deep
 @pytest.mark.parametrize("side", ["leader", "follower"])
 def test_who_is_in_sync_is_not_held_back(zookeeper: str, tmp_path: Path, side: str) -> None:
     async def test() -> None:

@@ -14,6 +14,7 @@ from logd.metadata.zookeeper.session import Session
 from logd.topic_partition import TopicPartition
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.logd.metadata.zookeeper.sessions import gone, opened
+from tests.support.depth import deep
 
 T0 = TopicPartition("t", 0)
 
@@ -89,6 +90,7 @@ def test_topics_are_not_deleted_where_that_is_not_allowed(
     )
 
 
+@deep
 def test_preferred_leaders_are_elected_and_partitions_moved(
     zookeeper: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

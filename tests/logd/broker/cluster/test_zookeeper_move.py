@@ -165,6 +165,7 @@ def test_topics_that_were_found_on_disk_are_moved(zookeeper: str, folder: Path) 
     run(test)
 
 
+@deep
 def test_a_killed_move_is_gone_on_with(
     zookeeper: str, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

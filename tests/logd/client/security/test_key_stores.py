@@ -14,6 +14,7 @@ from logd.client.security.context import make_context
 from logd.client.security.settings import SecuritySettings
 from logd.errors import ConfigError
 from tests.support.certificates import Authority, Issued
+from tests.support.depth import deep
 
 HOST = "broker.example"
 PASSWORD = "hunter2"
@@ -139,6 +140,7 @@ def test_stores_that_cannot_be_used(tmp_path: Path, authority: Authority, client
         assert (error.key, remedy in error.allowed) == (f"ssl.{key}", True), (keys, str(error))
 
 
+@deep
 @pytest.mark.skipif(shutil.which("keytool") is None, reason="no keytool")
 def test_a_jks_file_is_refused_with_the_command_that_converts_it(
     tmp_path: Path, authority: Authority, broker: Issued

@@ -23,7 +23,7 @@ from logd.metadata.zookeeper.store import ZooKeeperStore
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import MULTI, Proxy
 from tests.logd.metadata.zookeeper.sessions import opened, through
-from tests.support.depth import seeds
+from tests.support.depth import deep, seeds
 
 STEPS = 40
 TOPICS = 4
@@ -148,6 +148,7 @@ class Controller:
         self.store = ZooKeeperStore(session, elected)
 
 
+@deep
 @pytest.mark.parametrize("seed", seeds(5))
 def test_histories(connect: str, ensemble: Ensemble, seed: int) -> None:
     chance = random.Random(seed)

@@ -304,6 +304,7 @@ def test_the_timeout_that_counts_is_the_servers(connect: str) -> None:
     asyncio.run(main())
 
 
+@deep
 def test_a_stopped_process_knows_that_its_lease_is_over_before_it_does_anything(
     connect: str, tmp_path: Path
 ) -> None:

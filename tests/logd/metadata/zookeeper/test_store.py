@@ -292,6 +292,7 @@ STEPS: list[Sequence[Change]] = [
 ]
 
 
+@deep
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("step", range(len(STEPS)))
 def test_a_write_whose_answer_is_lost_is_made_once(

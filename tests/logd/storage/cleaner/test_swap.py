@@ -17,7 +17,7 @@ import pytest
 
 from logd.errors import KafkaError
 from logd.storage.disk import File, PosixDisk
-from tests.support.depth import deep, sample
+from tests.support.depth import deep
 
 STEPS_MAX = 400
 
@@ -111,7 +111,7 @@ def values(keyed: Any) -> dict[str, str]:
     return found
 
 
-@sample(1)
+@deep
 @pytest.mark.parametrize("error", [Crash(), OSError(errno.EIO, "no")], ids=["crash", "error"])
 def test_every_step(template: Path, make_keyed: Callable[[Path], Any], error: BaseException) -> None:
     for step in range(STEPS_MAX):
