@@ -168,6 +168,7 @@ def test_an_answer_says_its_position_and_a_bound_refuses(
         await send(logd.bootstrap, topic, ("a", 1), ("a", 2))
         async with start(counting(name), logd.bootstrap, name, tmp_path, commit_interval_ms=NEVER_MS) as app:
             await processed(app, 2)
+            await until(lambda: len(app.tasks) == 2)  # the other partition's may still be on its way
             result = await app.query("counts", KeyQuery("a"))
             assert result.position == Position({topic: {0: 1}})
             found = result.only_partition_result
