@@ -54,7 +54,7 @@ from streams.runtime.output import Output
 from streams.runtime.probing import Probing
 from streams.runtime.producers import guarantee_of, producer_for
 from streams.runtime.protocol import StreamsProtocol, count_partitions
-from streams.runtime.purge import RepartitionPurge
+from streams.runtime.purge import Purge, RepartitionPurge
 from streams.runtime.restore_listener import RestoreListeners, StateRestoreListener, progress
 from streams.runtime.sink_topics import SinkTopics, find_sinks
 from streams.runtime.standbys import Standbys
@@ -324,6 +324,12 @@ class KafkaStreams:
             purge=RepartitionPurge(
                 self._client,
                 [self._names.topic(topic) for topic in topology.repartition_topics],
+                interval_ms=config.repartition_purge_interval_ms,
+                clock=wall_clock,
+            ),
+            changelog_purge=Purge(
+                self._client,
+                "changelogs of windows",
                 interval_ms=config.repartition_purge_interval_ms,
                 clock=wall_clock,
             ),

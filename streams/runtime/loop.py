@@ -42,7 +42,7 @@ from streams.runtime.opener import TaskOpener
 from streams.runtime.openings import Openings
 from streams.runtime.output import RECORDS_FAULT, SENDS_MAX, Output
 from streams.runtime.protocol import RUNS_HERE, Assignment, MemberState
-from streams.runtime.purge import RepartitionPurge
+from streams.runtime.purge import Purge, RepartitionPurge
 from streams.runtime.queue import InputQueue
 from streams.runtime.resets import position_after_loss
 from streams.runtime.running import RunningTask, close_all
@@ -81,6 +81,7 @@ class TaskLoop:
         committer: Committer,
         output: Output,
         purge: RepartitionPurge,
+        changelog_purge: Purge,
         worker: Worker,
         coroutines: LoopCoroutines,
         buffer: InputBuffer,
@@ -108,6 +109,7 @@ class TaskLoop:
         self._committer = committer
         self._output = output
         self._purge = purge
+        self._changelog_purge = changelog_purge
         self._worker = worker
         self._coroutines = coroutines
         self._config = config
@@ -242,6 +244,7 @@ class TaskLoop:
             self.request_commit()
         await self._commit_if_due()
         self._purge.start_if_due()
+        self._changelog_purge.start_if_due()
         return done
 
     @property
@@ -330,6 +333,7 @@ class TaskLoop:
         self.told.commit.record(self._committer.seconds)
         for running in committed:
             self._purge.committed(running.task.committed)
+            self._changelog_purge.may_go(running.needed_from)
         self._shrink_full_caches()
 
     def _shrink_full_caches(self) -> None:
@@ -464,6 +468,7 @@ class TaskLoop:
     async def close(self) -> None:
         """Close fetcher and tasks; commit before."""
         await self._purge.close()
+        await self._changelog_purge.close()
         await self._idle_ends.close()
         await self._fetcher.close()
         async with self._lock:

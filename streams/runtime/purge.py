@@ -1,7 +1,9 @@
-"""Deleting what is committed of repartition topics, which nobody reads again; they would grow for ever.
+"""Deleting what nobody reads again: it would grow for ever.
 
-Kafka Streams does the same (``repartition.purge.interval.ms``, KIP-811). It is never in the way: a purge runs
-beside the tasks, and one that fails is made up for by the next.
+Of repartition topics that is what is committed, as in Kafka Streams (``repartition.purge.interval.ms``,
+KIP-811). Of changelogs of windows and sessions it is what lies before all that is kept: stores drop them by
+stream time, a segment at a time, and write no tombstones. It is never in the way: a purge runs beside the
+tasks, and one that fails is made up for by the next.
 """
 
 from __future__ import annotations
@@ -11,56 +13,82 @@ import logging
 from collections.abc import Collection, Mapping
 
 from logd.client import Admin, Client
-from logd.errors import MillstreamError
+from logd.errors import ErrorCode, KafkaError, MillstreamError
 from logd.topic_partition import TopicPartition
 from streams.runtime.task import Clock
 
 log = logging.getLogger(__name__)
 
 
-class RepartitionPurge:
-    """Hears of commits, and purges every ``interval_ms``. ``topics``: the repartition topics' names."""
+class Purge:
+    """Of one kind of topics, every ``interval_ms``. ``what``: how these are called."""
 
-    def __init__(self, client: Client, topics: Collection[str], *, interval_ms: int, clock: Clock) -> None:
+    def __init__(self, client: Client, what: str, *, interval_ms: int, clock: Clock) -> None:
         self._client = client
-        self.topics = frozenset(topics)
-        """The repartition topics."""
+        self._what = what
         self._interval_ms = interval_ms
         self._clock = clock
         self._due_at = clock() + interval_ms
-        self._committed: dict[TopicPartition, int] = {}
+        self._needless: dict[TopicPartition, int] = {}
         self._purged: dict[TopicPartition, int] = {}
         self._purging: asyncio.Task[None] | None = None
+        self._is_refused = False
 
-    def committed(self, positions: Mapping[TopicPartition, int]) -> None:
-        """These positions are committed: of repartition topics, what lies before them may go."""
-        for tp, offset in positions.items():
-            if tp.topic in self.topics and offset > self._purged.get(tp, 0):
-                self._committed[tp] = offset
+    def may_go(self, before: Mapping[TopicPartition, int]) -> None:
+        """Nobody needs what lies before these offsets."""
+        for tp, offset in before.items():
+            if offset > self._purged.get(tp, 0) and not self._is_refused:
+                self._needless[tp] = offset
 
     def start_if_due(self) -> None:
         """Begin a purge if it is time, there is something to purge, and none is under way."""
-        if not self._committed or self._clock() < self._due_at:
+        if not self._needless or self._clock() < self._due_at:
             return
         if self._purging is None or self._purging.done():
             self._due_at = self._clock() + self._interval_ms
-            self._purging = asyncio.create_task(self._purge(dict(self._committed)), name="repartition-purge")
+            self._purging = asyncio.create_task(self._purge(dict(self._needless)), name=f"purge {self._what}")
 
     async def _purge(self, before: Mapping[TopicPartition, int]) -> None:
         try:
             await Admin(self._client).delete_records(before)
         except MillstreamError as error:
-            log.warning("repartition topics are not purged, trying again later: %s", error)
+            if isinstance(error, KafkaError) and error.code == ErrorCode.POLICY_VIOLATION:
+                self._refused(error)
+            else:
+                log.warning("%s are not purged, trying again later: %s", self._what, error)
         except Exception:
-            log.exception("repartition topics are not purged, trying again later")
+            log.exception("%s are not purged, trying again later", self._what)
         else:
             self._purged.update(before)
             for tp, offset in before.items():
-                if self._committed[tp] == offset:
-                    del self._committed[tp]
+                if self._needless[tp] == offset:
+                    del self._needless[tp]
+
+    def _refused(self, error: KafkaError) -> None:
+        self._is_refused = True
+        self._needless.clear()
+        log.warning(
+            "%s are not purged, and grow: %s. Give them cleanup.policy=compact,delete, retention.ms=-1 and "
+            "retention.bytes=-1, and start the application again",
+            self._what,
+            error,
+        )
 
     async def close(self) -> None:
         """Break off a purge that is under way."""
         if self._purging is not None:
             self._purging.cancel()
             await asyncio.wait([self._purging])
+
+
+class RepartitionPurge(Purge):
+    """Hears of commits. ``topics``: the repartition topics' names."""
+
+    def __init__(self, client: Client, topics: Collection[str], *, interval_ms: int, clock: Clock) -> None:
+        super().__init__(client, "repartition topics", interval_ms=interval_ms, clock=clock)
+        self.topics = frozenset(topics)
+        """The repartition topics."""
+
+    def committed(self, positions: Mapping[TopicPartition, int]) -> None:
+        """These positions are committed: of repartition topics, what lies before them may go."""
+        self.may_go({tp: offset for tp, offset in positions.items() if tp.topic in self.topics})

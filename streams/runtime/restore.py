@@ -104,6 +104,7 @@ class StoreRestore:
                 self._undo(key, headers, updates)
         self.position = fetched.next_offset
         self.store.backend.write(updates.items(), min(self.position, self.cut))
+        self.store.restored()
 
     def _undo(self, key: bytes, headers: Headers, updates: Mapping[bytes, bytes | None]) -> None:
         """Note the key's value at the cut: the tail record's header has it, else what was restored so far."""

@@ -37,6 +37,13 @@ class RunningTask:
         return {name: self.task.stores[name].spec.kind for name in self.changelogs}
 
     @property
+    def needed_from(self) -> Mapping[TopicPartition, int]:
+        """Of changelogs whose stores know it, the offset before which they need nothing. Between commits."""
+        stores = self.task.stores
+        found = {tp: stores[name].needed_from for name, tp in self.changelogs.items()}
+        return {tp: offset for tp, offset in found.items() if offset is not None}
+
+    @property
     def needs_commit(self) -> bool:
         """Whether anything happened since its last commit."""
         return self.has_sent or self.task.needs_commit

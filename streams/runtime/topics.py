@@ -1,8 +1,9 @@
 """The application's own topics: their names and configs.
 
-Changelogs are compacted, never expired by the broker's clock (a window store writes tombstones by stream
-time instead), and roll segments by size only: records may carry any event time, and a segment that rolls
-because times jump would let the cleaner at records of a commit that was never finished (`runtime.commit`).
+Changelogs are compacted, never expired by the broker's clock (those of windows and sessions may be deleted
+from, which `runtime.purge` does by stream time), and roll segments by size only: records may carry any event
+time, and a segment that rolls because times jump would let the cleaner at records of a commit that was never
+finished (`runtime.commit`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from logd.client import NewTopic
-from streams.state import StoreSpec
+from streams.serdes.windowed import FOREVER
+from streams.state import SEGMENTED, StoreSpec
 from streams.topology import Topology
 
 _FOREVER = str(2**63 - 1)
@@ -24,6 +26,7 @@ _CHANGELOG = {
     "segment.ms": _FOREVER,
     "message.timestamp.type": "CreateTime",
 }
+_OF_WINDOWS = {"cleanup.policy": "compact,delete", "retention.ms": "-1", "retention.bytes": "-1"}
 _REPARTITION = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
@@ -61,9 +64,13 @@ def internal_topics(
         for name in subtopology.stores:
             spec = topology.stores[name]
             if spec.logged:
-                configs = {**_CHANGELOG, **_of_versions(spec), **spec.changelog_config}
+                configs = {**_CHANGELOG, **_of_windows(spec), **_of_versions(spec), **spec.changelog_config}
                 wanted.append(NewTopic(names.changelog(spec), tasks, replication_factor, configs))
     return wanted
+
+
+def _of_windows(spec: StoreSpec) -> dict[str, str]:
+    return _OF_WINDOWS if spec.kind in SEGMENTED and spec.retention_ms < FOREVER else {}
 
 
 def _of_versions(spec: StoreSpec) -> dict[str, str]:

@@ -40,7 +40,8 @@ _STORES: dict[StoreKind, Callable[[StoreSpec, Backend], CachedStore]] = {
     "join_buffer": JoinBufferStore,
     "waiting": WaitingStore,
 }
-_SEGMENTED = ("window", "session", "join_window")
+SEGMENTED: frozenset[StoreKind] = frozenset({"window", "session", "join_window"})
+"""Stores whose content is forgotten by time, a segment at a time."""
 
 
 def check_installed(specs: Iterable[StoreSpec]) -> None:
@@ -89,7 +90,7 @@ def open_store(
 def _layout(spec: StoreSpec) -> bytes:
     if spec.is_versioned:
         return layout_of_versions(segment_ms_of(spec))
-    if spec.kind not in _SEGMENTED:
+    if spec.kind not in SEGMENTED:
         return b""
     segment_ms = segment_ms_for(spec.retention_ms)
     return layout_of(segment_ms, sessions=spec.kind == "session", by_time=spec.by_time)

@@ -14,6 +14,8 @@ from streams.state.sorted_keys import SortedKeys
 
 Update = tuple[bytes, bytes | None]
 """A key and its new value; None deletes."""
+Range = tuple[bytes, bytes]
+"""All keys from the first up to the second, which is not in it."""
 
 
 class Backend(Protocol):
@@ -50,8 +52,15 @@ class Backend(Protocol):
         """Iterate over ``lower <= key < upper`` in key order, or from the last key to the first."""
         ...
 
-    def write(self, updates: Iterable[Update], checkpoint: int | None, as_of: int | None = None) -> None:
-        """Apply all updates and the new checkpoint at once; in order, so a key's last update counts.
+    def write(
+        self,
+        updates: Iterable[Update],
+        checkpoint: int | None,
+        as_of: int | None = None,
+        dropped: Iterable[Range] = (),
+    ) -> None:
+        """Delete all keys in the ranges ``dropped``, apply all updates, and the new checkpoint, at once; in
+        order, so a key's last update counts.
 
         ``as_of`` None: that time is left as it is.
         """
@@ -125,7 +134,16 @@ class MemoryBackend:
         for key in self._keys.range(lower, upper, backwards=backwards):
             yield key, self._data[key]
 
-    def write(self, updates: Iterable[Update], checkpoint: int | None, as_of: int | None = None) -> None:
+    def write(
+        self,
+        updates: Iterable[Update],
+        checkpoint: int | None,
+        as_of: int | None = None,
+        dropped: Iterable[Range] = (),
+    ) -> None:
+        for key in [key for lower, upper in dropped for key in self._keys.range(lower, upper)]:
+            if self._data.pop(key, None) is not None:
+                self._keys.remove(key)
         for key, value in updates:
             if value is None:
                 if self._data.pop(key, None) is not None:

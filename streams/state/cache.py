@@ -237,7 +237,17 @@ class CachedStore:
         assert not self.pending, "the backend has not got it yet"
         self._entries.keep_dirty()
 
+    @property
+    def needed_from(self) -> int | None:
+        """The changelog's records before this offset are of nothing that is kept; None: of what is compacted
+        alone that is not known.
+        """
+        return None
+
     # -- restore
+
+    def restored(self) -> None:
+        """What the backend was given last came from the changelog, not by a commit from here."""
 
     def repair(self, keys: Iterable[bytes]) -> None:
         """Write these keys to the changelog again at the next commit: what it has last of them is void."""

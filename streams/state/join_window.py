@@ -113,20 +113,11 @@ class JoinWindowStore(WindowStore[K, V]):
         for stored_key in self._entries.dirty:
             self._not_indexed.setdefault(stored_key[: -SUFFIX.size], []).append(stored_key)
 
-    def _delete(self, keys: list[bytes]) -> None:
-        super()._delete(keys)
-        for stored_key in keys:
-            key = stored_key[: -SUFFIX.size]
-            if (known := self._times.get(key)) is not None:
-                _remove(known, stored_key)
-            elif (waiting := self._not_indexed.get(key)) is not None and stored_key in waiting:
-                waiting.remove(stored_key)
-
-
-def _remove(known: _Times, stored_key: bytes) -> None:
-    times, stored_keys = known
-    timestamp = window_start(stored_key)
-    for at in range(bisect_left(times, timestamp), bisect_right(times, timestamp)):
-        if stored_keys[at] == stored_key:
-            del times[at], stored_keys[at]
-            return
+    def _forget_before(self, time: int) -> None:
+        super()._forget_before(time)
+        for times, stored_keys in self._times.values():
+            if times and times[0] < time:
+                at = bisect_left(times, time)
+                del times[:at], stored_keys[:at]
+        for stored_keys in self._not_indexed.values():
+            stored_keys[:] = [each for each in stored_keys if window_start(each) >= time]

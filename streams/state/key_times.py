@@ -61,6 +61,12 @@ class KeyTimes:
         del times[:at]
         return taken
 
+    def drop_before(self, time: Any) -> None:
+        """Remove the times before this one of all keys in use."""
+        for times in self._times.values():
+            if times and times[0] < time:
+                del times[: bisect_left(times, time)]
+
     def keep(self, keys: Iterable[bytes]) -> None:
         """Forget all keys but these; of the others everything must be on disk."""
         times = self._times

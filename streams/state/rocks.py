@@ -15,7 +15,7 @@ from typing import Any
 
 from rocksdict import AccessType, Options, Rdict, WriteBatch, WriteOptions
 
-from streams.state.backend import Update
+from streams.state.backend import Range, Update
 from streams.state.rocks_errors import OnDamage, is_damage, translated
 from streams.state.rocks_memory import RocksMemory
 
@@ -212,8 +212,16 @@ class RocksBackend:
             del iterator
             raise self._failed(error) from error
 
-    def write(self, updates: Iterable[Update], checkpoint: int | None, as_of: int | None = None) -> None:
+    def write(
+        self,
+        updates: Iterable[Update],
+        checkpoint: int | None,
+        as_of: int | None = None,
+        dropped: Iterable[Range] = (),
+    ) -> None:
         batch = WriteBatch(raw_mode=True)
+        for lower, upper in dropped:
+            batch.delete_range(lower, upper)
         for key, value in updates:
             if value is None:
                 batch.delete(key)

@@ -9,6 +9,13 @@ Above this, keys are those of the changelog, and scans are in their order. A sto
 looked up by time alone has a second entry of each, without a value:
 
     255 | int64 window start, ms | key bytes ... | int64 window start, ms | int32 sequence number, 0
+
+A segment goes as a whole, and no more is said of it in the changelog than that: from what offset on there may
+be anything of a segment is kept as
+
+    254 | int64 segment -> int64 offset
+
+so that what lies before those of all the segments that are left can be deleted there.
 """
 
 from __future__ import annotations
@@ -16,14 +23,14 @@ from __future__ import annotations
 import heapq
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 
 from streams.errors import StateError
-from streams.state.backend import Backend, BackendOver, Update
+from streams.state.backend import Backend, BackendOver, Range, Update
 from streams.state.window_key import window_start
 
-SEGMENT = struct.Struct(">q")
+SEGMENT = OFFSET = struct.Struct(">q")
 SEGMENT_MIN_MS = 60_000
+FIRST_OFFSET = b"\xfe"
 BY_TIME = b"\xff"
 """What entries by time begin with. Segments are not negative, so theirs come before."""
 END_OF_SEGMENTS = b"\x80"
@@ -58,14 +65,28 @@ class SegmentedBackend(BackendOver):
         super().__init__(inner)
         self._time_of = time_of
         self._by_time = by_time
-        self._segments = set(self._found_segments())
+        self._segments = {each: self._first_offset(each) for each in self._found_segments()}
+        """Those there are, each with the offset from which on the changelog may have anything of it."""
         self._newest = max(((each + 1) * segment_ms - 1 for each in self._segments), default=-1)
         """Nothing is of a later time, ms: what is put next mostly is, and need not be looked for."""
-        self._expired_to = b""
+        self.highest = max((each * segment_ms for each in self._segments), default=-1)
+        """The highest time put, ms, or a little less if that was before this backend was opened; -1: none."""
+        self._dropped: list[Range] = []
+
+    def _first_offset(self, segment: int) -> int:
+        stored = self._inner.get(FIRST_OFFSET + SEGMENT.pack(segment))
+        return 0 if stored is None else OFFSET.unpack(stored)[0]  # None: of a release that knew it not
+
+    @property
+    def needed_from(self) -> int:
+        """The changelog has nothing before this offset of what is here."""
+        return min(self._segments.values(), default=self.checkpoint or 0)
 
     def get(self, key: bytes) -> bytes | None:
         time = self._time_of(key)
-        return None if time > self._newest else self._inner.get(SEGMENT.pack(time // self.segment_ms) + key)
+        if time > self._newest or (segment := time // self.segment_ms) not in self._segments:
+            return None
+        return self._inner.get(SEGMENT.pack(segment) + key)
 
     def scan(
         self, lower: bytes | None = None, upper: bytes | None = None, *, backwards: bool = False
@@ -89,12 +110,20 @@ class SegmentedBackend(BackendOver):
         for key, value in self._inner.scan(prefix + (lower or b""), end, backwards=backwards):
             yield key[SEGMENT.size :], value
 
-    def write(self, updates: Iterable[Update], checkpoint: int | None, as_of: int | None = None) -> None:
-        self._inner.write(self._with_segments(updates), checkpoint, as_of)
+    def write(
+        self,
+        updates: Iterable[Update],
+        checkpoint: int | None,
+        as_of: int | None = None,
+        dropped: Iterable[Range] = (),
+    ) -> None:
+        dropped, self._dropped = [*dropped, *self._dropped], []
+        # What is written now is in the changelog behind what was written before.
+        self._inner.write(self._with_segments(updates, self.checkpoint or 0), checkpoint, as_of, dropped)
 
-    def _with_segments(self, updates: Iterable[Update]) -> Iterator[Update]:
+    def _with_segments(self, updates: Iterable[Update], behind: int) -> Iterator[Update]:
         segment_ms, segments, time_of, by_time = self.segment_ms, self._segments, self._time_of, self._by_time
-        newest = self._newest
+        newest, highest = self._newest, self.highest
         for key, value in updates:
             try:
                 time = time_of(key)
@@ -105,25 +134,30 @@ class SegmentedBackend(BackendOver):
                 ) from None
             segment = time // segment_ms
             if value is not None:
-                segments.add(segment)
-                if time > newest:
-                    newest = self._newest = time
+                if segment not in segments:
+                    segments[segment] = behind
+                    yield FIRST_OFFSET + SEGMENT.pack(segment), OFFSET.pack(behind)
+                if time > highest:
+                    highest = self.highest = time
+                    newest = self._newest = max(newest, time)
             yield SEGMENT.pack(segment) + key, value
             if by_time:
                 yield BY_TIME + SEGMENT.pack(time) + key, None if value is None else b""
 
-    def take_expired(self, before: int, *, limit: int) -> list[bytes]:
-        """The next keys of segments below ``before``, each once as long as this backend is open; the caller
-        deletes them with the next `write`. Fewer than ``limit`` mean that there are no more for now.
-        """
-        end = SEGMENT.pack(before)
-        found = [key for key, _ in islice(self._inner.scan(self._expired_to or None, end), limit)]
-        if len(found) < limit:
-            self._expired_to = end
-            self._segments = {each for each in self._segments if each >= before}
-        else:
-            self._expired_to = found[-1] + b"\x00"
-        return [key[SEGMENT.size :] for key in found]
+    def drop_before(self, segment: int) -> None:
+        """Have nothing from now on of the segments below this one; the next `write` deletes them."""
+        expired = [each for each in self._segments if each < segment]
+        if not expired:
+            return
+        lowest = min(expired)
+        for each in expired:
+            del self._segments[each]
+        lower, upper = SEGMENT.pack(lowest), SEGMENT.pack(segment)
+        self._dropped += [(lower, upper), (FIRST_OFFSET + lower, FIRST_OFFSET + upper)]
+        if self._by_time:
+            times = (SEGMENT.pack(each * self.segment_ms) for each in (lowest, segment))
+            begin, end = (BY_TIME + time for time in times)
+            self._dropped.append((begin, end))
 
     def _found_segments(self) -> Iterator[int]:
         segment = 0
@@ -135,5 +169,5 @@ class SegmentedBackend(BackendOver):
     def wipe(self, origin: bytes | None = None) -> None:
         self._inner.wipe(origin)
         self._segments.clear()
-        self._newest = -1
-        self._expired_to = b""
+        self._newest = self.highest = -1
+        self._dropped = []

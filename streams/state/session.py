@@ -158,3 +158,6 @@ class SessionStore(TimedStore, Generic[K, V]):
 
     def _place(self, stored_key: bytes) -> Bounds:
         return session_bounds(stored_key)
+
+    def _first_place(self, time: int) -> Bounds:
+        return time, -1

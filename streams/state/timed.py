@@ -1,8 +1,8 @@
 """`TimedStore`: what window and session stores share, which is time, and that they forget by it.
 
-Expiry is by the times of what is put and, as in Kafka Streams, by segments (`streams.state.segments`). It
-writes tombstones to the changelog, a bounded number with each commit: retention by the broker's clock would
-delete historical windows in use.
+Expiry is by the times of what is put and, as in Kafka Streams, by segments (`streams.state.segments`): those
+that are past retention are dropped whole. The changelog hears nothing of it. What it has of them goes when it
+is purged (`runtime.purge`), not by the broker's clock, which would delete historical windows in use.
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ from streams.state.cache import CachedStore
 from streams.state.key_times import KeyTimes
 from streams.state.segments import SegmentedBackend, segment_ms_for
 from streams.state.spec import StoreSpec
-
-EXPIRED_WINDOWS_MAX = 10_000
-"""So many windows are deleted with one commit, or twice as many as the commit changes if that is more."""
 
 NEWEST, EMITTED_TO, OF = " newest", " emitted to", " of "
 """What is put behind a store's name for its other times; no name has a space."""
@@ -61,7 +58,6 @@ class TimedStore(CachedStore):
         self._restored: Mapping[str, int] = {}
         self._lookback_ms = spec.lookback_ms if spec.cached else 0
         self._live_from = 0
-        self._all_expired = True
 
     def clock(self, name: str) -> Clock:
         """The stream time by which an operator says what is late: the store's own, or another one by name.
@@ -107,7 +103,10 @@ class TimedStore(CachedStore):
     @property
     def _first_live(self) -> int:
         """The first segment that is not deleted yet."""
-        return (self.newest - self.spec.retention_ms - self._lookback_ms) // self._segments.segment_ms
+        return self._first_live_at(self.newest)
+
+    def _first_live_at(self, newest: int) -> int:
+        return (newest - self.spec.retention_ms - self._lookback_ms) // self._segments.segment_ms
 
     @property
     def emitted_from(self) -> int:
@@ -151,6 +150,10 @@ class TimedStore(CachedStore):
     def _place(self, stored_key: bytes) -> Any:
         """What `key_times` keeps of a stored key."""
 
+    @abstractmethod
+    def _first_place(self, time: int) -> Any:
+        """The lowest one of a time, ms."""
+
     # -- commit
 
     @property
@@ -158,34 +161,39 @@ class TimedStore(CachedStore):
         return super().cache_bytes + self.key_times.bytes
 
     def drain(self) -> None:
-        before = len(self.pending)
         super().drain()
         self.recent = {}  # it is pending now
-        self._expire(max(EXPIRED_WINDOWS_MAX, 2 * (len(self.pending) - before)))
+        self._expire()
 
     def shrink(self) -> None:
         super().shrink()
         self.key_times.keep({self.key_of(stored_key) for stored_key in self._entries.dirty})
 
-    def _expire(self, limit: int) -> None:
-        """Tombstones for up to ``limit`` windows of segments that are wholly past retention."""
+    def _expire(self) -> None:
+        """Drop the segments that are wholly past retention."""
         live_from = self._first_live
         if self.spec.by_time and self.spec.cached:
             unemitted_from = max(self.emitted_to - self.spec.window_size_ms, 0)
             live_from = min(live_from, unemitted_from // self._segments.segment_ms)
-        live_from = max(live_from, 0)
         if live_from > self._live_from:
-            self._live_from, self._all_expired = live_from, False
+            self._live_from = live_from
+            self._segments.drop_before(live_from)
             start = live_from * self._segments.segment_ms
-            self._delete([key for key in self.pending if self.time_of(key) < start])
-        if not self._all_expired:
-            expired = self._segments.take_expired(live_from, limit=limit)
-            self._all_expired = len(expired) < limit
-            self._delete(expired)
+            for key in [key for key in self.pending if self.time_of(key) < start]:
+                del self.pending[key]
+                self.pending_new.discard(key)
+                self._entries.set_absent(key)
+            self._forget_before(start)
+            self._changed = None
 
-    def _delete(self, stored_keys: list[bytes]) -> None:
-        for key in stored_keys:
-            self.pending[key] = (None, self.stream_time)
-            self._entries.set_absent(key)
-            self.key_times.remove(self.key_of(key), self._place(key))
-        self._changed = None
+    def _forget_before(self, time: int) -> None:
+        """Have nothing in memory of what is of an earlier time, ms."""
+        self.key_times.drop_before(self._first_place(time))
+
+    def restored(self) -> None:
+        if not (self.spec.by_time and self.spec.cached):  # what is not emitted yet stays
+            self._segments.drop_before(self._first_live_at(self._segments.highest))
+
+    @property
+    def needed_from(self) -> int | None:
+        return self._segments.needed_from

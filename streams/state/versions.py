@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from streams.errors import StateError
-from streams.state.backend import Backend, BackendOver, Update
+from streams.state.backend import Backend, BackendOver, Range, Update
 
 TIME = struct.Struct(">q")
 ROWS, BY_SEGMENT, END = b"\x00", b"\x01", b"\x02"
@@ -78,7 +78,14 @@ class VersionsBackend(BackendOver):
         # A longer key may sort in between.
         return [valid_from_of(stored) for stored, _ in found if key_of(stored) == key]
 
-    def write(self, updates: Iterable[Update], checkpoint: int | None, as_of: int | None = None) -> None:
+    def write(
+        self,
+        updates: Iterable[Update],
+        checkpoint: int | None,
+        as_of: int | None = None,
+        dropped: Iterable[Range] = (),
+    ) -> None:
+        assert not tuple(dropped), "versions go one by one"
         self._inner.write(self._by_segment_too(updates), checkpoint, as_of)
 
     def _by_segment_too(self, updates: Iterable[Update]) -> Iterator[Update]:

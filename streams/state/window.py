@@ -104,3 +104,6 @@ class WindowStore(TimedStore, Generic[K, V]):
 
     def _place(self, stored_key: bytes) -> int:
         return window_start(stored_key)
+
+    def _first_place(self, time: int) -> int:
+        return time

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams import StreamsBuilder, Topology, TopologyError
+from streams import SessionWindows, StreamsBuilder, TimeWindows, Topology, TopologyError, UnlimitedWindows
 from streams.runtime.assignment import Member, Plan, Rules, Share, assign_tasks
 from streams.runtime.task import TaskId
 from streams.runtime.topics import TopicNames, internal_topics
@@ -283,3 +283,22 @@ def test_repartition_topics_follow_the_table_or_their_source() -> None:
         "app-t-STATE-STORE-0000000002-changelog": 2,
     }
     assert made["app-counts-changelog"].configs["cleanup.policy"] == "compact"
+
+
+def test_only_what_is_forgotten_by_time_may_be_deleted_from() -> None:
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    grouped = builder.stream("in").group_by_key()
+    grouped.windowed_by(TimeWindows(10)).count(store="windows")
+    grouped.windowed_by(UnlimitedWindows()).count(store="unlimited")
+    grouped.windowed_by(SessionWindows(10)).count(store="sessions")
+    topology = builder.build()
+    topics = internal_topics(topology, TopicNames("app", topology), {"in": 1}, 1)
+    policies = {topic.name: topic.configs["cleanup.policy"] for topic in topics}
+    assert policies == {
+        "app-windows-changelog": "compact,delete",
+        "app-unlimited-changelog": "compact",
+        "app-sessions-changelog": "compact,delete",
+    }
+    for topic in topics:
+        if policies[topic.name] != "compact":
+            assert (topic.configs["retention.ms"], topic.configs["retention.bytes"]) == ("-1", "-1")

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from logd.client import Admin, Client
+from logd.client import Admin, Client, NewTopic
 from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
-from streams import KafkaStreams, StreamsBuilder, Topology
-from streams.runtime.purge import RepartitionPurge
-from tests.streams.running import NewName, make_topics, produce, run, start
+from streams import KafkaStreams, StreamsBuilder, TimeWindows, Topology
+from streams.runtime.purge import Purge, RepartitionPurge
+from tests.streams.running import NewName, make_topics, produce, run, start, until
+from tests.streams.test_queries import send
 from tests.support import java
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.depth import deep
@@ -95,6 +96,61 @@ def test_what_is_committed_is_deleted_and_counted_once(
         assert asked
 
     run(case)
+
+
+@deep
+def test_what_expired_is_deleted_of_a_changelog(bootstrap: str, tmp_path: Path, new_name: NewName) -> None:
+    """With the log start behind it the changelog has all that is needed, also where there is nothing else."""
+    name = new_name("expired")
+    builder = StreamsBuilder(key_serde=str, value_serde=bytes)
+    grouped = builder.stream(f"{name}-in").group_by_key()
+    grouped.windowed_by(TimeWindows(10_000)).count(store="counts")
+    changelog = TopicPartition(f"{name}-counts-changelog", 0)
+
+    async def case() -> None:
+        await make_topics(bootstrap, **{f"{name}-in": 1})
+        for turn in (1, 2):
+            settings = {"repartition_purge_interval_ms": 1, "commit_interval_ms": 20}
+            async with start(builder.build(), bootstrap, name, tmp_path / str(turn), **settings) as app:
+                for minute in range(10 * turn, 10 * turn + 10):
+                    await send(bootstrap, f"{name}-in", ("a", minute * 60_000), ("a", minute * 60_000 + 1))
+                    await app.wait_until_caught_up()
+                while not await offset(bootstrap, changelog, "earliest"):
+                    pass
+                store: Any = app.stores("counts")[0]
+                counts = {key.window.start // 60_000: count for key, count in store.all()}
+        last = max(counts)
+        async with start(builder.build(), bootstrap, name, tmp_path / "nothing") as app:
+            await send(bootstrap, f"{name}-in", ("a", last * 60_000 + 2))
+            await app.wait_until_caught_up()
+            store = app.stores("counts")[0]
+            assert {key.window.start // 60_000: count for key, count in store.all()} == {last: 3}
+        assert await offset(bootstrap, changelog, "earliest") > 5
+
+    run(case)
+
+
+def test_a_changelog_that_may_not_be_deleted_from_is_told_of_once(
+    logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that an earlier release has made."""
+    tp = TopicPartition(new_name("refused"), 0)
+
+    async def case() -> None:
+        async with Client(logd.bootstrap) as client:
+            await Admin(client).create_topics([NewTopic(tp.topic, 1, 1, {"cleanup.policy": "compact"})])
+            purge = Purge(client, "changelogs of windows", interval_ms=0, clock=lambda: 0)
+            for before in (0, 1, 2):
+                purge.may_go({tp: before})
+                purge.start_if_due()
+                await until(lambda before=before: not before or bool(caplog.records))  # type: ignore[misc]
+            await purge.close()
+
+    with caplog.at_level(logging.WARNING, "streams"):
+        run(case)
+    (said,) = (record.getMessage() for record in caplog.records if "not purged" in record.getMessage())
+    assert said.startswith("changelogs of windows are not purged, and grow: POLICY_VIOLATION")
+    assert "cleanup.policy=compact,delete" in said
 
 
 def test_a_purge_that_fails_is_made_up_for(

@@ -22,9 +22,7 @@ from streams.state import KeyValueStore, MemoryBackend, StoreSpec, WindowStore, 
 from streams.state.rocks import RocksBackend
 from streams.state.segments import SegmentedBackend
 from streams.state.sorted_keys import CHUNK_KEYS, SortedKeys
-from streams.state.timed import EXPIRED_WINDOWS_MAX
 from streams.state.window_key import window_key
-from tests.support.depth import deep
 
 MINUTE = 60_000
 CODE = str(Path(streams.state.__file__).parent)
@@ -165,57 +163,7 @@ def test_sorted_keys_are_a_sorted_set() -> None:
     assert list(keys.range()) == [b"again"]
 
 
-# -- expiry
-
-
-def test_expiry_reads_what_is_expired() -> None:
-    backend = CountingBackend()
-    store: WindowStore[str, int] = WindowStore(window_spec(10 * MINUTE), backend)
-    store.put("old", 10 * MINUTE, 1)
-    for number in range(3000):
-        store.put(f"{number:05}", (20 + number % 5) * MINUTE, number)
-    commit(store)
-    backend.read = 0
-    store.put("new", 26 * MINUTE, 1)
-    pending = commit(store)
-    assert backend.read <= 2
-    assert pending[window_key(b"old", 10 * MINUTE)] == (None, 26 * MINUTE)
-    assert len(list(store.all())) == 3001
-
-
-def test_expiry_takes_as_many_commits_as_it_needs() -> None:
-    count = 2 * EXPIRED_WINDOWS_MAX + 5
-    store: WindowStore[str, int] = WindowStore(window_spec(10 * MINUTE), MemoryBackend())
-    for number in range(count):
-        store.put(f"{number:05}", 0, number)
-    commit(store)
-    tombstones = []
-    for minute in range(100, 105):
-        store.put("new", minute * MINUTE, 1)
-        assert len(list(store.all())) == minute - 99, "expired windows do not show, deleted or not"
-        tombstones.append(sum(value is None for value, _ in commit(store).values()))
-    assert tombstones == [EXPIRED_WINDOWS_MAX, EXPIRED_WINDOWS_MAX, 5, 0, 0]
-    assert len(list(store.backend.scan())) == 5
-
-
-@deep
-def test_expiry_keeps_up_with_what_is_put() -> None:
-    """A store may get more windows between two commits than a step deletes."""
-    per_commit = 3 * EXPIRED_WINDOWS_MAX
-    store: WindowStore[str, int] = WindowStore(window_spec(10 * MINUTE), MemoryBackend())
-    for minute in range(0, 90, 15):
-        for number in range(per_commit):
-            store.put(f"{number:05}", minute * MINUTE, number)
-        commit(store)
-    assert len(list(store.backend.scan())) <= 2 * per_commit
-
-
-def test_a_window_that_is_put_and_expires_before_the_commit() -> None:
-    store: WindowStore[str, int] = WindowStore(window_spec(10 * MINUTE), MemoryBackend())
-    store.put("a", 0, 1)
-    store.put("b", 100 * MINUTE, 1)
-    assert commit(store)[window_key(b"a", 0)] == (None, 100 * MINUTE)
-    assert [key for key, _ in store.backend.scan()] == [window_key(b"b", 100 * MINUTE)]
+# -- segments
 
 
 def test_a_window_store_goes_on_with_the_segments_on_disk(tmp_path: Path) -> None:
@@ -232,7 +180,8 @@ def test_a_window_store_goes_on_with_the_segments_on_disk(tmp_path: Path) -> Non
     assert [value for _, value in store.all()] == [0, 3, 6, 9, 11]
     assert store.backend.checkpoint == 11
     store.put("b", 100 * MINUTE, 1)
-    assert len(commit(store, 12)) == 6
+    assert len(commit(store, 12)) == 1
+    assert [key for key, _ in store.backend.scan()] == [window_key(b"b", 100 * MINUTE)]
     store.close()
 
 
