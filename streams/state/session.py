@@ -30,7 +30,7 @@ class SessionStore(TimedStore, Generic[K, V]):
     """Typed reading and writing of sessions over the cache."""
 
     def __init__(self, spec: StoreSpec, backend: Backend) -> None:
-        super().__init__(spec, backend, session_end)
+        super().__init__(spec, backend, session_end, SUFFIX.size)
         self.encode_key = self._encode_key
         self.decode_key = self._decode_key
         self._undrained: set[bytes] = set()

@@ -35,9 +35,13 @@ class _OtherClock:
 
 
 class TimedStore(CachedStore):
-    """A cache over segments. ``time_of`` finds a window's start, or a session's end, in a stored key."""
+    """A cache over segments. ``time_of`` finds a window's start, or a session's end, in a stored key, whose
+    last ``suffix_bytes`` it looks at.
+    """
 
-    def __init__(self, spec: StoreSpec, backend: Backend, time_of: Callable[[bytes], int]) -> None:
+    def __init__(
+        self, spec: StoreSpec, backend: Backend, time_of: Callable[[bytes], int], suffix_bytes: int
+    ) -> None:
         self._segments = SegmentedBackend(
             backend, segment_ms_for(spec.retention_ms), time_of=time_of, by_time=spec.by_time
         )
@@ -54,6 +58,7 @@ class TimedStore(CachedStore):
         """Keys by time that were put since the last drain; kept only where `spec.by_time` says so."""
         self.time_of = time_of
         """From a stored key to its time, ms."""
+        self._suffix_bytes = suffix_bytes
         self._others: dict[str, _OtherClock] = {}
         self._restored: Mapping[str, int] = {}
         self._lookback_ms = spec.lookback_ms if spec.cached else 0
@@ -179,12 +184,20 @@ class TimedStore(CachedStore):
             self._live_from = live_from
             self._segments.drop_before(live_from)
             start = live_from * self._segments.segment_ms
-            for key in [key for key in self.pending if self.time_of(key) < start]:
-                del self.pending[key]
-                self.pending_new.discard(key)
-                self._entries.set_absent(key)
+            self._leave_out_before(start)
             self._forget_before(start)
             self._changed = None
+
+    def _leave_out_before(self, time: int) -> None:
+        """Have nothing of an earlier time (ms) written. Many keys are of few times, which are looked at once.
+
+        What the cache has of them stays there: nobody looks for it any more.
+        """
+        time_of, size = self.time_of, self._suffix_bytes
+        suffixes = {key[-size:] for key in self.pending}
+        live = {suffix for suffix in suffixes if time_of(suffix) >= time}
+        if len(live) < len(suffixes):
+            self.pending = {key: each for key, each in self.pending.items() if key[-size:] in live}
 
     def _forget_before(self, time: int) -> None:
         """Have nothing in memory of what is of an earlier time, ms."""

@@ -23,7 +23,7 @@ class WindowStore(TimedStore, Generic[K, V]):
     """Typed reading and writing of windows over the cache."""
 
     def __init__(self, spec: StoreSpec, backend: Backend) -> None:
-        super().__init__(spec, backend, window_start)
+        super().__init__(spec, backend, window_start, SUFFIX.size)
         self.encode_key = self._encode_key
         self.decode_key = self._key_decoder()
 
