@@ -85,6 +85,8 @@ def addition(wiring: Wiring, store: CachedStore, aggregation: Aggregation, old_v
 
 def addition_unheard(store: CachedStore, aggregation: Aggregation) -> Addition:
     """What adds a record to a result in the store, and forwards nothing."""
+    if store.folding is not None:
+        return store.folding(aggregation.add)
     borrow, update, give_back, adder = store.borrow, store.update, store.give_back, aggregation.add
     known: dict[type, bool] = {}
 

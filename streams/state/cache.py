@@ -27,7 +27,7 @@ from typing import Any, Protocol
 
 from logd.records import Headers
 from streams.state.backend import Backend
-from streams.state.entries import Entry, Serialized, entries_for
+from streams.state.entries import Entry, Serialized, ValueEntries, entries_for
 from streams.state.sorted_keys import SortedKeys
 from streams.state.spec import StoreSpec
 
@@ -84,6 +84,8 @@ class CachedStore:
         self.update: Update = entries.put
         self.borrow: Callable[[bytes], Entry | None] = entries.borrow
         self.give_back: Update = entries.give_back
+        self.folding = entries.folding if isinstance(entries, ValueEntries) else None
+        """Both in one, where values cannot be changed in place."""
 
     def _load(self, key: bytes) -> Serialized | None:
         stored = self.backend.get(key)

@@ -25,6 +25,12 @@ Serialized = tuple[bytes | None, int]
 """A value's bytes (None: deleted) and its timestamp."""
 Flushed = tuple[bytes | None, Any, int]
 """A value's bytes (None: deleted), the value, and its timestamp."""
+Add = Callable[[Any, Any, Any], Any]
+"""From what a record is of, its value and the old one to the new one."""
+Fold = Callable[[bytes, Any, Any, Any, int, Headers], None]
+"""Takes key bytes, one more form of the key (which it makes no use of), and what a record is of, its value,
+timestamp and headers.
+"""
 Load = Callable[[bytes], Serialized | None]
 """From a key to what the backend has of it."""
 
@@ -167,6 +173,33 @@ class ValueEntries(Entries):
         entries[key] = (value, timestamp)
 
     give_back = put
+
+    def folding(self, add: Add) -> Fold:
+        """A function that sets a key to ``add(of, value, old)``, old being None if it is absent, with the
+        later one of both timestamps: `lookup` and `put` in one, for aggregations, which do nothing else for
+        each record.
+        """
+
+        def fold(key: bytes, told_as: Any, of: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            entries, dirty = self._entries, self.dirty
+            entry = entries.get(key, _UNKNOWN)
+            if entry is _UNKNOWN:
+                entry = self._loaded(key)
+            if entry is None or entry[0] is None:
+                new, was_absent = add(of, value, None), True
+            else:
+                old, newest = entry
+                new, was_absent = add(of, value, old), False
+                if newest > timestamp and new is not None:
+                    timestamp = newest
+            if dirty.pop(key, None) is None:
+                self.first_changed.append(key)
+                if was_absent:
+                    self.new.add(key)
+            dirty[key] = headers
+            entries[key] = (new, timestamp)
+
+        return fold
 
     def flush(self, keys: Iterable[bytes], *, with_values: bool) -> list[Flushed]:
         entries, serialize = self._entries, self.codec.serialize
