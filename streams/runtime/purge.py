@@ -32,12 +32,13 @@ class Purge:
         self._needless: dict[TopicPartition, int] = {}
         self._purged: dict[TopicPartition, int] = {}
         self._purging: asyncio.Task[None] | None = None
-        self._is_refused = False
+        self._refused: set[str] = set()
+        """Topics that may not be deleted from."""
 
     def may_go(self, before: Mapping[TopicPartition, int]) -> None:
         """Nobody needs what lies before these offsets."""
         for tp, offset in before.items():
-            if offset > self._purged.get(tp, 0) and not self._is_refused:
+            if offset > self._purged.get(tp, 0) and tp.topic not in self._refused:
                 self._needless[tp] = offset
 
     def start_if_due(self) -> None:
@@ -46,14 +47,19 @@ class Purge:
             return
         if self._purging is None or self._purging.done():
             self._due_at = self._clock() + self._interval_ms
-            self._purging = asyncio.create_task(self._purge(dict(self._needless)), name=f"purge {self._what}")
+            self._purging = asyncio.create_task(self._purge_all(), name=f"purge {self._what}")
 
-    async def _purge(self, before: Mapping[TopicPartition, int]) -> None:
+    async def _purge_all(self) -> None:
+        before = dict(self._needless)
+        for topic in sorted({tp.topic for tp in before}):
+            await self._purge(topic, {tp: offset for tp, offset in before.items() if tp.topic == topic})
+
+    async def _purge(self, topic: str, before: Mapping[TopicPartition, int]) -> None:
         try:
             await Admin(self._client).delete_records(before)
         except MillstreamError as error:
             if isinstance(error, KafkaError) and error.code == ErrorCode.POLICY_VIOLATION:
-                self._refused(error)
+                self._refuse(topic, error)
             else:
                 log.warning("%s are not purged, trying again later: %s", self._what, error)
         except Exception:
@@ -64,13 +70,13 @@ class Purge:
                 if self._needless[tp] == offset:
                     del self._needless[tp]
 
-    def _refused(self, error: KafkaError) -> None:
-        self._is_refused = True
-        self._needless.clear()
+    def _refuse(self, topic: str, error: KafkaError) -> None:
+        self._refused.add(topic)
+        self._needless = {tp: offset for tp, offset in self._needless.items() if tp.topic != topic}
         log.warning(
-            "%s are not purged, and grow: %s. Give them cleanup.policy=compact,delete, retention.ms=-1 and "
+            "%s is not purged, and grows: %s. Give it cleanup.policy=compact,delete, retention.ms=-1 and "
             "retention.bytes=-1, and start the application again",
-            self._what,
+            topic,
             error,
         )
 

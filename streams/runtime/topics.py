@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from logd.client import NewTopic
-from streams.serdes.windowed import FOREVER
-from streams.state import SEGMENTED, StoreSpec
+from streams.state import StoreSpec
 from streams.topology import Topology
 
 _FOREVER = str(2**63 - 1)
@@ -70,7 +69,7 @@ def internal_topics(
 
 
 def _of_windows(spec: StoreSpec) -> dict[str, str]:
-    return _OF_WINDOWS if spec.kind in SEGMENTED and spec.retention_ms < FOREVER else {}
+    return _OF_WINDOWS if spec.is_forgotten else {}
 
 
 def _of_versions(spec: StoreSpec) -> dict[str, str]:

@@ -17,7 +17,7 @@ from streams.state.rocks_errors import OnDamage
 from streams.state.rocks_memory import RocksMemory
 from streams.state.segments import layout_of, segment_ms_for
 from streams.state.session import SessionStore
-from streams.state.spec import StoreKind, StoreSpec
+from streams.state.spec import SEGMENTED, StoreKind, StoreSpec
 from streams.state.timed import TimedStore
 from streams.state.versioned import (
     PUT_RETURN_CODE_NOT_PUT,
@@ -40,8 +40,6 @@ _STORES: dict[StoreKind, Callable[[StoreSpec, Backend], CachedStore]] = {
     "join_buffer": JoinBufferStore,
     "waiting": WaitingStore,
 }
-SEGMENTED: frozenset[StoreKind] = frozenset({"window", "session", "join_window"})
-"""Stores whose content is forgotten by time, a segment at a time."""
 
 
 def check_installed(specs: Iterable[StoreSpec]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from streams.errors import TopologyError
 from streams.serdes import serde_for
+from streams.serdes.windowed import FOREVER
 
 StoreKind = Literal[
     "key_value",
@@ -19,6 +20,8 @@ StoreKind = Literal[
     "join_buffer",
     "waiting",
 ]
+SEGMENTED: frozenset[StoreKind] = frozenset({"window", "session", "join_window"})
+"""Stores that are laid out in segments of time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,11 @@ class StoreSpec:
         if key_of is key and value_of is value:
             return self
         return replace(self, key_serde=key_of, value_serde=value_of)
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether what it has is forgotten by time, a segment at a time."""
+        return self.kind in SEGMENTED and self.retention_ms < FOREVER
 
     @property
     def is_restored(self) -> bool:

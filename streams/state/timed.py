@@ -209,4 +209,4 @@ class TimedStore(CachedStore):
 
     @property
     def needed_from(self) -> int | None:
-        return self._segments.needed_from
+        return self._segments.needed_from if self.spec.is_forgotten else None

@@ -18,7 +18,7 @@ from logd.errors import ErrorCode, KafkaError
 from logd.topic_partition import TopicPartition
 from streams import KafkaStreams, StreamsBuilder, TimeWindows, Topology
 from streams.runtime.purge import Purge, RepartitionPurge
-from tests.streams.running import NewName, make_topics, produce, run, start, until
+from tests.streams.running import NewName, make_topics, produce, run, start
 from tests.streams.test_queries import send
 from tests.support import java
 from tests.support.apache_kafka import ApacheKafka
@@ -133,23 +133,28 @@ def test_what_expired_is_deleted_of_a_changelog(bootstrap: str, tmp_path: Path, 
 def test_a_changelog_that_may_not_be_deleted_from_is_told_of_once(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One that an earlier release has made."""
-    tp = TopicPartition(new_name("refused"), 0)
+    """One that an earlier release has made. Others are purged."""
+    name = new_name("refused")
+    tp, other = TopicPartition(f"{name}-a", 0), TopicPartition(f"{name}-b", 0)
 
     async def case() -> None:
         async with Client(logd.bootstrap) as client:
-            await Admin(client).create_topics([NewTopic(tp.topic, 1, 1, {"cleanup.policy": "compact"})])
+            policies = {tp: "compact", other: "compact,delete"}
+            topics = [NewTopic(each.topic, 1, 1, {"cleanup.policy": is_}) for each, is_ in policies.items()]
+            await Admin(client).create_topics(topics)
+            await produce(logd.bootstrap, other.topic, *((b"a", b"") for _ in range(2)))
             purge = Purge(client, "changelogs of windows", interval_ms=0, clock=lambda: 0)
             for before in (0, 1, 2):
-                purge.may_go({tp: before})
+                purge.may_go({tp: before, other: before})
                 purge.start_if_due()
-                await until(lambda before=before: not before or bool(caplog.records))  # type: ignore[misc]
+                while await offset(logd.bootstrap, other, "earliest") < before:
+                    pass
             await purge.close()
 
     with caplog.at_level(logging.WARNING, "streams"):
         run(case)
     (said,) = (record.getMessage() for record in caplog.records if "not purged" in record.getMessage())
-    assert said.startswith("changelogs of windows are not purged, and grow: POLICY_VIOLATION")
+    assert said.startswith(f"{tp.topic} is not purged, and grows: POLICY_VIOLATION")
     assert "cleanup.policy=compact,delete" in said
 
 
