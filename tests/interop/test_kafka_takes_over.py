@@ -176,7 +176,7 @@ def test_kafka_takes_over(tmp_path: Path) -> None:
             keeps_groups(kafka, "killed")
             views = {prefix: view(reader, prefix) for prefix in folders}
         kafka.stop()
-        check_log(kafka.log, folders["clean"])
+        check_log(kafka.said, folders["clean"])
         for prefix, folder in folders.items():
             with LogdProcess(folder.parent, SETTINGS) as logd, closing(Reader(logd.bootstrap)) as reader:
                 assert view(reader, prefix) == views[prefix]
