@@ -25,7 +25,7 @@ from tests.support.other_languages import FETCH_SECONDS, NODE, go_program, node_
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
-RECORDS_BETWEEN = 300
+RECORDS_BETWEEN = 200
 PYTHON = {"confluent": "confluent_kafka", "aio": "aiokafka", "python": "kafka"}
 """Modules in `clients`, and the libraries they are for."""
 

@@ -23,7 +23,7 @@ QUIET = {
     "retry.backoff.max.ms": 200,
     "topic.metadata.refresh.fast.interval.ms": 50,
 }
-RECORDS_BETWEEN = 600
+RECORDS_BETWEEN = 300
 TRANSACTIONS_BETWEEN = 15
 
 

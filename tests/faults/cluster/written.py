@@ -14,7 +14,7 @@ from tests.support.hosts import Hosts
 from tests.support.network import Network
 from tests.support.waiting import wait_for
 
-RECORDS_BETWEEN = 500
+RECORDS_BETWEEN = 200
 CLIENTS = "clients"
 """As an end of a network."""
 
