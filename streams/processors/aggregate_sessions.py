@@ -18,7 +18,7 @@ from streams.processors.table import OldValues, forward_changes
 from streams.processors.windows import EmitStrategy, SessionWindows
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import Window, Windowed
-from streams.state import SessionStore
+from streams.state import Changed, SessionStore
 from streams.state.session_key import session_key
 
 Bounds: TypeAlias = tuple[int, int]
@@ -36,14 +36,17 @@ def _leave_out_expired(store: SessionStore[Any, Any]) -> None:
         return
     flushed = store.newest
 
-    def changed(stored_key: bytes, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+    def changed(changes: list[Changed]) -> None:
         nonlocal flushed
-        end = session_end(stored_key)
-        if end > flushed - store.spec.retention_ms:
-            listener(stored_key, new, old, timestamp, headers)
-        elif new is not None:
-            listener(stored_key, new, None, timestamp, headers)
-        flushed = max(flushed, end)
+        told = []
+        for stored_key, new, old, timestamp, headers in changes:
+            end = session_end(stored_key)
+            if end > flushed - store.spec.retention_ms:
+                told.append((stored_key, new, old, timestamp, headers))
+            elif new is not None:
+                told.append((stored_key, new, None, timestamp, headers))
+            flushed = max(flushed, end)
+        listener(told)
 
     store.listener = changed
 

@@ -9,18 +9,20 @@ whole of what happens per record: a call within it would be paid for each window
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from streams.processors.aggregate import Aggregation, addition, addition_unheard
+from streams.processors.aggregate import Aggregation, addition, addition_unheard, run_addition, with_run
 from streams.processors.emit import emit_closed, spans_of_time_windows
 from streams.processors.idle import let_close
-from streams.processors.record import Headers, Process
+from streams.processors.record import Headers, InputRecord, Process
 from streams.processors.table import OldValues
 from streams.processors.windows import EmitStrategy, TimeWindows, UnlimitedWindows
 from streams.processors.wiring import Operator, Wiring
 from streams.serdes import Window, Windowed
 from streams.serdes.windowed import FOREVER
-from streams.state.window_key import window_key
+from streams.state import ToFold
+from streams.state.window_key import window_key, window_suffix
 
 
 def aggregate_windows(
@@ -80,7 +82,33 @@ def _tumbling(
         windowed = None if cached else Windowed(key, Window(start, start + size))
         add(window_key(serialize(key), start), windowed, key, value, timestamp, headers)
 
-    return process
+    add_run = run_addition(wiring, store, aggregation, add)
+    if add_run is None:
+        return process
+
+    def take(keys: Sequence[bytes | None], records: list[InputRecord]) -> None:
+        kept: list[ToFold] = []
+        keep, close = kept.append, time.stream_time - grace
+        suffix, suffix_of = b"", -1
+        for raw, (timestamp, key, value, headers, offset) in zip(keys, records, strict=True):
+            if raw is None:
+                dropped()
+                continue
+            start = timestamp - timestamp % size
+            if timestamp > time.stream_time:
+                time.stream_time = timestamp
+                close = timestamp - grace
+            elif start + size <= close:
+                late()
+                continue
+            if start != suffix_of:
+                suffix, suffix_of = window_suffix(start), start
+                if start > store.newest:
+                    store.newest = start
+            keep((raw + suffix, key, value, timestamp, headers, offset))
+        add_run(kept)
+
+    return with_run(wiring, process, serialize, take)
 
 
 def _on_update(
@@ -114,7 +142,34 @@ def _on_update(
             windowed = None if cached else Windowed(key, Window(start, min(start + size, FOREVER)))
             add(window_key(raw, start), windowed, key, value, timestamp, headers)
 
-    return process
+    add_run = run_addition(wiring, store, aggregation, add)
+    if add_run is None:
+        return process
+
+    def take(keys: Sequence[bytes | None], records: list[InputRecord]) -> None:
+        kept: list[ToFold] = []
+        keep = kept.append
+        suffixes: dict[int, bytes] = {}
+        for raw, (timestamp, key, value, headers, offset) in zip(keys, records, strict=True):
+            if raw is None:
+                dropped()
+                continue
+            if timestamp > time.stream_time:
+                time.stream_time = timestamp
+            close = time.stream_time - grace
+            for start in starts(timestamp):
+                if start + size <= close:
+                    late()
+                    continue
+                suffix = suffixes.get(start)
+                if suffix is None:
+                    suffix = suffixes[start] = window_suffix(start)
+                    if start > store.newest:
+                        store.newest = start
+                keep((raw + suffix, key, value, timestamp, headers, offset))
+        add_run(kept)
+
+    return with_run(wiring, process, serialize, take)
 
 
 def _on_close(wiring: Wiring, store_name: str, windows: TimeWindows, aggregation: Aggregation) -> Process:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from streams.processors.change import Change
-from streams.processors.record import Headers, Process
+from streams.processors.record import Headers, Process, many
 from streams.processors.versioned import as_late_as, version_keeper
 from streams.processors.wiring import Operator, Wiring
-from streams.state import CachedStore, Entry, VersionedStore
+from streams.state import CachedStore, Changed, Entry, VersionedStore
 
 Getter: TypeAlias = Callable[[Any], Entry | None]
 """From a key to the table's value and its timestamp, None if absent."""
@@ -185,10 +185,12 @@ def forward_changes(wiring: Wiring, store: CachedStore, old_values: OldValues) -
     store.is_table = True
     if not wiring.children:
         return
-    forward, decode = wiring.forward, store.decode_key
+    forward, decode = many(wiring.forward), store.decode_key
 
-    def changed(key: bytes, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
-        forward(decode(key), (new, old), timestamp, headers)
+    def changed(changes: list[Changed]) -> None:
+        forward(
+            [(decode(key), (new, old), timestamp, headers) for key, new, old, timestamp, headers in changes]
+        )
 
     store.listener, store.tells_old_values = changed, old_values.are_told
 

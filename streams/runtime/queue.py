@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from logd.client import Fetched, TopicPartition
 from logd.errors import CorruptRecordBatch
-from logd.records import BatchHeader, Headers, Record, check_crc, decode_body, read_body
+from logd.records import BatchHeader, Record, check_crc, decode_body, read_body
 from streams.errors import ProcessingError, RegistryUnavailable, SerializationError, StreamsError
 from streams.graph import SourceNode, TimestampExtractor
 from streams.processors.metrics import NodeMetrics
-from streams.processors.record import Process
+from streams.processors.record import InputRecord, Process, run_of
 from streams.processors.wiring import RawRecord, TaskState, no_raw_record
 from streams.runtime.input_buffer import InputBuffer
 from streams.serdes import Serde
@@ -27,8 +27,6 @@ from streams.serdes import Serde
 BadInput = Callable[[str, SerializationError, Exception, RawRecord], None]
 """Takes node, problem, its cause and the record that cannot be deserialized; raises unless it is left out."""
 
-Decoded = tuple[int, object, object, Headers, int]
-"""Event time (ms), key, value, headers, offset."""
 _MISSING = object()
 RECORD_OVERHEAD = 200
 """About what a decoded record takes besides its bytes: the tuples, and the objects in them."""
@@ -101,6 +99,7 @@ class InputQueue:
         self.end = end
         self.idle_since: int | None = None
         self._process = head
+        self._process_run = run_of(head)
         self._metrics = metrics
         self._task_id = task_id
         self._on_bad_record = on_bad_record
@@ -108,7 +107,7 @@ class InputQueue:
         self._chunks: deque[_Chunk] = deque()
         self._waiting = 0
         self._waiting_bytes = 0
-        self._chunk: list[Decoded] = []
+        self._chunk: list[InputRecord] = []
         self._next = 0
         self._decoding = _Chunk(0, 0, position, position)
         self._decoded_bytes = 0
@@ -262,6 +261,15 @@ class InputQueue:
         records = self._chunk[begin : begin + limit]
         done = 0
         try:
+            if self._process_run is not None:
+                records = _up_to(bound, records)
+                state.stream_time = max(state.stream_time, *(record[0] for record in records))
+                try:
+                    self._process_run(records)
+                except Exception:
+                    done = sum(record[4] < state.offset for record in records)
+                    raise
+                done, records = len(records), []
             for timestamp, key, value, headers, offset in records:
                 if bound is not None and timestamp > bound and done:
                     break
@@ -289,12 +297,12 @@ class InputQueue:
 
     # -- decoding
 
-    def _decode(self, records: Sequence[Record]) -> list[Decoded]:
+    def _decode(self, records: Sequence[Record]) -> list[InputRecord]:
         problems: _Problems = {}
         offsets, times, raw_keys, raw_values, headers = zip(*records, strict=True)
         keys = self._values(self.source.key_serde, offsets, raw_keys, problems)
         values = self._values(self.source.value_serde, offsets, raw_values, problems)
-        decoded: list[Decoded] = list(zip(times, keys, values, headers, offsets, strict=True))
+        decoded: list[InputRecord] = list(zip(times, keys, values, headers, offsets, strict=True))
         if problems:
             decoded = [each for each in decoded if each[1] is not _MISSING and each[2] is not _MISSING]
             self._bad.extend(_among(records, problems))
@@ -303,7 +311,7 @@ class InputQueue:
         self._check_times(decoded)
         return decoded
 
-    def _extracted(self, extract: TimestampExtractor, record: Decoded) -> Decoded:
+    def _extracted(self, extract: TimestampExtractor, record: InputRecord) -> InputRecord:
         timestamp, key, value, headers, offset = record
         try:
             return index(extract(key, value, timestamp)), key, value, headers, offset
@@ -313,7 +321,7 @@ class InputQueue:
                 self._task_id, self.source.name, topic=topic, partition=partition, offset=offset
             ) from error
 
-    def _check_times(self, decoded: list[Decoded]) -> None:
+    def _check_times(self, decoded: list[InputRecord]) -> None:
         if min([each[0] for each in decoded], default=0) >= 0:
             return
         timestamp, _, _, _, offset = next(each for each in decoded if each[0] < 0)
@@ -350,6 +358,14 @@ class InputQueue:
             return _MISSING
 
 
+def _up_to(bound: int | None, records: list[InputRecord]) -> list[InputRecord]:
+    """The first one, and those behind it up to the first one above the bound."""
+    if bound is None:
+        return records
+    beyond = (n for n, record in enumerate(records) if record[0] > bound and n)
+    return records[: next(beyond, len(records))]
+
+
 def _among(records: Sequence[Record], problems: _Problems) -> Iterator[_Bad]:
     """The bad records, by their place among the others."""
     good = 0
@@ -361,7 +377,7 @@ def _among(records: Sequence[Record], problems: _Problems) -> Iterator[_Bad]:
             good += 1
 
 
-def _raw_record(batch: _Chunk, decoded: Sequence[Decoded], offset: int) -> RawRecord | None:
+def _raw_record(batch: _Chunk, decoded: Sequence[InputRecord], offset: int) -> RawRecord | None:
     """A record of a batch, at its event time; read again, since only errors ask for it."""
     records, _ = batch.read()
     found = next((record[1:] for record in records if record[0] == offset), None)

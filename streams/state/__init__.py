@@ -7,8 +7,8 @@ from pathlib import Path
 
 from streams.errors import StateError
 from streams.state.backend import Backend, MemoryBackend
-from streams.state.cache import CachedStore, Pending
-from streams.state.entries import Entry
+from streams.state.cache import CachedStore, Changed, Pending
+from streams.state.entries import Entry, ToFold
 from streams.state.join_buffer import JoinBufferStore
 from streams.state.join_window import JoinWindowStore
 from streams.state.key_value import KeyValueStore
@@ -99,6 +99,7 @@ __all__ = [
     "PUT_RETURN_CODE_VALID_TO_UNDEFINED",
     "Backend",
     "CachedStore",
+    "Changed",
     "Entry",
     "JoinBufferStore",
     "JoinWindowStore",
@@ -111,6 +112,7 @@ __all__ = [
     "StoreKind",
     "StoreSpec",
     "TimedStore",
+    "ToFold",
     "VersionedRecord",
     "VersionedStore",
     "WaitingStore",

@@ -38,11 +38,12 @@ ENTRY_OVERHEAD_BYTES = 250
 OBJECT_FACTOR = 4
 """A value as Python objects takes about this many times its serialized size."""
 
-Listener = Callable[[bytes, Any, Any, int, Headers], None]
-"""Hears at each commit of a changed key's bytes, its value, the one it had at the last commit (None if nobody
-asked for it), and timestamp and headers of the last change.
+Changed = tuple[bytes, Any, Any, int, Headers]
+"""A changed key's bytes, its value, the one it had at the last commit (None if nobody asked for it), and
+timestamp and headers of the last change.
 """
-_Change = tuple[bytes, Any, Any, int, Headers]
+Listener = Callable[[list[Changed]], None]
+"""Hears at each commit of what changed."""
 
 
 class Update(Protocol):
@@ -86,6 +87,7 @@ class CachedStore:
         self.give_back: Update = entries.give_back
         self.folding = entries.folding if isinstance(entries, ValueEntries) else None
         """Both in one, where values cannot be changed in place."""
+        self.folding_many = entries.folding_many if isinstance(entries, ValueEntries) else None
 
     def _load(self, key: bytes) -> Serialized | None:
         stored = self.backend.get(key)
@@ -180,14 +182,13 @@ class CachedStore:
         self._changed = None
         changes = self._taken(dirty, new)
         if self.listener is not None:  # once all is pending, because a listener may scan this very store
-            for change in changes:
-                self.listener(*change)
+            self.listener(changes)
 
-    def _taken(self, dirty: Mapping[bytes, Headers], new: Set[bytes]) -> list[_Change]:
+    def _taken(self, dirty: Mapping[bytes, Headers], new: Set[bytes]) -> list[Changed]:
         """Bring what changed into `pending`; what the listener is to hear of it."""
         pending, has_listener = self.pending, self.listener is not None
         self.pending_new |= new - pending.keys() if pending else new
-        changes: list[_Change] = []
+        changes: list[Changed] = []
         total = 0
         flushed = self._entries.flush(dirty, with_values=has_listener)
         for (key, headers), (data, value, timestamp) in zip(dirty.items(), flushed, strict=True):

@@ -31,6 +31,10 @@ Fold = Callable[[bytes, Any, Any, Any, int, Headers], None]
 """Takes key bytes, one more form of the key (which it makes no use of), and what a record is of, its value,
 timestamp and headers.
 """
+ToFold = tuple[bytes, Any, Any, int, Headers, int]
+"""Key bytes, what a record is of, its value, timestamp, headers, and its offset."""
+FoldMany = Callable[[list[ToFold], Callable[[int], None]], None]
+"""Takes what to fold, and what is told the offset of the one that failed, before its error is raised."""
 Load = Callable[[bytes], Serialized | None]
 """From a key to what the backend has of it."""
 
@@ -200,6 +204,37 @@ class ValueEntries(Entries):
             entries[key] = (new, timestamp)
 
         return fold
+
+    def folding_many(self, add: Add) -> FoldMany:
+        """As `folding`, of many records."""
+
+        def fold_many(records: list[ToFold], fail: Callable[[int], None]) -> None:
+            entries, dirty, new_keys, first_changed = self._entries, self.dirty, self.new, self.first_changed
+            known, pop, load = entries.get, dirty.pop, self._loaded
+            offset = -1
+            try:
+                for key, of, value, timestamp, headers, offset in records:  # noqa: B007
+                    entry = known(key, _UNKNOWN)
+                    if entry is _UNKNOWN:
+                        entry = load(key)
+                    if entry is None or entry[0] is None:
+                        new, was_absent = add(of, value, None), True
+                    else:
+                        old, newest = entry
+                        new, was_absent = add(of, value, old), False
+                        if newest > timestamp and new is not None:
+                            timestamp = newest
+                    if pop(key, None) is None:
+                        first_changed.append(key)
+                        if was_absent:
+                            new_keys.add(key)
+                    dirty[key] = headers
+                    entries[key] = (new, timestamp)
+            except Exception:
+                fail(offset)
+                raise
+
+        return fold_many
 
     def flush(self, keys: Iterable[bytes], *, with_values: bool) -> list[Flushed]:
         entries, serialize = self._entries, self.codec.serialize

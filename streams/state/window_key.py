@@ -12,6 +12,11 @@ import struct
 SUFFIX = struct.Struct(">qi")
 
 
+def window_suffix(start: int) -> bytes:
+    """What stands behind the key's bytes."""
+    return SUFFIX.pack(start, 0)
+
+
 def window_key(key: bytes, start: int) -> bytes:
     """The bytes a window's value is kept under."""
     return key + SUFFIX.pack(start, 0)

@@ -92,7 +92,7 @@ def test_nothing_is_left_of_a_segment(backend: Backend) -> None:
 def test_a_window_that_is_put_and_expires_before_the_commit() -> None:
     store: WindowStore[str, int] = WindowStore(spec(), MemoryBackend())
     told = []
-    store.listener = lambda key, value, old, timestamp, headers: told.append((key, value))
+    store.listener = lambda changes: told.extend((key, value) for key, value, *_ in changes)
     store.put("a", 0, 1)
     store.put("b", 100 * MINUTE, 1)
     last = window_key(b"b", 100 * MINUTE)
