@@ -116,8 +116,8 @@ def with_run(
     serialize: Callable[[Any], bytes],
     take: Callable[[Sequence[bytes | None], list[InputRecord]], None],
 ) -> Process:
-    """The process of an aggregation that forwards nothing before a commit: it takes runs of an input's records
-    by ``take``, which is given the bytes of their keys, too.
+    """The process of an aggregation that forwards nothing before a commit: it takes runs of an input's
+    records by ``take``, which is given the bytes of their keys, too.
 
     Where a key cannot be serialized they are processed one by one, so that those before it are.
     """
