@@ -1,0 +1,144 @@
+"""Records taken in runs, and many at once at a commit, give what they give one by one: state, positions,
+counts, output, and the record that an error names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logd.client import TopicPartition
+from streams import KTable, StreamsBuilder, TimeWindows
+from streams.dsl.nouns import KGroupedStream
+from streams.errors import ProcessingError
+from streams.processors import record
+from streams.runtime import queue
+from streams.runtime.task import Task, TaskId
+from streams.state import open_store
+
+BAD = 7
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+Given = list[tuple[int, str | None, int | None]]
+
+
+def add(old: int, new: int) -> int:
+    if new == BAD:
+        raise ValueError("seven")
+    return old + new
+
+
+def append(key: str, value: int | None, old: list[int]) -> list[int]:
+    old.append(add(0, value or 0))
+    return old
+
+
+def key_of(key: Any, value: Any) -> str:
+    name = str(getattr(key, "key", key))
+    if name == "bad at the commit":
+        raise KeyError(name)
+    return name
+
+
+WAYS: dict[str, Callable[[KGroupedStream[str, int]], KTable[Any, Any]]] = {
+    "count": lambda grouped: grouped.count(store="kept"),
+    "reduce": lambda grouped: grouped.reduce(add, store="kept"),
+    "aggregate": lambda grouped: grouped.aggregate(list, append, store="kept", value_serde=list),
+    "tumbling": lambda grouped: grouped.windowed_by(TimeWindows(10, grace=5)).reduce(add, store="kept"),
+    "hopping": lambda grouped: grouped.windowed_by(TimeWindows(10, grace=5, advance=4)).count(store="kept"),
+    "mutable in windows": lambda grouped: grouped.windowed_by(TimeWindows(10)).aggregate(
+        list, append, store="kept", value_serde=list
+    ),
+}
+
+
+def made(way: str) -> Task:
+    builder = StreamsBuilder(key_serde=str, value_serde=int)
+    both = builder.stream("a").merge(builder.stream("b"))
+    table = WAYS[way](both.group_by_key())
+    told = table.to_stream(key=key_of).filter(lambda key, value: key != "left out")
+    told.map_values(str).to("out", key_serde=str, value_serde=str)
+    topology = builder.build()
+    (subtopology,) = topology.subtopologies
+    stores = {name: open_store(topology.stores[name], None) for name in subtopology.stores}
+    task = Task(TaskId(0, 0), subtopology, stores, clock=lambda: 1000)
+    for source in subtopology.sources:
+        for topic in source.topics:
+            task.add_input(TopicPartition(topic, 0), source, position=0)
+    return task
+
+
+def fed(task: Task, tp: TopicPartition, given: Given) -> None:
+    rows = [
+        (
+            offset,
+            time,
+            None if key is None else key.encode(),
+            None if value is None else value.to_bytes(8, "big"),
+            (),
+        )
+        for offset, (time, key, value) in enumerate(given)
+    ]
+    task.add(tp, rows, len(rows), len(rows))
+
+
+def outcome(way: str, a: Given, b: Given) -> dict[str, Any]:
+    """All that can be seen of a task that has processed these, or as many of them as it can, and commits."""
+    task = made(way)
+    fed(task, A, a)
+    fed(task, B, b)
+    told: dict[str, Any] = {"error": None}
+    try:
+        task.process()
+    except ProcessingError as error:
+        told["error"] = str(error)
+    try:
+        flush = task.flush()
+        told["changes"], told["positions"] = flush.changes, flush.positions
+    except ProcessingError as error:
+        told["error at the commit"] = str(error)
+    if told["error"] is None:  # a run has counted, and seen the time of, those behind the bad one as well
+        told["counts"], told["stream time"] = task.metrics, task.stream_time
+    told["output"] = task.take_output()
+    return told
+
+
+@contextmanager
+def one_by_one() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queue, "run_of", lambda process: None)
+        patch.setattr(record, "with_many", lambda process, transform, forward: process)
+        for module in ("change", "stateless"):
+            patch.setattr(
+                f"streams.processors.{module}.with_many", lambda process, transform, forward: process
+            )
+        patch.setattr("streams.topology.sinks.with_many", lambda process, transform, forward: process)
+        yield
+
+
+KEYS = st.sampled_from([None, "a", "b", "left out", "bad at the commit"])
+RECORDS = st.lists(st.tuples(st.integers(0, 60), KEYS, st.none() | st.integers(0, BAD + 1)), max_size=30)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@given(a=RECORDS, b=RECORDS)
+def test_they_are_as_one_by_one(way: str, a: Given, b: Given) -> None:
+    in_runs = outcome(way, a, b)
+    with one_by_one():
+        alone = outcome(way, a, b)
+    assert in_runs == alone
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_there_are_runs(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of these is processed by itself."""
+    monkeypatch.setattr("streams.processors.aggregate_windows.window_key", None)
+    found = []
+    of = queue.run_of
+    monkeypatch.setattr(queue, "run_of", lambda process: found.append(of(process)) or of(process))
+    outcome(way, [(1, "a", 1)], [])
+    assert None not in found and len(found) == 2
