@@ -76,6 +76,7 @@ SECONDS = {
     "interop/transactions/test_java.py": 10,
     "interop/transactions/test_semantics.py": 10,
     "logd/api_transactions/test_crashes.py": 10,
+    "logd/broker/cluster/test_strays.py": 10,
     "logd/broker/test_compaction.py": 10,
     "logd/broker/test_journal_folder.py": 10,
     "logd/broker/test_log_dirs.py": 10,
