@@ -57,6 +57,7 @@ SECONDS = {
     "faults/test_crash_points.py": 30,
     "interop/transactions/test_copying.py": 30,
     "interop/test_kafka_takes_over.py": 20,
+    "logd/broker/cluster/test_secured_zookeeper.py": 20,
     "millstream/test_apache_kafka.py": 20,
     "interop/test_other_languages.py": 20,
     "logd/client/test_transaction_histories.py": 20,
