@@ -185,6 +185,8 @@ class Broker:
 
     async def _open_among_others(self, shared: Shared) -> None:
         """The same where the metadata is shared: what is held here is told later, after `Shared.join`."""
+        from logd.broker.logs_at_hand import LogsAtHand  # among other brokers only
+
         LogDirsOpening.refuse_journals(map(Path, self.config.log_dirs))
         folders = LogDirsOpening.identities(map(Path, self.config.log_dirs), self.node_id)
         self.cluster_id = await shared.open(self, folders)
@@ -196,12 +198,11 @@ class Broker:
             opening.open_replicas(self.config.topic_defaults, self.now_ms())
             self._store = shared.store
             replicas = self._make_keepers()
-            found = FoundLogs.among(self.folders, {})
         except BaseException:
             self.log_dirs.close(None)
             await shared.close()
             raise
-        replicas.keep_at_hand(found.by_partition)
+        replicas.keep_at_hand(LogsAtHand(self.folders, self.image, self.node_id))
         self._start_coordinators()
         self._start_background()
         shared.equip(self)

@@ -305,9 +305,8 @@ class TopicCatalog:
         self.version += 1
 
     async def set_strays_aside(self) -> None:
-        """Everything is known: logs at hand are nobody's."""
-        self._replicas.all_known()
-        await self._replicas.set_aside(tuple(self._replicas.at_hand))
+        """Everything is known: logs that were found, and are not this broker's to hold, go out of the way."""
+        await self._replicas.all_known()
 
     # Applying
 

@@ -45,11 +45,6 @@ class FoundLogs:
                 logs[key.partition], homes[key] = other, folder
         return cls(found)
 
-    @property
-    def by_partition(self) -> dict[TopicPartition, Log]:
-        """All of them."""
-        return {log.tp: log for logs in self._logs.values() for log in logs.values()}
-
     def changes(
         self,
         image: ClusterImage,

@@ -5,7 +5,7 @@ and the thread pool makes its files behind the answer; those of deleted topics g
 leaves undone, the next start finishes.
 
 Among several brokers the start finds logs before it knows which of them are assigned to this one: they are
-kept `at_hand`, for partitions that begin. What is still there once all is known is nobody's (`set_aside`).
+at hand (`logs_at_hand`) for partitions that begin.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from logd.broker.admission import TransactionGuard
     from logd.broker.flusher import Flusher
     from logd.broker.log_dirs import LogDirs
+    from logd.broker.logs_at_hand import LogsAtHand
     from logd.broker.partition import Partition
     from logd.broker.topic import Topic
     from logd.storage import Deletion, Log, LogFolder
@@ -64,39 +65,24 @@ class Replicas:
         self._rehomed = rehomed
         self._disk_work = DiskWork()
         self._guard: TransactionGuard | None = None
-        self._at_hand: dict[TopicPartition, Log] | None = None
+        self._at_hand: LogsAtHand | None = None
         self._is_all_known = False
         self.lost: set[TopicPartition] = set()
         """Among other brokers: assigned here, but what there is of it is in a folder that failed, or may be.
         It does not begin in another one until the next start.
         """
 
-    def keep_at_hand(self, logs: Mapping[TopicPartition, Log]) -> None:
+    def keep_at_hand(self, logs: LogsAtHand) -> None:
         """There are other brokers: begin partitions with these logs, in no role before they are given one."""
-        self._at_hand = dict(logs)
+        self._at_hand = logs
 
-    @property
-    def at_hand(self) -> Mapping[TopicPartition, Log]:
-        """Logs found of which no partition has begun."""
-        return self._at_hand or {}
-
-    def all_known(self) -> None:
-        """All that is assigned to this broker has begun: what is assigned from now on is new to it."""
-        self._is_all_known = True
-
-    async def set_aside(self, tps: Collection[TopicPartition]) -> None:
-        """Have logs at hand that are nobody's out of the way, under a name that no start takes for a log.
-
-        They are not deleted: what assigns nothing any more may be mistaken.
+    async def all_known(self) -> None:
+        """All that is assigned to this broker has begun: what is assigned from now on is new to it, and logs
+        at hand that are not its to hold are set aside.
         """
-        for tp in tps:
-            log = self._at_hand.pop(tp, None) if self._at_hand is not None else None
-            if log is not None:
-                folder = self._folder_of(log)
-                with contextlib.suppress(KafkaError):  # which is in the log
-                    place = folder.set_aside(*tp)
-                    logger.warning("%s is assigned to another broker or to none: set aside as %s", tp, place)
-            await asyncio.sleep(0)
+        self._is_all_known = True
+        if self._at_hand is not None:
+            await self._at_hand.set_strays_aside()
 
     def set_guard(self, guard: TransactionGuard) -> None:
         """Set what every partition asks whether a producer may begin a transaction there."""
@@ -191,7 +177,7 @@ class Replicas:
         for index in indexes:
             if self._at_hand is not None and TopicPartition(topic.name, index) in self.lost:
                 continue
-            found = await self._taken_in_hand(topic, index) if self._at_hand else None
+            found = await self._taken_in_hand(self._at_hand, topic, index) if self._at_hand else None
             if found is None and self._may_be_lost:
                 self._lose(topic, index)
             elif found is None:
@@ -226,21 +212,16 @@ class Replicas:
                 await asyncio.sleep(0)
         self._disk_work.begin(topic.name, self._place(topic, begun))
 
-    async def _taken_in_hand(self, topic: Topic, index: int) -> Partition | None:
-        """The partition with the log that was found of it; one of another topic by that name is set aside."""
-        assert self._at_hand is not None
-        tp = TopicPartition(topic.name, index)
-        log = self._at_hand.get(tp)
-        if log is None:
+    async def _taken_in_hand(self, at_hand: LogsAtHand, topic: Topic, index: int) -> Partition | None:
+        """The partition with the log that was found of it, if one was."""
+        taken = await at_hand.take(TopicPartition(topic.name, index))
+        if taken is None:
             return None
-        if log.topic_id not in (None, topic.topic_id):
-            await self.set_aside([tp])
-            return None
-        if log.topic_id is None:  # a power loss took it
+        log = taken.log
+        if log.topic_id is None:
             await self._run(lambda: log.identify(topic.topic_id))
-        del self._at_hand[tp]
         log.config = topic.config
-        return self._partition(topic, log, self._folder_of(log))
+        return self._partition(topic, log, taken.folder)
 
     def _begun(self, topic: Topic, index: int) -> Partition | None:
         for folder in self._log_dirs.for_new(topic.name, index):
@@ -328,8 +309,5 @@ class Replicas:
         for partition in gone:
             del self.partitions[partition.tp]
         if self._at_hand is not None:
-            never = [tp for tp, log in self._at_hand.items() if folder.logs.get(tp) is log]
-            for tp in never:
-                del self._at_hand[tp]
-            self.lost.update(never, (partition.tp for partition in gone))
+            self.lost.update(self._at_hand.forget(folder), (partition.tp for partition in gone))
         return gone

@@ -1,7 +1,8 @@
 """Names of files and folders, as Kafka gives them.
 
 <log folder>/<topic>-<partition>/<base offset, 20 digits>.log   and .index .timeindex .txnindex .snapshot
-suffixes: .deleted (segment waiting to be unlinked), .cleaned and .swap (compaction), -delete (whole log)
+suffixes: .deleted (segment waiting to be unlinked), .cleaned and .swap (compaction), -delete (whole log),
+-future (whole log on its way to here), -stray (whole log that was set aside)
 """
 
 from __future__ import annotations

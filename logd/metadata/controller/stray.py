@@ -1,37 +1,29 @@
-"""Logs that a broker finds on its disk, and nobody has assigned to it.
+"""Logs that a broker finds on its disk, and that are not its to hold.
 
 They are set aside and said, never opened: an old replica that is taken for the partition's would bring back
 records that were deleted, or another topic's of the same name.
+
+A log may not say the id of its topic: a power loss took that before it was flushed, or the log is from a
+broker before Kafka 2.8. As KRaft's brokers do, it is not taken by its name, for a topic may have been made
+anew under it while this broker was away, and the others have what belongs there. As ZooKeeper's brokers do,
+it is, where they have not: who alone is in sync has held this very topic, since whoever is away when a topic
+is made is not in sync.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import NamedTuple
 
 from logd.metadata.image import ClusterImage
 from logd.topic_partition import TopicPartition
 
 
-class StrayLog(NamedTuple):
-    """A log, and why it is not this broker's to hold."""
+def why_stray(
+    image: ClusterImage, broker: int, tp: TopicPartition, topic_id: bytes | None, *, is_empty: bool
+) -> str:
+    """Why a log that was found is not this broker's to hold, for people; empty where it is.
 
-    tp: TopicPartition
-    reason: str
-
-
-def stray_logs(
-    image: ClusterImage, broker: int, found: Mapping[TopicPartition, bytes | None]
-) -> list[StrayLog]:
-    """Of the logs found, by partition the topic id that the log says (None where it says none), the stray.
-
-    The image must be the cluster's, not an embedded node's: that one assigns nothing.
+    `topic_id` is what the log says, None where it says nothing; `is_empty` where it never had a record. The
+    image must be the cluster's, as its controller tells it, and not an embedded node's: that assigns nothing.
     """
-    reasons = ((tp, _why_stray(image, broker, tp, found[tp])) for tp in sorted(found))
-    return [StrayLog(tp, reason) for tp, reason in reasons if reason]
-
-
-def _why_stray(image: ClusterImage, broker: int, tp: TopicPartition, topic_id: bytes | None) -> str:
     topic = image.topics.get(tp.topic)
     if topic is None:
         return f"there is no topic {tp.topic}"
@@ -42,4 +34,7 @@ def _why_stray(image: ClusterImage, broker: int, tp: TopicPartition, topic_id: b
         return f"topic {tp.topic} has {topic.partitions} partitions, there is no {tp.partition}"
     if broker not in state.replicas:
         return f"broker {broker} is not among its replicas {list(state.replicas)}"
+    others = [replica for replica in state.isr if replica != broker]
+    if topic_id is None and others and not is_empty:
+        return f"it does not say its topic's id, and brokers {others} are in sync without it"
     return ""

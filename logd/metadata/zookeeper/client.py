@@ -275,4 +275,10 @@ def _translated(error: BaseException, path: str) -> ZooKeeperError:
             return NotAllowed(
                 f"ZooKeeper's ACL of {path} keeps this broker out: give it an identity that may"
             )
+        case exceptions.InvalidACLError():
+            return NotAllowed(
+                f"ZooKeeper knows no identity of this broker that {path} could be kept for "
+                "(zookeeper.set.acl): give it millstream.zookeeper.digest, or by zookeeper.ssl.keystore.* a "
+                "certificate that the servers ask for"
+            )
     return Refused(f"ZooKeeper refuses {path}: {type(error).__name__} {error}".rstrip())

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any
 from unittest import mock
 
 from logd.broker.coordinator_log import CoordinatorLog
+from logd.broker.logs_at_hand import LogAtHand, LogsAtHand
 from logd.broker.partition import Partition
-from logd.broker.replicas import Replicas
 from logd.replication import Fetch, Follower, Truncate
 from logd.storage import Appended
+from logd.topic_partition import TopicPartition
 from logd.transactions import ProducerIdentity, ending
 from logd.transactions.transaction import Transaction
 from tests.faults.cluster_simulation.checker import Kind
@@ -59,15 +59,14 @@ def acknowledges_at_once() -> Iterator[None]:
 @contextmanager
 def adopts_stray_logs() -> Iterator[None]:
     """A log found counts by its name, whatever topic it was of."""
-    taken_in_hand = Replicas._taken_in_hand
+    take = LogsAtHand.take
 
-    async def adopted(self: Replicas, topic: Any, index: int) -> Any:
-        log = self.at_hand.get((topic.name, index))  # type: ignore[call-overload]
-        if log is not None:
-            log.topic_id = topic.topic_id
-        return await taken_in_hand(self, topic, index)
+    async def adopted(self: LogsAtHand, tp: TopicPartition) -> LogAtHand | None:
+        for found in self._found.get(tp, ()):
+            found.log.topic_id = self._image.topics[tp.topic].topic_id
+        return await take(self, tp)
 
-    with mock.patch.object(Replicas, "_taken_in_hand", adopted):
+    with mock.patch.object(LogsAtHand, "take", adopted):
         yield
 
 

@@ -11,11 +11,12 @@ from logd.broker.broker import wall_clock_ms
 from logd.broker.cluster.member import Member
 from logd.broker.cluster.shared import Shared
 from logd.broker.partition import Partition
+from logd.broker.zookeeper_settings import zookeeper_settings
 from logd.config.load import from_properties
+from logd.config.zookeeper import ZooKeeperConfig
 from logd.embedded import EmbeddedBroker
 from logd.metadata.image import PartitionImage
 from logd.metadata.zookeeper.clock import boottime
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
 from logd.topic_partition import TopicPartition
 
 SESSION_MS = 2_000
@@ -71,18 +72,14 @@ class Brokers:
                 "replica.fetch.wait.max.ms": "50",
                 "replica.fetch.backoff.ms": "20",
                 "millstream.cluster.preview": "true",
+                "zookeeper.connect": zookeeper or self.zookeeper,
+                "zookeeper.session.timeout.ms": str(SESSION_MS),
+                "zookeeper.connection.timeout.ms": str(connection_timeout_ms or ""),
                 **{key: value.replace("{id}", str(id_)) for key, value in self._settings.items()},
                 **{name.replace("_", "."): value for name, value in other.items()},
             }
         ).config
-        shared = Shared(
-            ZooKeeperSettings.of(
-                zookeeper or self.zookeeper,
-                session_timeout_ms=SESSION_MS,
-                connection_timeout_ms=connection_timeout_ms,
-            ),
-            clock=self.clock,
-        )
+        shared = Shared(zookeeper_settings(ZooKeeperConfig.of(config.given)), clock=self.clock)
         return EmbeddedBroker(config, shared=shared, now_ms=lambda: self.wall_clock_ms())
 
     def member(self, id_: int) -> Member:

@@ -57,8 +57,8 @@ class CountedDisk(FaultyDisk):
         super().check(operation, path)
 
 
-def settings(zookeeper: str) -> ZooKeeperSettings:
-    return ZooKeeperSettings.of(zookeeper, session_timeout_ms=SESSION_MS)
+def settings(zookeeper: str, **identity: Any) -> ZooKeeperSettings:
+    return ZooKeeperSettings.of(zookeeper, session_timeout_ms=SESSION_MS, **identity)
 
 
 async def opened(zookeeper: str, steps: Steps | None = None) -> Session:
@@ -85,10 +85,10 @@ def alone(folder: Path) -> EmbeddedBroker:
     return EmbeddedBroker(_config(folder))
 
 
-def among_others(folder: Path, zookeeper: str) -> EmbeddedBroker:
+def among_others(folder: Path, zookeeper: str, **identity: Any) -> EmbeddedBroker:
     """The same in a cluster."""
     config = _config(folder, **{"millstream.cluster.preview": "true"})
-    return EmbeddedBroker(config, shared=Shared(settings(zookeeper)))
+    return EmbeddedBroker(config, shared=Shared(settings(zookeeper, **identity)))
 
 
 def _config(folder: Path, **more: str) -> BrokerConfig:

@@ -16,7 +16,7 @@
     elect preferred t-0         or `unclean`, and `all`
     rebalance
     producer-ids 1
-    stray 1 t-0 u-0=ID          logs that broker 1 has found
+    stray 1 t-0 u-0=ID          logs that broker 1 has found; without an id `=empty` has no record
     lose-controller             nobody decides; `gone`, `came` and `restarted` are seen by no one
     take-over                   a new controller decides first
     show t                      states as they are
@@ -41,7 +41,7 @@ from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.election import ElectionType
 from logd.metadata.controller.placement import Start
 from logd.metadata.controller.reassignment import list_reassignments
-from logd.metadata.controller.stray import stray_logs
+from logd.metadata.controller.stray import why_stray
 from logd.metadata.controller.topics import NewTopic
 from logd.metadata.image import BrokerImage, Change, ClusterImage, PartitionImage
 from logd.topic_partition import TopicPartition
@@ -141,12 +141,14 @@ class Stage:
         return self.carry_out(decision, f"broker {block.broker} gives {block.first} to {block.end - 1}")
 
     def do_stray(self, plain: list[str], options: Options) -> list[str]:
-        found: dict[TopicPartition, bytes | None] = {}
+        broker = int(plain[0])
+        lines = []
         for word in plain[1:]:
-            name, _, number = word.partition("=")
-            found[tp_of(name)] = bytes([int(number)]) * 16 if number else None
-        strays = stray_logs(self.image, int(plain[0]), found)
-        return [f"{stray.tp}: {stray.reason}" for stray in strays] or ["nothing"]
+            name, _, said = word.partition("=")
+            topic_id = bytes([int(said)]) * 16 if said.isdecimal() else None
+            reason = why_stray(self.image, broker, tp_of(name), topic_id, is_empty=said == "empty")
+            lines += [f"{name}: {reason}"] if reason else []
+        return lines or ["nothing"]
 
     def _epoch_of(self, broker: int, options: Options) -> int:
         known = self.image.brokers.get(broker)

@@ -29,7 +29,7 @@ from logd.metadata.zookeeper.errors import (
 )
 from logd.metadata.zookeeper.operations import Check, Create, Delete, MultiFailed, Operation, SetData
 from logd.metadata.zookeeper.session import Event, Session, State
-from logd.metadata.zookeeper.settings import ZooKeeperSettings
+from logd.metadata.zookeeper.settings import ZooKeeperSettings, parse_connect
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import CREATE, Proxy
 from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, gone, heard, opened, through, until
@@ -354,6 +354,18 @@ def test_acls(connect: str) -> None:
                     await stranger.get("/config/users")
             await other.create("/consumers/g")
             await ours.set("/brokers", b"x")
+
+    asyncio.run(main())
+
+
+def test_who_has_no_identity_keeps_nothing_for_himself(connect: str) -> None:
+    """As through TLS with a server that asks for no certificate."""
+
+    async def main() -> None:
+        hosts, chroot = parse_connect(connect)
+        session = Session(ZooKeeperSettings(hosts=hosts, chroot=chroot, set_acl=True))
+        with pytest.raises(NotAllowed, match=r"no identity of this broker .* \(zookeeper.set.acl\): give it"):
+            await session.open()
 
     asyncio.run(main())
 

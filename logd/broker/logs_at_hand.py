@@ -1,0 +1,100 @@
+"""Logs that a start among other brokers finds, before it knows which of them are assigned to this one.
+
+They are at hand for partitions that begin. What is not this broker's to hold (`stray`) is set aside: renamed
+to what no start takes for a log, and not deleted, since what assigns nothing any more may be mistaken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from logd.errors import KafkaError
+from logd.metadata.controller.stray import why_stray
+from logd.metadata.image import ClusterImage
+from logd.storage import Log, LogFolder
+from logd.topic_partition import TopicPartition
+
+logger = logging.getLogger("logd.broker")
+
+
+class LogAtHand(NamedTuple):
+    """An open log, and the folder it is in."""
+
+    folder: LogFolder
+    log: Log
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """Of logs of one partition the largest is served: the shorter one is the beginning of the longer."""
+        return self.log.topic_id is not None, self.log.log_end_offset
+
+
+class LogsAtHand:
+    """All in these folders, which are open; `image` is the cluster's, as this broker is told it."""
+
+    def __init__(self, folders: Iterable[LogFolder], image: ClusterImage, node_id: int) -> None:
+        self._image = image
+        self._node_id = node_id
+        self._found: dict[TopicPartition, list[LogAtHand]] = {}
+        for folder in folders:
+            for tp, log in folder.logs.items():
+                self._found.setdefault(tp, []).append(LogAtHand(folder, log))
+
+    async def take(self, tp: TopicPartition) -> LogAtHand | None:
+        """The log of a partition that begins here, None if there is none; others of that name are set aside.
+
+        There are several where a power loss has forgotten a move's rename, or a folder was away for a while.
+        """
+        await self._set_strays_aside(tp)
+        found = sorted(self._found.get(tp, ()), key=lambda one: one.rank)
+        if not found:
+            return None
+        taken = found.pop()
+        self._keep(tp, [taken])
+        for one in found:
+            await self._set_aside(one, f"it was found twice, and the one in {taken.folder.path} is served")
+        return taken if self._found.pop(tp, None) else None  # unless its folder has failed meanwhile
+
+    async def set_strays_aside(self) -> None:
+        """All is known that is assigned to this broker."""
+        for tp in tuple(self._found):
+            await self._set_strays_aside(tp)
+
+    def forget(self, folder: LogFolder) -> list[TopicPartition]:
+        """A folder has failed: what there was in it is at hand no more."""
+        gone = []
+        for tp, found in tuple(self._found.items()):
+            left = [one for one in found if one.folder is not folder]
+            if len(left) < len(found):
+                gone.append(tp)
+                self._keep(tp, left)
+        return gone
+
+    async def _set_strays_aside(self, tp: TopicPartition) -> None:
+        found = self._found.pop(tp, [])
+        reasons = [self._why_stray(one.log) for one in found]
+        self._keep(tp, [one for one, reason in zip(found, reasons, strict=True) if not reason])
+        for one, reason in zip(found, reasons, strict=True):
+            if reason:
+                await self._set_aside(one, reason)
+
+    def _keep(self, tp: TopicPartition, found: list[LogAtHand]) -> None:
+        if found:
+            self._found[tp] = found
+        else:
+            self._found.pop(tp, None)
+
+    def _why_stray(self, log: Log) -> str:
+        is_empty = not log.log_end_offset and not log.epochs.entries
+        return why_stray(self._image, self._node_id, log.tp, log.topic_id, is_empty=is_empty)
+
+    async def _set_aside(self, one: LogAtHand, reason: str) -> None:
+        tp = one.log.tp
+        with contextlib.suppress(KafkaError):  # which is in the log
+            place = one.folder.set_aside(*tp)
+            logger.warning("%s is set aside as %s: %s", tp, place, reason)
+        await asyncio.sleep(0)
