@@ -19,6 +19,7 @@ from tests.docs.pages import ROOT, blocks
 from tests.docs.test_commands_run import read_until
 from tests.support.depth import deep
 from tests.support.ports import free_port
+from tests.support.tracebacks import assert_no_tracebacks
 from tests.support.waiting import wait_for
 
 PAGE = ROOT / "docs" / "cluster.md"
@@ -79,7 +80,8 @@ class Page:
             try:
                 yield process, read_until(process, ready, behind=b"\n")
                 process.terminate()
-                process.communicate(timeout=SECONDS)
+                said, _ = process.communicate(timeout=SECONDS)
+                assert_no_tracebacks(said.decode())
             finally:
                 process.kill()
 

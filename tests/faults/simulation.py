@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import itertools
+import logging
 import random
 import selectors
 import uuid
@@ -65,18 +66,20 @@ class _NoWait(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop whose time passes at once when there is nothing to do."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_over: Callable[[], bool] = lambda: False) -> None:
         self._clock = _NoWait()
         super().__init__(self._clock)
         self.set_exception_handler(self._report)
         self.reported: list[dict[str, Any]] = []
+        """What nobody else was told, as long as it was not over: what a broker meets after its death is nothing."""
+        self._is_over = is_over
 
     def time(self) -> float:
         """See `asyncio.AbstractEventLoop.time`."""
         return self._clock.passed
 
     def _report(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if not isinstance(context.get("exception"), Crashed):
+        if not isinstance(context.get("exception"), Crashed) and not self._is_over():
             self.reported.append(context)
 
 
@@ -162,6 +165,35 @@ class Client:
         return decode(response_class(key), version, frame, pos)
 
 
+class MistakesLogged(logging.Handler):
+    """The exceptions that a broker has logged and gone on from, as its background rounds do, before its disk died."""
+
+    def __init__(self, disk: PowerLossDisk) -> None:
+        super().__init__()
+        self._disk = disk
+        self.found: list[BaseException] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See `logging.Handler.emit`."""
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, Crashed) and not self._disk.crashed:
+            self.found.append(error)
+
+    def __enter__(self) -> MistakesLogged:
+        logging.getLogger("logd").addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("logd").removeHandler(self)
+
+    def check(self) -> None:
+        """Raise the first one, of which the others are notes."""
+        if self.found:
+            first, *others = self.found
+            first.add_note(f"logged by the broker, which went on; {len(others)} more: {others[:5]}")
+            raise first
+
+
 class Life:
     """One life of a broker, from start to whatever ends it. `run` it once."""
 
@@ -173,8 +205,21 @@ class Life:
         self.broker: SimulatedBroker
 
     def run(self, work: Callable[[SimulatedBroker], Coroutine[Any, Any, None]]) -> None:
-        """Start the broker, have the work done, and stop the broker cleanly; Crashed if the machine dies."""
-        loop = VirtualLoop()
+        """Start the broker, have the work done, and stop the broker cleanly; Crashed if the machine dies.
+
+        However it ends: what the broker only logged, or nobody was told, is raised.
+        """
+        with MistakesLogged(self.disk) as mistakes:
+            loop = VirtualLoop(lambda: self.disk.crashed)
+            try:
+                self._run(loop, work)
+            finally:
+                mistakes.check()
+                assert not loop.reported, loop.reported
+
+    def _run(
+        self, loop: VirtualLoop, work: Callable[[SimulatedBroker], Coroutine[Any, Any, None]]
+    ) -> None:
         asyncio.set_event_loop(loop)
         self.broker = SimulatedBroker(
             BrokerConfig.of(self._settings), disk=self.disk, executor=LoopExecutor(loop, self._rng)
@@ -189,7 +234,6 @@ class Life:
             self._end(loop)
             self.broker.let_go()
             asyncio.set_event_loop(None)
-        assert not loop.reported, loop.reported
 
     async def _live(self, work: Callable[[SimulatedBroker], Coroutine[Any, Any, None]]) -> None:
         await self.broker.start()

@@ -153,7 +153,7 @@ def test_the_other_takes_over_from_a_killed_one(logd: LogdProcess, tmp_path: Pat
     """Its open transaction is in the way until it is aborted by its age; nothing of it is ever seen."""
     prefix = new_name("killed")
     asyncio.run(feed(logd.bootstrap, prefix, range(2000)))
-    settings = {"transaction.timeout.ms": 1000}
+    settings = {"transaction.timeout.ms": 3000}
     with (
         started(logd.bootstrap, tmp_path / "first", prefix=prefix, settings=settings) as first,
         started(logd.bootstrap, tmp_path / "second", prefix=prefix, settings=settings) as second,

@@ -23,6 +23,8 @@ from tests.support import depth
 from tests.support.logd_process import LogdProcess
 
 NewName = Callable[[str], str]
+NEVER_MS = 3_600_000
+"""A commit interval that does not come to its end: what commits is `wait_until_caught_up`."""
 EXACTLY_ONCE: dict[str, Any] = {"processing_guarantee": "exactly_once_v2", "poll_ms": 20}
 
 
@@ -114,7 +116,7 @@ def test_a_transaction_that_the_coordinator_aborts_for_its_age_is_done_again(
             *(logd.bootstrap, name, tmp_path),
             before=sleep,
             transaction_timeout_ms=1000,
-            commit_interval_ms=400,
+            commit_interval_ms=NEVER_MS,
         )
         async with app:
             await until(lambda: app.state is State.RUNNING)
@@ -138,7 +140,7 @@ def test_a_member_that_the_group_has_given_up_commits_nothing(
 
     async def case() -> None:
         await make_topics(logd.bootstrap, **{f"{name}-{each}": 1 for each in ("in", "out", "sums")})
-        app = counting(logd.bootstrap, name, tmp_path, commit_interval_ms=400)
+        app = counting(logd.bootstrap, name, tmp_path, commit_interval_ms=NEVER_MS)
         async with app:
             await until(lambda: app.state is State.RUNNING)
             await produce(logd.bootstrap, f"{name}-in", number(1), number(2))

