@@ -39,7 +39,6 @@ class Nodes:
                 "log.dirs": folder / str(id_),
                 "zookeeper.connect": zookeeper,
                 "zookeeper.session.timeout.ms": SESSION_MS,
-                "millstream.cluster.preview": "true",
                 "min.insync.replicas": 2,
                 **settings,
             }

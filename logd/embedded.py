@@ -51,13 +51,12 @@ def shared_of(config: BrokerConfig, failed: Callable[[MillstreamError], None]) -
 
     `failed` is called when the broker may not go on among the others, with why.
     """
-    zookeeper = ZooKeeperConfig.of(config.given)
-    if not zookeeper.millstream_cluster_preview:
+    if not config.is_among_others:
         return None
     from logd.broker.cluster.shared import Shared
     from logd.broker.zookeeper_settings import zookeeper_settings
 
-    return Shared(zookeeper_settings(zookeeper), failed=failed)
+    return Shared(zookeeper_settings(ZooKeeperConfig.of(config.given)), failed=failed)
 
 
 class EmbeddedBroker:

@@ -76,8 +76,8 @@ def _elsewhere(folder: LogFolder) -> str:
     identity = folder.identity
     return (
         f"belongs to cluster {identity.cluster_id}, whose metadata is in ZooKeeper: start the broker with "
-        f"zookeeper.connect={identity.zookeeper} and millstream.cluster.preview=true. If that is lost, start "
-        f"once with --override {ADOPT}=true: all topics found are taken in then, with default settings"
+        f"zookeeper.connect={identity.zookeeper}. If that is lost, start once with --override {ADOPT}=true: "
+        "all topics found are taken in then, with default settings"
     )
 
 

@@ -89,7 +89,7 @@ class LogDirsOpening:
                     path,
                     f"holds {FILE_NAME}, the metadata of a broker by itself, with which it cannot join a "
                     "cluster: move that to ZooKeeper with `millstream cluster move-to-zookeeper`, start it "
-                    "with millstream.cluster.preview=false, or give it other log.dirs",
+                    "without zookeeper.connect, or give it other log.dirs",
                 )
 
     @staticmethod

@@ -35,7 +35,7 @@ DEDUPE_BUFFER_MIN = 1024 * 1024
 """Bytes a cleaner needs for keys."""
 
 _POSITIVE = at_least(1)
-CLUSTER_PREVIEW = "millstream.cluster.preview"
+ZOOKEEPER_CONNECT = "zookeeper.connect"
 """See `logd.config.zookeeper`."""
 _NOT_NEGATIVE = at_least(0)
 
@@ -377,14 +377,14 @@ class BrokerConfig(ReplicationConfig):
 
     @property
     def is_among_others(self) -> bool:
-        """Whether it is to join a cluster of several, which is not finished."""
-        return self.given.get(CLUSTER_PREVIEW, "false").strip().lower() == "true"
+        """Whether it joins a cluster of several brokers: that of zookeeper.connect, where it is not empty."""
+        return bool(self.given.get(ZOOKEEPER_CONNECT, "").strip())
 
     def validate(self) -> None:
         """Check what no key can be checked for alone."""
         for key in ("default.replication.factor", "offsets.topic.replication.factor"):
             if (factor := getattr(self, key.replace(".", "_"))) > 1 and not self.is_among_others:
-                raise ConfigError(key, factor, "1, since embedded coordination knows one broker")
+                raise ConfigError(key, factor, "1, since there is one broker without zookeeper.connect")
         folders = [os.path.abspath(path) for path in self.log_dirs]
         if len(set(folders)) < len(folders):
             raise ConfigError("log.dirs", ",".join(self.log_dirs), "each folder once")

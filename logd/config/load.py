@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from logd.config.broker import BROKER_SETTINGS, BrokerConfig
+from logd.config.broker import BROKER_SETTINGS, ZOOKEEPER_CONNECT, BrokerConfig
 from logd.config.inert import INERT_SETTINGS
 from logd.config.known import REFUSED_PREFIXES, has_no_effect
 from logd.config.properties import parse_overrides, read_properties
-from logd.config.renamed import NOTES, with_todays_names
+from logd.config.renamed import CLUSTER_PREVIEW, NOTES, with_todays_names
 from logd.config.replication import REPLICATION_SETTINGS
-from logd.config.zookeeper import ZOOKEEPER_SETTINGS, ZooKeeperConfig
+from logd.config.zookeeper import ZOOKEEPER_SETTINGS
 from logd.errors import ConfigError
 
 
@@ -38,9 +38,11 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
     notes: list[str] = []
     warnings: list[str] = []
     today = with_todays_names(properties, notes)
-    is_preview = ZooKeeperConfig.of(today).millstream_cluster_preview
+    config = BrokerConfig.of(today)
+    is_among_others = config.is_among_others
+    _check_preview(today.get(CLUSTER_PREVIEW), is_among_others=is_among_others)
     for key, value in today.items():
-        if key in REPLICATION_SETTINGS and not is_preview:
+        if key in REPLICATION_SETTINGS and not is_among_others:
             notes.append(f"{key}: no effect, this broker coordinates itself")
         if key in BROKER_SETTINGS or key in NOTES:
             continue
@@ -49,26 +51,41 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             notes.append(f"{key}: {inert.doc}")
         elif (declared := ZOOKEEPER_SETTINGS.get(key)) is not None:
             declared.parse(value)
-            if not is_preview:
-                notes.append(f"{key}: no effect yet, this broker coordinates itself")
-        elif key.startswith("zookeeper."):
-            notes.append(f"{key}: no effect, this broker coordinates itself")
+            if not is_among_others and key != ZOOKEEPER_CONNECT:
+                notes.append(f"{key}: no effect without {ZOOKEEPER_CONNECT}, this broker coordinates itself")
         elif key.startswith(REFUSED_PREFIXES):
             raise ConfigError(
                 key, value, "nothing: this broker serves PLAINTEXT listeners without authorization"
             )
-        elif has_no_effect(key):
+        elif has_no_effect(key) or key.startswith("zookeeper."):
             notes.append(f"{key}: no effect in logd")
         else:
             warnings.append(unknown_setting(key))
-    config = BrokerConfig.of(today)
     wanted = config.topic_defaults.min_insync_replicas
-    if wanted > 1 and not is_preview:
+    if wanted > 1 and not is_among_others:
         warnings.append(
             f"min.insync.replicas={wanted}: a broker by itself has one replica of each partition, so topics "
             "without a value of their own refuse what is produced with acks=all"
         )
     return Loaded(config, notes, warnings)
+
+
+def _check_preview(value: str | None, *, is_among_others: bool) -> None:
+    """ConfigError where the old key says otherwise than `zookeeper.connect`: which of them is meant nobody
+    knows, and a broker that is alone by mistake acknowledges what is on one disk.
+    """
+    if value is None or value.strip().lower() == ("true" if is_among_others else "false"):
+        return
+    if is_among_others:
+        allowed = (
+            f"{ZOOKEEPER_CONNECT} has this broker join a cluster: take this key out, or {ZOOKEEPER_CONNECT} "
+            "for a broker by itself"
+        )
+    else:
+        allowed = (
+            f"no cluster is named: give {ZOOKEEPER_CONNECT}, or take this key out for a broker by itself"
+        )
+    raise ConfigError(CLUSTER_PREVIEW, value, allowed)
 
 
 def unknown_setting(key: str) -> str:

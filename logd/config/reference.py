@@ -12,7 +12,7 @@ from logd.config.zookeeper import ZOOKEEPER_SETTINGS
 
 
 def markdown() -> str:
-    """Four tables: the broker's settings, topics', and what is taken without effect, ZooKeeper's for now."""
+    """Four tables: the broker's settings, topics', what is taken without effect, and ZooKeeper's."""
     return "\n".join(
         (
             "## Broker settings",
@@ -31,7 +31,8 @@ def markdown() -> str:
             "",
             "## ZooKeeper settings",
             "",
-            "They are checked, and have no effect yet: a broker coordinates itself.",
+            "`zookeeper.connect` has a broker join a cluster ([cluster.md](cluster.md)). Without it a broker "
+            "coordinates itself, and the others have no effect.",
             "",
             *_table(ZOOKEEPER_SETTINGS.values()),
             "",

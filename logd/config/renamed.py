@@ -53,7 +53,11 @@ ADDRESS_KEYS: Mapping[str, str] = {
 }
 """Hosts and ports that once had a key of their own."""
 
+CLUSTER_PREVIEW = "millstream.cluster.preview"
+"""Had to be true for zookeeper.connect to count."""
+
 NOTES: Mapping[str, str] = {
+    CLUSTER_PREVIEW: "no effect: zookeeper.connect alone has a broker join a cluster today",
     "log.cleaner.min.cleanable.ratio": "taken; for one topic it is called min.cleanable.dirty.ratio",
     "replica.lag.max.messages": "no effect: lag is measured in time today, by replica.lag.time.max.ms",
     "log.message.format.version": "no effect: there is one message format today",

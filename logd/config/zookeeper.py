@@ -1,7 +1,7 @@
 """The settings of a broker that is coordinated by ZooKeeper, under the keys of Kafka 3's brokers.
 
-They are read and checked. A broker coordinates itself all the same, unless `millstream.cluster.preview` says
-that the cluster, which is not finished, is to be tried.
+`zookeeper.connect` has it join the cluster that is kept there; without that a broker coordinates itself, and
+the others are only checked.
 """
 
 from __future__ import annotations
@@ -22,13 +22,9 @@ class ZooKeeperConfig(Settings):
     zookeeper_connect: str | None = setting(
         S,
         None,
-        "The ensemble: host:port,host:port, and behind it the path everything is kept under (`/kafka`).",
+        "Join the cluster that is kept in this ensemble: host:port,host:port, and behind it the path "
+        "everything is kept under (`/kafka`). Without a value the broker is by itself.",
         nullable=True,
-    )
-    millstream_cluster_preview: bool = setting(
-        B,
-        False,
-        "Join the cluster of zookeeper.connect. It is not finished: to be tried, not to keep data in.",
     )
     zookeeper_session_timeout_ms: int = setting(
         I, 18_000, "How long ZooKeeper keeps a session that it does not hear of.", allowed=at_least(1)

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import shifted
-from logd.config.zookeeper import ZooKeeperConfig
 from logd.errors import ConfigError
 from logd.storage.names import META_PROPERTIES
 
@@ -31,13 +30,8 @@ class Share(NamedTuple):
 
 def shares(config: BrokerConfig, count: int) -> list[Share]:
     """Of each of ``count`` brokers. ConfigError for settings that cannot be shared out."""
-    zookeeper = ZooKeeperConfig.of(config.given)
-    if zookeeper.zookeeper_connect is None or not zookeeper.millstream_cluster_preview:
-        raise ConfigError(
-            "--processes",
-            count,
-            "several brokers are a cluster: give zookeeper.connect, and millstream.cluster.preview=true",
-        )
+    if not config.is_among_others:
+        raise ConfigError("--processes", count, "several brokers are a cluster: give zookeeper.connect")
     _check_folders(config)
     _check_ports(config, count)
     rack = config.broker_rack or socket.gethostname()

@@ -42,10 +42,7 @@ def run(local: Local, file: Path | None, overrides: Sequence[str], *, dry_run: b
         came = run_loop(move(node, zookeeper, lambda: time.time_ns() // 1_000_000))
         state = _IN_TIME[came] if came is Standing.DONE else "moved"
         local.show_one(_row(node, zookeeper.connect, state), COLUMNS)
-        local.tell(
-            f"Start broker {node.node_id} with zookeeper.connect={zookeeper.connect} and "
-            "millstream.cluster.preview=true from now on."
-        )
+        local.tell(f"Start broker {node.node_id} with zookeeper.connect={zookeeper.connect} from now on.")
 
 
 def _row(node: SingleNode, connect: str, state: str) -> Row:

@@ -107,7 +107,6 @@ class Layout:
             for kind in ("default.", "offsets.topic.", "transaction.state.log.")
         }
         cluster = {
-            "millstream.cluster.preview": "true",
             "node.id": node,
             "zookeeper.connect": zookeeper,
             "zookeeper.session.timeout.ms": SESSION_MS,

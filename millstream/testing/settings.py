@@ -38,7 +38,6 @@ def cluster_settings(config: Mapping[str, object], nodes: int) -> dict[str, obje
             raise BrokerError(f"{key}={config[key]} is not for a test to say: each broker is given its own")
     replicas = str(min(REPLICAS_MAX, nodes))
     return {
-        "millstream.cluster.preview": "true",
         "zookeeper.session.timeout.ms": "2000",
         # A start among others is not to fail because the machine is busy.
         "zookeeper.connection.timeout.ms": "60000",

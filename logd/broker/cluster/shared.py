@@ -47,6 +47,12 @@ if TYPE_CHECKING:
     from logd.broker.groups.groups import Groups
     from logd.broker.transactions.transactions import Transactions
 
+_BY_ITSELF = (
+    "it is of a broker by itself, whose metadata.journal is in a folder that log.dirs lacks: add that and "
+    "move it to ZooKeeper with `millstream cluster move-to-zookeeper`, start the broker without "
+    "zookeeper.connect, or give it other log.dirs"
+)
+
 log = logging.getLogger("logd.cluster")
 
 
@@ -257,7 +263,7 @@ def _refuse_foreign(folders: Mapping[Path, FolderIdentity], cluster_id: str | No
             raise FolderMismatch(
                 path,
                 f"belongs to cluster {folder.cluster_id}, and {there} at zookeeper.connect={connect}: "
-                f"{folder.remedy}",
+                f"{folder.remedy if folder.journal_id is None else _BY_ITSELF}",
             )
 
 

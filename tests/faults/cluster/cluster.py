@@ -37,7 +37,6 @@ ZOOKEEPER = "zookeeper"
 """As an end of a network."""
 LINES_TOLD = 40
 SETTINGS: dict[str, object] = {
-    "millstream.cluster.preview": "true",
     "zookeeper.session.timeout.ms": SESSION_MS,
     "default.replication.factor": REPLICAS,
     "min.insync.replicas": 2,

@@ -31,7 +31,6 @@ from tests.support.waiting import SECONDS, wait_for
 pytest.importorskip("confluent_kafka")
 
 OF_A_CLUSTER = (
-    "millstream.cluster.preview",
     "zookeeper.connect",
     "zookeeper.session.timeout.ms",
     "default.replication.factor",

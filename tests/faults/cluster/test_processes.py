@@ -30,7 +30,6 @@ class Processes(LogdProcess):
             {
                 "node.id": 4,
                 "broker.rack": "here",
-                "millstream.cluster.preview": "true",
                 "zookeeper.connect": zookeeper,
                 "zookeeper.session.timeout.ms": SESSION_MS,
                 "default.replication.factor": 2,
@@ -122,10 +121,10 @@ def test_none_outlives_the_process_that_runs_them(tmp_path: Path, zookeeper: str
         assert (tmp_path / "data" / name / ".kafka_cleanshutdown").exists()
 
 
-@pytest.mark.parametrize("more", [{}, {"zookeeper.connect": "127.0.0.1:1/kafka"}])
+@pytest.mark.parametrize("more", [{}, {"zookeeper.connect": ""}])
 def test_by_themselves_they_are_refused(tmp_path: Path, more: dict[str, str]) -> None:
     processes = Processes(tmp_path, "")
-    for key in ("zookeeper.connect", "millstream.cluster.preview", "default.replication.factor"):
+    for key in ("zookeeper.connect", "default.replication.factor"):
         del processes.overrides[key]
     processes.overrides |= more
     processes.spawn()

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from tests.faults.cluster_simulation.simulation import Simulation
 
 PORT = 9092
+ZOOKEEPER = "zookeeper:2181"
 BEGAN_MS = 1_700_000_000_000
 AGAIN_S = 0.5
 """After which a broker that has ended by itself is started again."""
 SESSION_MS = 1_500
 SETTINGS: Mapping[str, str] = {
-    "millstream.cluster.preview": "true",
+    "zookeeper.connect": ZOOKEEPER,
     "zookeeper.session.timeout.ms": str(SESSION_MS),
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
@@ -73,7 +74,7 @@ class BrokerHost:
         self._simulation = simulation
         self._home = folder
         self._lives = 0
-        self._settings = ZooKeeperSettings.of("zookeeper:2181", session_timeout_ms=SESSION_MS)
+        self._settings = ZooKeeperSettings.of(ZOOKEEPER, session_timeout_ms=SESSION_MS)
         self.disk = self._new_disk(folder / "0")
 
     def _new_disk(self, path: Path) -> PowerLossDisk:

@@ -10,11 +10,13 @@ import pytest
 from logd.broker.zookeeper_settings import zookeeper_settings
 from logd.config.load import from_properties
 from logd.config.zookeeper import ZooKeeperConfig
+from logd.embedded import shared_of
 from logd.errors import ConfigError
 from logd.metadata.zookeeper.settings import ZooKeeperSettings
 from tests.support.certificates import Authority
 
 CONNECT = {"zookeeper.connect": "a:1,b:2/kafka"}
+PREVIEW = "millstream.cluster.preview"
 
 
 def settings(**given: str) -> ZooKeeperSettings:
@@ -76,12 +78,49 @@ def test_tls_that_cannot_be(key: str, value: str) -> None:
         settings(ssl_client_enable="true", **{key: value})
 
 
-def test_a_broker_of_today_says_that_it_has_no_use_for_them() -> None:
-    loaded = from_properties(
-        CONNECT | {"millstream.zookeeper.digest": "u:secret", "zookeeper.sync.time.ms": "2"}
-    )
+def test_a_broker_by_itself_says_that_it_has_no_use_for_them() -> None:
+    others = {"millstream.zookeeper.digest": "u:secret", "zookeeper.sync.time.ms": "2"}
+    loaded = from_properties(others | {"zookeeper.connect": " "})
+    assert not loaded.config.is_among_others
     assert loaded.warnings == []
-    assert "zookeeper.connect: no effect yet, this broker coordinates itself" in loaded.notes
+    digest = (
+        "millstream.zookeeper.digest: no effect without zookeeper.connect, this broker coordinates itself"
+    )
+    assert loaded.notes == [digest, "zookeeper.sync.time.ms: no effect in logd"]
     assert "secret" not in str(loaded.notes)
+    among_others = from_properties(others | CONNECT)
+    assert among_others.notes == ["zookeeper.sync.time.ms: no effect in logd"]
     with pytest.raises(ConfigError, match=r"zookeeper\.session\.timeout\.ms=soon"):
         from_properties({"zookeeper.session.timeout.ms": "soon"})
+
+
+def test_zookeeper_connect_alone_has_a_broker_join_a_cluster() -> None:
+    config = from_properties(CONNECT | {"default.replication.factor": "3"}).config
+    assert config.is_among_others
+    assert shared_of(config, lambda error: None) is not None
+    assert shared_of(from_properties({}).config, lambda error: None) is None
+    with pytest.raises(ConfigError, match=r"default\.replication\.factor=3: .*without zookeeper\.connect"):
+        from_properties({"default.replication.factor": "3"})
+
+
+def test_the_old_key_of_a_preview_may_say_the_same() -> None:
+    note = "millstream.cluster.preview: no effect: zookeeper.connect alone has a broker join a cluster today"
+    among_others = from_properties(CONNECT | {PREVIEW: "true"})
+    assert (among_others.config.is_among_others, among_others.notes) == (True, [note])
+    by_itself = from_properties({PREVIEW: "False"})
+    assert (by_itself.config.is_among_others, by_itself.notes) == (False, [note])
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "remedy"),
+    [
+        (CONNECT, "false", "take this key out, or zookeeper.connect for a broker by itself"),
+        (CONNECT, "perhaps", "take this key out, or zookeeper.connect for a broker by itself"),
+        ({}, "true", "give zookeeper.connect, or take this key out for a broker by itself"),
+    ],
+)
+def test_the_old_key_of_a_preview_may_not_contradict(given: dict[str, str], value: str, remedy: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        from_properties(given | {PREVIEW: value})
+    assert str(raised.value).startswith(f"millstream.cluster.preview={value}: ")
+    assert str(raised.value).endswith(remedy)

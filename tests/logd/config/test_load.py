@@ -36,7 +36,6 @@ def test_more_replicas_wanted_than_there_are_is_a_warning() -> None:
     assert warning.startswith("min.insync.replicas=2: ")
     in_a_cluster = {
         "min.insync.replicas": "2",
-        "millstream.cluster.preview": "true",
         "zookeeper.connect": "127.0.0.1:2181",
     }
     assert not from_properties(in_a_cluster).warnings
@@ -95,7 +94,6 @@ def test_stock_kraft_properties_are_taken() -> None:
             "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
             "controller.listener.names": "CONTROLLER",
             "num.network.threads": "3",
-            "zookeeper.connect": "localhost:2181",
             "share.coordinator.state.topic.min.isr": "1",
         }
     )
@@ -104,7 +102,6 @@ def test_stock_kraft_properties_are_taken() -> None:
     assert any(
         note.startswith("num.network.threads: Without effect: one event loop") for note in loaded.notes
     )
-    assert any(note.startswith("zookeeper.connect") for note in loaded.notes)
 
 
 @pytest.mark.parametrize("key", ["sasl.enabled.mechanisms", "ssl.keystore.location", "authorizer.class.name"])

@@ -12,7 +12,7 @@ from logd.config.load import from_properties
 from logd.errors import ConfigError
 from logd.processes.shares import shares
 
-CLUSTER = {"zookeeper.connect": "zk:2181/kafka", "millstream.cluster.preview": "true"}
+CLUSTER = {"zookeeper.connect": "zk:2181/kafka"}
 
 
 def config(**given: str) -> BrokerConfig:

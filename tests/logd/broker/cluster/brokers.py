@@ -71,7 +71,6 @@ class Brokers:
                 "listeners": "PLAINTEXT://127.0.0.1:0",
                 "replica.fetch.wait.max.ms": "50",
                 "replica.fetch.backoff.ms": "20",
-                "millstream.cluster.preview": "true",
                 "zookeeper.connect": zookeeper or self.zookeeper,
                 "zookeeper.session.timeout.ms": str(SESSION_MS),
                 "zookeeper.connection.timeout.ms": str(connection_timeout_ms or ""),

@@ -87,7 +87,7 @@ def alone(folder: Path) -> EmbeddedBroker:
 
 def among_others(folder: Path, zookeeper: str, **identity: Any) -> EmbeddedBroker:
     """The same in a cluster."""
-    config = _config(folder, **{"millstream.cluster.preview": "true"})
+    config = _config(folder, **{"zookeeper.connect": zookeeper})
     return EmbeddedBroker(config, shared=Shared(settings(zookeeper, **identity)))
 
 

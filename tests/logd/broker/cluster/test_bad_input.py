@@ -66,6 +66,13 @@ def _journal(brokers: Brokers, folder: Path) -> Attempt:
     return brokers.made(2, log_dirs=str(folder)).start
 
 
+def _folder_without_journal(brokers: Brokers, folder: Path) -> Attempt:
+    own = _folder_of(folder)
+    with (folder / "meta.properties").open("a") as file:
+        file.write("metadata.journal.directory.id=AAAAAAAAAAAAAAAAAAAAAg\n")
+    return brokers.made(2, log_dirs=own).start
+
+
 def _no_ensemble(brokers: Brokers, folder: Path) -> Attempt:
     own = _folder_of(folder, zookeeper=brokers.zookeeper)
     return brokers.made(2, log_dirs=own, zookeeper="127.0.0.1:1/kafka", connection_timeout_ms=200).start
@@ -114,7 +121,15 @@ REFUSED = {
         FolderMismatch,
         "log folder {folder}: holds metadata.journal, the metadata of a broker by itself, with which it "
         "cannot join a cluster: move that to ZooKeeper with `millstream cluster move-to-zookeeper`, start it "
-        "with millstream.cluster.preview=false, or give it other log.dirs",
+        "without zookeeper.connect, or give it other log.dirs",
+    ),
+    "one folder of a broker by itself": Refused(
+        _folder_without_journal,
+        FolderMismatch,
+        f"log folder {{folder}}: belongs to cluster {OTHER_CLUSTER}, and cluster {{cluster}} is at "
+        "zookeeper.connect={zookeeper}: it is of a broker by itself, whose metadata.journal is in a folder "
+        "that log.dirs lacks: add that and move it to ZooKeeper with `millstream cluster move-to-zookeeper`, "
+        "start the broker without zookeeper.connect, or give it other log.dirs",
     ),
     "an ensemble that is down": Refused(
         _no_ensemble,

@@ -144,4 +144,4 @@ def test_fetchers_and_the_controller_go_by_kafkas_keys() -> None:
 def test_a_broker_by_itself_says_that_they_have_no_effect() -> None:
     given = {"replica.lag.time.max.ms": "5"}
     assert any("replica.lag.time.max.ms" in note for note in from_properties(given).notes)
-    assert not from_properties(given | {"millstream.cluster.preview": "true"}).notes
+    assert not from_properties(given | {"zookeeper.connect": "zk:2181"}).notes
