@@ -71,7 +71,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         super().__init__(self._clock)
         self.set_exception_handler(self._report)
         self.reported: list[dict[str, Any]] = []
-        """What nobody else was told, as long as it was not over: what a broker meets after its death is nothing."""
+        """What nobody else was told until it was over: what a broker meets after its death is nothing."""
         self._is_over = is_over
 
     def time(self) -> float:
@@ -166,7 +166,7 @@ class Client:
 
 
 class MistakesLogged(logging.Handler):
-    """The exceptions that a broker has logged and gone on from, as its background rounds do, before its disk died."""
+    """The exceptions that a broker has logged before its disk died, and gone on, as its rounds do."""
 
     def __init__(self, disk: PowerLossDisk) -> None:
         super().__init__()
@@ -217,9 +217,7 @@ class Life:
                 mistakes.check()
                 assert not loop.reported, loop.reported
 
-    def _run(
-        self, loop: VirtualLoop, work: Callable[[SimulatedBroker], Coroutine[Any, Any, None]]
-    ) -> None:
+    def _run(self, loop: VirtualLoop, work: Callable[[SimulatedBroker], Coroutine[Any, Any, None]]) -> None:
         asyncio.set_event_loop(loop)
         self.broker = SimulatedBroker(
             BrokerConfig.of(self._settings), disk=self.disk, executor=LoopExecutor(loop, self._rng)

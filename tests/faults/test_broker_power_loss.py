@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -140,6 +141,20 @@ def test_history(seed: int, tmp_path: Path) -> None:
 )
 def test_histories_that_were_found(seed: int, tmp_path: Path) -> None:
     play(seed, tmp_path / "disk")
+
+
+@pytest.mark.parametrize("crash_at", [None, 500])
+def test_a_mistake_that_the_broker_only_logs_is_found(crash_at: int | None, tmp_path: Path) -> None:
+    """Also where the life ends by a power loss, as most do."""
+
+    async def mistaken(self: object) -> None:
+        raise KeyError("planted")
+
+    with repeatable(3), mock.patch("logd.broker.housekeeping.Housekeeping._flush_is_due", mistaken):
+        history = History(tmp_path / "disk", 3)
+        with pytest.raises(KeyError, match="planted") as raised:
+            history.live(crash_at)
+    assert "which went on" in raised.value.__notes__[0]
 
 
 def test_a_seed_gives_the_same_history_again(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the processes of brokers say that `millstream.testing` starts is searched for tracebacks when they end."""
+"""What the brokers say that `millstream.testing` starts as processes is searched for tracebacks."""
 
 from __future__ import annotations
 
