@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from logd.client import Admin, ResourceType
 from logd.errors import BROKER_AWAY, ConnectionClosed, MillstreamError
@@ -36,43 +36,35 @@ async def shut_down(
     led = partitions_led(await admin.list_topics())
     if dry_run:
         session.show([_row(broker, led[broker], "would stop") for broker in wanted], COLUMNS)
-    loss = await _checked_loss(session, admin, wanted, force=force)
+    if loss := await _checked_loss(session, admin, wanted, force=force):
+        session.tell(f"it leaves {loss}")
     if dry_run:
         return
     named = f"broker{'' if len(wanted) == 1 else 's'} {', '.join(map(str, wanted))}"
-    session.confirm(f"Shut down {named}?{f' It leaves {loss}.' if loss else ''}", yes=yes)
-    rows: list[Row] = []
-    failure: MillstreamError | None = None
-    with session.progress("stopping", len(wanted), unit="brokers") as progress:
-        for number, broker in enumerate(wanted):
-            if failure is not None:
-                rows.append(_row(broker, led[broker], "not asked"))
-                continue
-            try:
-                if number:  # others may have gone meanwhile by themselves
-                    await _checked_loss(session, admin, wanted[number:], force=force)
-                await _stop(session, admin, broker, seconds)
-            except MillstreamError as error:
-                failure = error
-                rows.append(_row(broker, led[broker], "failed", described(error)))
-            else:
-                rows.append(_row(broker, led[broker], "stopped"))
-                progress.advance(1)
-    session.show(rows, COLUMNS)
-    _settle(rows, failure)
+    session.confirm(f"Shut down {named}?", yes=yes)
+    stopped, failure = await _stop_in_turn(session, admin, wanted, force=force, seconds=seconds)
+    session.show(_rows(wanted, led, stopped, failure), COLUMNS)
+    if failure is not None and stopped:
+        raise Partly(f"{stopped} of {len(wanted)} have stopped: {described(failure)}") from failure
+    if failure is not None:
+        raise failure
+
+
+def _rows(
+    wanted: Sequence[int], led: Mapping[int, int], stopped: int, failure: MillstreamError | None
+) -> Iterator[Row]:
+    """So many have stopped, the next one failed, if any, and nobody behind that was asked."""
+    for number, broker in enumerate(wanted):
+        if number < stopped:
+            yield _row(broker, led[broker], "stopped")
+        elif number == stopped and failure is not None:
+            yield _row(broker, led[broker], "failed", described(failure))
+        else:
+            yield _row(broker, led[broker], "not asked")
 
 
 def _row(broker: int, led: int, result: str, error: str | None = None) -> Row:
     return {"broker": broker, "partitions_led": led, "result": result, "error": error}
-
-
-def _settle(rows: Sequence[Row], failure: MillstreamError | None) -> None:
-    if failure is None:
-        return
-    stopped = sum(row["result"] == "stopped" for row in rows)
-    if stopped:
-        raise Partly(f"{stopped} of {len(rows)} have stopped: {described(failure)}") from failure
-    raise failure
 
 
 async def _check_known(admin: Admin, wanted: Sequence[int]) -> None:
@@ -105,6 +97,22 @@ async def _checked_loss(session: Session, admin: Admin, going: Sequence[int], *,
     if loss and not force:
         raise Unhealthy(f"it would leave {loss}: see millstream cluster health, or give --force")
     return loss
+
+
+async def _stop_in_turn(
+    session: Session, admin: Admin, wanted: Sequence[int], *, force: bool, seconds: float
+) -> tuple[int, MillstreamError | None]:
+    """How many have stopped, and what became of the next one; None where all have."""
+    with session.progress("stopping", len(wanted), unit="brokers") as progress:
+        for number, broker in enumerate(wanted):
+            try:
+                if number:  # others may have gone meanwhile by themselves
+                    await _checked_loss(session, admin, wanted[number:], force=force)
+                await _stop(session, admin, broker, seconds)
+            except MillstreamError as error:
+                return number, error
+            progress.advance(1)
+    return len(wanted), None
 
 
 async def _stop(session: Session, admin: Admin, broker: int, seconds: float) -> None:
